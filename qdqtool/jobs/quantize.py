@@ -24,12 +24,14 @@ from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
 from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
+from qdqtool.planning.activation_ranges import activation_ranges
 from qdqtool.planning.degenerate import with_measured
 from qdqtool.planning.existing_pairs import settle_model, way_out
 from qdqtool.planning.high_precision import ready_for
 from qdqtool.planning.planner import index_to_plan
 from qdqtool.planning.planners import PlanData
 from qdqtool.planning.recipe import Recipe
+from qdqtool.planning.weight_scales import weight_scales
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
 from qdqtool.preparation.metric_data import require_labels, require_predictions, require_samples
@@ -179,6 +181,8 @@ def quantize_model(
         model_file=describe_file(given),
         output_file=describe_saved(saved.model),
         nodes=outline(made.model),
+        activation_ranges=activation_ranges(planned, inputs.ranges, options.recipe.method),
+        weight_scales=weight_scales(planned, attempts.index),
         inlined=settled.inlined,
         existing=settled.existing.value if settled.existing is not None else None,
         curve_file=str(options.curve_file) if options.curve_file else None,

@@ -11,9 +11,11 @@ from qdqtool.graph.io.in_memory import ModelReport
 from qdqtool.graph.io.model_file import ModelFile
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
+from qdqtool.planning.activation_ranges import ActivationRange
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.planning.placement import SkippedNode
+from qdqtool.planning.weight_scales import WeightScales
 from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.sensitivity.blame_report import BlameReport
@@ -84,6 +86,9 @@ class QuantizeReport(ModelReport):
         model_file: Digests of the input; None for a model in memory.
         output_file: Digests of the output; None where it went into a device or pipe.
         nodes: The operators of the main graph of the output and what connects them, for a picture.
+        activation_ranges: The range of each quantized activation, and those that the calibration methods choose; empty
+            in weight-only modes.
+        weight_scales: The scales by channel of each weight that has several.
     """
 
     model: str
@@ -115,3 +120,5 @@ class QuantizeReport(ModelReport):
     model_file: ModelFile | None = None
     output_file: ModelFile | None = None
     nodes: tuple[OutlineNode, ...] = ()
+    activation_ranges: tuple[ActivationRange, ...] = ()
+    weight_scales: tuple[WeightScales, ...] = ()

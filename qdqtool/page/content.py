@@ -19,11 +19,13 @@ class Cell:
         text: What is shown. Characters that have no glyph are spelled as escapes.
         sort: What the column is sorted by; None sorts last in both directions.
         state: What it says of the model, for its colour; None for a plain value.
+        chart: The section with the chart of the tensor that the text names; empty where it has none.
     """
 
     text: str
     sort: float | str | None = None
     state: State | None = None
+    chart: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", escape(self.text))
@@ -146,7 +148,27 @@ class Drawing:
         return {"nodes": [node.data() for node in self.nodes], "start": self.start}
 
 
-Block = Table | Facts | Lines | Drawing
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """Charts of which the reader chooses one.
+
+    Attributes:
+        caption: What they show.
+        kind: How they are drawn: the magnitudes of activations with ranges, or the scales of weights.
+        charts: The name of each tensor, and what ``assets/ranges.js`` reads of it.
+    """
+
+    caption: str
+    kind: Literal["ranges", "scales"]
+    charts: tuple[tuple[str, tuple[object, ...]], ...]
+
+    @property
+    def data(self) -> list[tuple[object, ...]]:
+        """What ``assets/ranges.js`` reads. Characters of names without a glyph are spelled as escapes."""
+        return [(escape(name), *values) for name, values in self.charts]
+
+
+Block = Table | Facts | Lines | Drawing | Charts
 
 
 def text(value: str | None, state: State | None = None) -> Cell:

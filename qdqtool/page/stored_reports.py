@@ -6,6 +6,7 @@ from typing import Literal
 from qdqtool.page.stored_parts import (
     Stored,
     StoredAccuracy,
+    StoredActivationRange,
     StoredBoundary,
     StoredBuildGate,
     StoredCalibration,
@@ -29,6 +30,7 @@ from qdqtool.page.stored_parts import (
     StoredSizes,
     StoredSkip,
     StoredStep,
+    StoredWeightScales,
 )
 
 
@@ -51,6 +53,8 @@ class StoredQuantize(Stored, frozen=True, kw_only=True):
     model_file: StoredModelFile | None = None
     output_file: StoredModelFile | None = None
     nodes: tuple[StoredNode, ...] = ()
+    activation_ranges: tuple[StoredActivationRange, ...] = ()
+    weight_scales: tuple[StoredWeightScales, ...] = ()
 
 
 class StoredValidate(Stored, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from qdqtool.plan import QuantPlan
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.placement import SkippedNode
+from qdqtool.planning.range_choice import RangeChoice
 from qdqtool.transforms.opset import require_known_opset
 
 
@@ -22,12 +23,14 @@ class Planned:
         skipped: Quantizable nodes that stay float, with the reason.
         degenerate: Tensors and weights that no scale represents well.
         given: What was used of a range file of another tool; None where none was read.
+        choices: How the range of each activation was chosen; empty in weight-only modes.
     """
 
     plan: QuantPlan
     skipped: tuple[SkippedNode, ...] = ()
     degenerate: tuple[DegenerateTensor, ...] = ()
     given: GivenReport | None = None
+    choices: tuple[RangeChoice, ...] = ()
 
     @property
     def rounded_by_data(self) -> int:

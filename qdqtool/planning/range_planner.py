@@ -20,6 +20,7 @@ from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales, deg
 from qdqtool.planning.placement import ProposedSlot, Reason, SkippedNode
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
+from qdqtool.planning.range_choice import RangeChoice
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
 from qdqtool.planning.shared_scales import share_scales
@@ -71,7 +72,7 @@ class RangePlanner:
         params = _Params(index, self.recipe, self.ranges, self.weights)
         plan = QuantPlan(params.placements(slots))
         require_targets(plan, index, [self.recipe.target])
-        return Planned(plan=plan, skipped=skipped, degenerate=tuple(params.degenerate))
+        return Planned(plan=plan, skipped=skipped, degenerate=tuple(params.degenerate), choices=tuple(params.choices))
 
 
 class _Params:
@@ -84,6 +85,7 @@ class _Params:
         self._ranges = ranges
         self._weights = weights
         self.degenerate: list[DegenerateTensor] = []
+        self.choices: list[RangeChoice] = []
 
     def placements(self, slots: Sequence[ProposedSlot]) -> tuple[Placement, ...]:
         found = (Placement(slot.slot, self.of(slot, self._index.value(slot.slot)), slot.reason) for slot in slots)
@@ -105,7 +107,9 @@ class _Params:
     def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
         goal = replace(self._recipe.goal(entry.scheme.format), peaked=entry.peaked)
         found = threshold(self._method, seen, goal, automatic=self._recipe.method == calibrators.DEFAULT)
-        amax = np.asarray(found.amax if entry.bound is None else entry.bound)
+        choice = RangeChoice.of(entry, seen, goal, found)
+        self.choices.append(choice)
+        amax = np.asarray(choice.own.amax)
         rule = self._rule(value)
         self.degenerate += degenerate_values(entry, seen, found)
         self.degenerate += degenerate_scales(entry, amax, rule)

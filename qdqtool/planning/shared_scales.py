@@ -1,6 +1,6 @@
 """Give all slots of a range group the largest of their scales."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from qdqtool.plan import Placement
@@ -15,13 +15,25 @@ def share_scales(entries: Sequence[ProposedSlot], placements: Iterable[Placement
         placements: Their parameters, found one by one; per-tensor in a group.
     """
     found = list(placements)
-    largest: dict[int, Placement] = {}
-    for entry, placement in zip(entries, found, strict=True):
+    leaders = largest_members(entries, lambda number: float(found[number].params.scale))
+    return tuple(
+        placement if leader == number else replace(placement, params=found[leader].params)
+        for number, (leader, placement) in enumerate(zip(leaders, found, strict=True))
+    )
+
+
+def largest_members(entries: Sequence[ProposedSlot], size: Callable[[int], float]) -> tuple[int, ...]:
+    """Return for each slot the number of the largest member of its group, the first on a tie; its own without a group.
+
+    Args:
+        entries: The slots.
+        size: What members are compared by; called with the number of a slot that is in a group.
+    """
+    largest: dict[int, int] = {}
+    for number, entry in enumerate(entries):
         group = entry.range_group
         if group is not None:
-            best = largest.setdefault(group, placement)
-            largest[group] = max(best, placement, key=lambda each: float(each.params.scale))
+            largest[group] = max(largest.get(group, number), number, key=size)
     return tuple(
-        placement if entry.range_group is None else replace(placement, params=largest[entry.range_group].params)
-        for entry, placement in zip(entries, found, strict=True)
+        number if entry.range_group is None else largest[entry.range_group] for number, entry in enumerate(entries)
     )

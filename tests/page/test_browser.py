@@ -204,6 +204,107 @@ def test_the_parts_of_two_models_can_be_reached(link: str, tab: Any, tmp_path: P
     assert 0 <= box["y"] < 100
 
 
+def test_the_range_of_an_activation_is_drawn_over_its_values(tab: Any, tmp_path: Path):
+    page = opened(tab, tmp_path, **ALL)
+    figure = page.locator("figure.charts").first
+
+    assert figure.get_by_role("img").get_attribute("aria-label") == (
+        "Histogram of the magnitudes of x, logarithmic; its range is 2.5"
+    )
+    assert figure.locator("p.told").inner_text() == (
+        "x: int8, range 2.5 (mse: less squared error), 0.4% clipped. 1,000 values from -3.5 to 4, 46 of them 0."
+    )
+    cells = figure.locator("tbody tr").evaluate_all("rows => rows.map(row => [...row.cells].map(c => c.textContent))")
+    assert cells == [["max", "4", "0%"], ["mse", "2.5", "0.4%"], ["chosen", "2.5", "0.4%"]]
+    figure.get_by_text("Every bar as text").click()
+    assert figure.locator("li").all_inner_texts()[2:5] == [
+        "1 to 1.5: 50 values",
+        "1.5 to 2: 0 values",
+        "2 to 2.5: 0 values",
+    ]
+    # The red line stands at the range, 2.5 of the 4 units that the axis has.
+    (line, bars), frame = page.evaluate(RED_AND_BLUE), figure.locator(".u-over").bounding_box()
+    canvas = figure.locator("canvas").bounding_box()
+    assert abs(canvas["x"] + line - (frame["x"] + frame["width"] * 2.5 / 4)) < 3
+    assert bars > 1000
+
+
+RED_AND_BLUE = """() => {
+  const canvas = document.querySelector("figure.charts canvas");
+  const { width, height } = canvas;
+  const data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+  const red = Array(width).fill(0);
+  let blue = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    const color = (data[at] << 16) | (data[at + 1] << 8) | data[at + 2];
+    if (color === 0xa40e26) red[(at / 4) % width] += 1;
+    if (color === 0x0b5cad) blue += 1;
+  }
+  return [red.indexOf(Math.max(...red)) / devicePixelRatio, blue];
+}"""
+
+
+def test_the_scales_of_a_weight_are_drawn_by_channel(tab: Any, tmp_path: Path):
+    page = opened(tab, tmp_path, **ALL)
+    figure = page.locator("figure.charts").nth(1)
+
+    assert figure.get_by_role("img").get_attribute("aria-label") == "Scales of w by channel on axis 0, logarithmic"
+    assert figure.locator("p.told").inner_text() == (
+        "w: int8, 7 channels on axis 0, 2 in a bar. The largest scale is 25 times the smallest. "
+        "All weights are 0 in 1 channel."
+    )
+    figure.get_by_text("Every bar as text").click()
+    assert figure.locator("li").all_inner_texts() == [
+        "channels 0 to 1: 0.01 to 0.02",
+        "channels 2 to 3: 0.002",
+        "channels 4 to 5: 0.05, all weights of a channel are 0",
+        "channel 6: 0.04",
+    ]
+    cells = figure.locator("tbody tr").evaluate_all("rows => rows.map(row => [...row.cells].map(c => c.textContent))")
+    assert cells == [
+        ["largest", "channels 4 to 5", "0.05"],
+        ["smallest", "channels 2 to 3", "0.002"],
+        ["all weights 0", "channels 4 to 5", "none"],
+    ]
+
+
+def test_a_tensor_is_chosen_by_list_by_text_and_by_its_name_in_a_table(tab: Any, tmp_path: Path):
+    page = opened(tab, tmp_path, **large(30))
+    figure = page.locator("figure.charts").first
+    told = figure.locator("p.told")
+
+    figure.locator("select").focus()
+    page.keyboard.press("ArrowDown")
+    assert told.inner_text().startswith("/model/layers.1/block/Conv_in: ")
+    figure.get_by_label("Find tensor").fill("LAYERS.17/")
+    assert told.inner_text().startswith("/model/layers.17/block/Conv_in: ")
+    figure.get_by_label("Find tensor").fill("nothing of that name")
+    assert figure.get_by_text("No tensor has this text.").is_visible()
+    table = page.locator("div.table", has_text="Largest error in steps first")
+    table.get_by_role("link", name="/model/layers.9/block/Conv_in").click()
+    assert told.inner_text().startswith("/model/layers.9/block/Conv_in: ")
+    assert figure.locator("select").evaluate("each => each === document.activeElement")
+    assert 0 <= figure.bounding_box()["y"] < 100
+    scales = page.locator("figure.charts").nth(1)
+    page.get_by_role("link", name="/model/layers.3/block/Conv_weight").click()
+    assert scales.locator("p.told").inner_text().startswith("/model/layers.3/block/Conv_weight: ")
+
+
+def test_without_counts_there_is_no_histogram(tab: Any, tmp_path: Path):
+    def given(report: Any) -> None:
+        report["activation_ranges"][0].update(values=None, clipped=None, method="given", methods=[], histogram=None)
+        report["activation_ranges"][0]["reason"] = ""
+
+    page = opened(tab, tmp_path, quantize=edited(ALL["quantize"], given))
+    figure = page.locator("figure.charts").first
+
+    assert figure.locator("canvas").count() == 0
+    assert figure.locator("p.told").inner_text() == (
+        "x: int8, range 2.5 (given), unknown clipped. Values from -3.5 to 4. "
+        "The values were not counted: there is no histogram."
+    )
+
+
 def inked(page: Any) -> int:
     """The number of pixels of the first chart that have the colour of its bars."""
     script = """() => {

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from qdqtool.planning.weight_scales import ALL_POINTS, FEWEST_POINTS, MOST_POINTS
+from qdqtool.ranges.calibrators import names
+
 Document = dict[str, Any]
 
 _FINDING = {
@@ -63,6 +66,39 @@ QUANTIZE: Document = {
         {"name": "conv", "op_type": "Conv", "inputs": [-1], "formats": ["int8"], "weights": "int8"},
         {"name": "relu", "op_type": "Relu", "inputs": [0], "formats": [""], "weights": ""},
         {"name": "fc", "op_type": "Gemm", "inputs": [1], "formats": [""], "weights": ""},
+    ],
+    "activation_ranges": [
+        {
+            "tensor": "x",
+            "graph": "",
+            "format": "int8",
+            "min": -3.5,
+            "max": 4.0,
+            "values": 1000,
+            "range": 2.5,
+            "clipped": 0.004,
+            "method": "mse",
+            "reason": "less squared error",
+            "shared": False,
+            "methods": [
+                {"method": "max", "range": 4.0, "clipped": 0.0},
+                {"method": "mse", "range": 2.5, "clipped": 0.004},
+            ],
+            "histogram": {"bin_width": 0.5, "counts": "800 100 50 0*2 3 0 1", "zeros": 46, "beyond": 0},
+        }
+    ],
+    "weight_scales": [
+        {
+            "tensor": "w",
+            "graph": "",
+            "format": "int8",
+            "axis": 0,
+            "channels": 7,
+            "grouped": 2,
+            "smallest": "0.01 0.002 0 0.04",
+            "largest": "0.02 0.002 0.05 0.04",
+            "dead": 1,
+        }
     ],
 }
 CHECK: Document = {
@@ -288,11 +324,31 @@ def large(nodes: int) -> dict[str, Document]:
     ]
     nodes = [{**node, "formats": node["formats"][: len(node["inputs"])]} for node in nodes]
     return {
-        "quantize": {**QUANTIZE, "quantized": quantized, "nodes": nodes},
+        "quantize": {
+            **QUANTIZE,
+            "quantized": quantized,
+            "nodes": nodes,
+            "activation_ranges": spread(_filled(QUANTIZE["activation_ranges"][0]), tensor="{}_in"),
+            "weight_scales": spread(_long(QUANTIZE["weight_scales"][0], len(labels)), tensor="{}_weight"),
+        },
         "check": {**CHECK, "boundaries": spread(CHECK["boundaries"][0], tensor="{}_in", node="{}_Q")},
         "build": {**BUILD, "nodes": spread(BUILD["nodes"][0], name="{}", kernel="{}_kernel")},
         "sensitivity": {**SENSITIVITY, "nodes": effects},
     }
+
+
+def _filled(entry: Document) -> Document:
+    """The range of an activation with as many bins and methods as there can be."""
+    counts = " ".join(str(10**6 // (index + 1)) for index in range(64))
+    methods = [{"method": name, "range": 2.515625, "clipped": 0.001234} for name in names()]
+    return {**entry, "methods": methods, "histogram": {**entry["histogram"], "counts": counts}}
+
+
+def _long(entry: Document, weights: int) -> Document:
+    """The scales of a weight with as many points as each of so many weights has."""
+    points = max(FEWEST_POINTS, min(MOST_POINTS, ALL_POINTS // weights))
+    smallest = " ".join(f"{0.001234 + 0.0001 * (index % 7):.4g}" for index in range(points))
+    return {**entry, "channels": 2 * points, "smallest": smallest, "largest": smallest.replace("0.00", "0.01")}
 
 
 def _varied(entry: Document, index: int) -> Document:

@@ -5,6 +5,7 @@ from qdqtool.page.section import Section
 from qdqtool.page.stored_parts import StoredBoundary
 from qdqtool.page.stored_reports import StoredCheck
 from qdqtool.page.story import Story
+from qdqtool.page.tensor_charts import charted, tensor_cell
 
 COLUMNS = (
     Column("Tensor"),
@@ -20,16 +21,19 @@ COLUMNS = (
 
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return a table for each check with a float model."""
+    known = charted(story)
     return tuple(
-        Table(f"Largest error in steps first [{source}]", COLUMNS, tuple(map(_row, check.boundaries)))
+        Table(
+            f"Largest error in steps first [{source}]", COLUMNS, tuple(_row(each, known) for each in check.boundaries)
+        )
         for source, check in story.each(StoredCheck)
         if check.boundaries
     )
 
 
-def _row(found: StoredBoundary) -> tuple[Cell, ...]:
+def _row(found: StoredBoundary, known: frozenset[str]) -> tuple[Cell, ...]:
     return (
-        text(scoped(found.tensor, found.graph)),
+        tensor_cell(scoped(found.tensor, found.graph), known),
         text(found.kind),
         text(found.format),
         text(found.granularity),
