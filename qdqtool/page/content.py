@@ -19,13 +19,13 @@ class Cell:
         text: What is shown. Characters that have no glyph are spelled as escapes.
         sort: What the column is sorted by; None sorts last in both directions.
         state: What it says of the model, for its colour; None for a plain value.
-        chart: The section with the chart of the tensor that the text names; empty where it has none.
+        chart: The order of the section with the chart of the tensor that the text names; None where it has none.
     """
 
     text: str
     sort: float | str | None = None
     state: State | None = None
-    chart: str = ""
+    chart: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", escape(self.text))

@@ -34,7 +34,7 @@ def charted(story: Story) -> frozenset[str]:
 
 def tensor_cell(label: str, known: frozenset[str]) -> Cell:
     """Return a cell with the label of a tensor, which leads to its chart where there is one."""
-    return Cell(label, label.casefold(), chart=f"section-{ORDER}" if label in known else "")
+    return Cell(label, label.casefold(), chart=ORDER if label in known else None)
 
 
 def reach(found: StoredActivationRange) -> float | None:

@@ -204,6 +204,17 @@ def test_the_parts_of_two_models_can_be_reached(link: str, tab: Any, tmp_path: P
     assert 0 <= box["y"] < 100
 
 
+def test_the_name_of_a_tensor_leads_to_the_chart_of_its_own_model(tab: Any, tmp_path: Path):
+    page = opened_two(tab, tmp_path, large(5), large(8) | {"sensitivity": SECOND["sensitivity"] | {"mode": "int8"}})
+    told = [page.locator("figure.charts[data-kind=ranges] p.told").nth(at) for at in (0, 1)]
+
+    second = page.locator("div.table", has_text="Largest error in steps first").nth(1)
+    second.get_by_role("link", name="/model/layers.3/block/Conv_in").click()
+    assert [each.inner_text().split(": ")[0] for each in told] == [
+        f"/model/layers.{index}/block/Conv_in" for index in (0, 3)
+    ]
+
+
 def test_the_range_of_an_activation_is_drawn_over_its_values(tab: Any, tmp_path: Path):
     page = opened(tab, tmp_path, **ALL)
     figure = page.locator("figure.charts").first

@@ -325,10 +325,11 @@
   }
 
   const choosers = [...document.querySelectorAll("figure.charts")].map((figure) => new Chooser(figure));
-  // A link at the name of a tensor chooses it; without this script it leads to the section.
+  // A link at the name of a tensor chooses it in the section that it leads to: a page of two models has two of them.
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a.tensor");
-    const chooser = link && choosers.find((each) => each.numbers.has(link.textContent));
+    const section = link && document.getElementById(link.hash.slice(1))?.closest("section");
+    const chooser = section && choosers.find((each) => section.contains(each.figure) && each.numbers.has(link.textContent));
     if (!chooser) return;
     event.preventDefault();
     chooser.choose(chooser.numbers.get(link.textContent));
