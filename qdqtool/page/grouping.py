@@ -154,7 +154,7 @@ def _measured(report: SavedReport, sensitivity: StoredSensitivity, anchors: Sequ
 
 def _calibrated(report: StoredQuantize | StoredSensitivity) -> tuple[str, int, bool, str] | None:
     found = report.calibration
-    return (found.source, found.samples, found.random, found.chosen) if found is not None else None
+    return (found.source, found.samples, found.random, found.method_used) if found is not None else None
 
 
 def _refuse(claims: Sequence[Claim], others: str, hint: str) -> None:

@@ -72,17 +72,30 @@ def judged(stories: Sequence[Story]) -> tuple[JudgedModel, ...]:
 
 
 def _names(stories: Sequence[Story]) -> tuple[str, ...]:
-    """Return the shortest ends of the paths that differ; digests too, where the paths are equal."""
-    paths = [
-        (story.quantized_model or story.float_model or "a model").replace("\\", "/").split("/") for story in stories
-    ]
-    for count in range(1, max(map(len, paths)) + 1):
-        names = tuple("/".join(path[-count:]) for path in paths)
+    """Return the shortest ends of the paths that differ.
+
+    Where the paths are equal, as those of two runs of one CI job, names have the file of a report, or the digest.
+    """
+    paths = [story.quantized_model or story.float_model or "a model" for story in stories]
+    found = _told_apart(paths)
+    if found is not None:
+        return found
+    names = [path.replace("\\", "/").rpartition("/")[2] for path in paths]
+    sources = _told_apart([story.reports[0].source if story.reports else "" for story in stories])
+    marks = sources or [_digest(story) for story in stories]
+    return tuple(f"{name} [{mark}]" if mark else name for name, mark in zip(names, marks, strict=True))
+
+
+def _told_apart(paths: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the ends of paths with as many folders as make them differ; None where the paths are equal."""
+    parts = [path.replace("\\", "/").split("/") for path in paths]
+    for count in range(1, max(map(len, parts)) + 1):
+        names = tuple("/".join(each[-count:]) for each in parts)
         if len(set(names)) == len(names):
             return names
-    return tuple(f"{path[-1]}{_digest(story)}" for path, story in zip(paths, stories, strict=True))
+    return None
 
 
 def _digest(story: Story) -> str:
     file = story.quantized.file if story.quantized is not None else None
-    return f" ({file.sha256[:DIGITS]}…)" if file is not None else ""
+    return f"{file.sha256[:DIGITS]}…" if file is not None else ""

@@ -31,12 +31,21 @@ class StoredModelFile(Stored, frozen=True, kw_only=True):
 
 
 class StoredCalibration(Stored, frozen=True, kw_only=True):
-    """The data of the ranges: file, method, number of samples, whether they are random."""
+    """The data of the ranges: file, method, number of samples, whether they are random.
+
+    ``chosen`` is the method that ``auto`` took for the whole model, and empty for another method.
+    """
 
     source: str
     samples: int
     random: bool
     chosen: str
+    method: str = ""
+
+    @property
+    def method_used(self) -> str:
+        """The method that gave the ranges."""
+        return self.chosen or self.method
 
 
 class StoredPair(Stored, frozen=True, kw_only=True):

@@ -103,7 +103,7 @@ def test_one_report_of_validate_may_be_of_both_models(tmp_path: Path):
 
 def test_a_sensitivity_goes_to_the_models_of_its_mode_and_calibration(tmp_path: Path):
     measured = SENSITIVITY | {"model_file": FLOAT_FILE}
-    entropy = CALIBRATION | {"chosen": "entropy"}
+    entropy = CALIBRATION | {"chosen": "", "method": "entropy"}
     same_mode = B | {"mode": "int8"}
     by_entropy = same_mode | {"calibration": entropy}
 

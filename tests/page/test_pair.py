@@ -4,13 +4,19 @@ import pytest
 
 from qdqtool.page.identity import Claim
 from qdqtool.page.pair import judged
+from qdqtool.page.reading import SavedReport
 from qdqtool.page.stored_parts import StoredModelFile
+from qdqtool.page.stored_reports import FailedCommand
 from qdqtool.page.story import Story
 
+FOLDERS = ["m.onnx [pr/r.json]", "m.onnx [main/r.json]"]
 
-def story(path: str | None, sha256: str | None = None) -> Story:
+
+def story(path: str | None, sha256: str | None = None, source: str = "") -> Story:
     file = StoredModelFile(bytes=1, sha256=sha256 * 64, external_data=()) if sha256 is not None else None
-    return Story((), None, path, Claim("a.json", path or "", file))
+    failed = FailedCommand(command="check", model="", message="", hint=None, exit_code=1)
+    reports = (SavedReport(source, "check", failed),) if source else ()
+    return Story(reports, None, path, Claim("a.json", path or "", file))
 
 
 @pytest.mark.parametrize(
@@ -21,7 +27,10 @@ def story(path: str | None, sha256: str | None = None) -> Story:
         (story("x/main/m.onnx"), story("x/pr/m.onnx"), ["main/m.onnx", "pr/m.onnx"]),
         (story("C:\\main\\m.onnx"), story("C:\\pr\\m.onnx"), ["main/m.onnx", "pr/m.onnx"]),
         (story("m.onnx"), story("pr/m.onnx"), ["m.onnx", "pr/m.onnx"]),
-        (story("a/m.onnx", "1"), story("a/m.onnx", "2"), ["m.onnx (111111111111…)", "m.onnx (222222222222…)"]),
+        (story("m.onnx", "1", "a.json"), story("m.onnx", "2", "b.json"), ["m.onnx [a.json]", "m.onnx [b.json]"]),
+        (story("o/m.onnx", "1", "x/pr/r.json"), story("o/m.onnx", "1", "x/main/r.json"), FOLDERS),
+        (story("a/m.onnx", "1"), story("a/m.onnx", "2"), ["m.onnx [111111111111…]", "m.onnx [222222222222…]"]),
+        (story("m.onnx", "1", "r"), story("m.onnx", "2", "r"), ["m.onnx [111111111111…]", "m.onnx [222222222222…]"]),
         (story("a/m.onnx"), story("a/m.onnx"), ["m.onnx", "m.onnx"]),
         (story(None), story("a model"), ["a model", "a model"]),
     ],

@@ -56,7 +56,7 @@ def _calibration(quantize: StoredQuantize) -> str:
 
 
 def _method(quantize: StoredQuantize) -> str | None:
-    return quantize.calibration.chosen if quantize.calibration is not None else None
+    return quantize.calibration.method_used if quantize.calibration is not None else None
 
 
 def _checked(story: Story) -> str | None:

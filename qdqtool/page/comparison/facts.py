@@ -11,7 +11,7 @@ from qdqtool.page.content import Block, Cell, Column, Lines, Table
 from qdqtool.page.pair import Pair
 from qdqtool.page.section import Section
 
-COLUMNS = (Column("Fact"), Column("A", prose=True), Column("B", prose=True), Column(DIFFERENCE))
+COLUMNS = (Column("Fact"), Column("A", prose=True), Column("B", prose=True), Column(DIFFERENCE, numeric=True))
 _WORDS = {"passed": "passed", "failed": "FAILED", "unknown": "incomplete"}
 
 

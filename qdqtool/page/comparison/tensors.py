@@ -34,16 +34,25 @@ def blocks(pair: Pair) -> tuple[Block, ...]:
 
 def _of(pair: CheckPair) -> tuple[Block, ...]:
     a, b = _tensors(pair.a), _tensors(pair.b)
-    rows = [_row(a[place], b[place], is_fair=not pair.why) for place in a if place in b]
+    both = [_row(a[place], b[place], is_fair=not pair.why) for place in a if place in b]
+    rows = [row for row in both if pair.why or _differs(row)]
     rows.sort(key=lambda row: [-abs(value) if isinstance(value := row[at].sort, float) else 0.0 for at in _DIFFERENCES])
     alone = tuple(
         f"{plural(len(names), 'tensor')} in {letter} only: {', '.join(names)}"
         for letter, names in (("A", _missing(a, b)), ("B", _missing(b, a)))
         if names
     )
-    reason = (Lines("What is compared", (pair.sentence,)),) if rows and pair.why else ()
+    equal = len(both) - len(rows)
+    left_out = f"{plural(equal, 'tensor')} without a difference {'is' if equal == 1 else 'are'} left out."
+    notes = (*((pair.sentence,) if rows and pair.why else ()), *((left_out,) if equal else ()))
+    reason = (Lines("What is compared", notes),) if notes else ()
     table = (Table("Tensors that both quantize, those that differ most first", COLUMNS, tuple(rows)),) if rows else ()
     return *reason, *table, *((Lines("Quantized in one model only", alone),) if alone else ())
+
+
+def _differs(row: tuple[Cell, ...]) -> bool:
+    """Return whether the formats differ, or a value that is known of both models."""
+    return row[2].text != row[3].text or any(row[at].sort not in {None, 0.0} for at in _DIFFERENCES)
 
 
 def _tensors(check: StoredCheck) -> dict[_Place, StoredBoundary]:

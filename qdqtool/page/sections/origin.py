@@ -77,7 +77,7 @@ def _calibration(found: StoredCalibration | None) -> Cell:
         return text("none: the scales follow from the weights alone")
     origin = "random inputs" if found.random else found.source
     return text(
-        f"{origin}: {plural(found.samples, 'sample')}, method {found.chosen}", "warning" if found.random else None
+        f"{origin}: {plural(found.samples, 'sample')}, method {found.method_used}", "warning" if found.random else None
     )
 
 

@@ -71,6 +71,12 @@ def test_the_verdicts_stand_first_in_their_colours(tmp_path: Path):
     ]
 
 
+def test_a_method_that_was_asked_for_is_told_like_one_that_was_chosen(tmp_path: Path):
+    asked = edited(SECOND["quantize"], lambda it: it["calibration"].update(chosen="", method="entropy"))
+    found = facts(tmp_path, {"quantize": ALL["quantize"]}, {"quantize": asked})
+    assert found["Calibration method"] == ["max", "entropy", "differs"]
+
+
 def test_a_model_of_another_tool_has_what_its_reports_say(tmp_path: Path):
     foreign = {name: SECOND[name] for name in ("check", "build", "validate", "inspect")}
     found = facts(tmp_path, ALL, foreign)

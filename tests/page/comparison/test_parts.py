@@ -48,8 +48,8 @@ def with_tensors(documents: Any, **sqnrs: float) -> Any:
 
 
 def test_tensors_are_joined_and_those_of_one_model_are_listed(tmp_path: Path):
-    a = with_tensors(ALL, x=30.0, y=20.0, weight=10.0)
-    b = with_tensors(SECOND, x=31.0, y=12.0, extra=1.0)
+    a = with_tensors(ALL, x=30.0, y=20.0, weight=10.0, same=5.0, near=5.001)
+    b = with_tensors(SECOND, x=31.0, y=12.0, extra=1.0, same=5.0, near=5.002)
     found = tensors.blocks(pair_of(tmp_path, a, b))
 
     assert [row[0].text for row in table_of(found).rows] == ["y", "x"]
@@ -59,7 +59,17 @@ def test_tensors_are_joined_and_those_of_one_model_are_listed(tmp_path: Path):
         *("20.00 dB", "12.00 dB", "+8.00 dB"),
         *("5.00%", "5.00%", "0.00%"),
     ]
-    assert said_in(found) == ["1 tensor in A only: weight", "1 tensor in B only: extra"]
+    assert said_in(found) == [
+        "2 tensors without a difference are left out.",
+        "1 tensor in A only: weight",
+        "1 tensor in B only: extra",
+    ]
+
+
+def test_a_tensor_in_another_format_differs_whatever_its_sqnr(tmp_path: Path):
+    other = edited(with_tensors(SECOND, x=30.0), lambda it: it["check"]["boundaries"][0].update(format="uint8"))
+    found = tensors.blocks(pair_of(tmp_path, with_tensors(ALL, x=30.0), other))
+    assert rows_of(found)["x"][1:3] == ["int8, per-tensor", "uint8, per-tensor"]
 
 
 def test_differences_of_clipping_are_in_points_and_never_rounded_to_nothing(tmp_path: Path):
