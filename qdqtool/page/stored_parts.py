@@ -167,18 +167,6 @@ class StoredData(Stored, frozen=True, kw_only=True):
     seed: int | None
 
 
-class StoredOutput(Stored, frozen=True, kw_only=True):
-    """One output against that of the float model; everything but ``name`` is null where it is not known."""
-
-    name: str
-    nonfinite: int
-    sqnr_db: float | None
-    cosine: float | None
-    max_abs: float | None
-    exact: bool | None
-    agreement: float | None
-
-
 class StoredBoundary(Stored, frozen=True, kw_only=True):
     """One quantized tensor against that of the float model; distances are in quantization steps."""
 

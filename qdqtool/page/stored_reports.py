@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from qdqtool.page.stored_outputs import StoredOutput
 from qdqtool.page.stored_parts import (
     Stored,
     StoredAccuracy,
@@ -21,7 +22,6 @@ from qdqtool.page.stored_parts import (
     StoredModel,
     StoredModelFile,
     StoredNode,
-    StoredOutput,
     StoredPair,
     StoredPrecision,
     StoredReference,

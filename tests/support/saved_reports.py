@@ -103,6 +103,31 @@ CHECK: Document = {
     ],
     "warnings": [],
 }
+SAMPLES: Document = {
+    "worst_samples": [
+        {
+            "number": 17,
+            "files": ["cats/17.png"],
+            "sqnr_db": 12.5,
+            "max_abs": 0.75,
+            "zero_reference": False,
+            "nonfinite": 0,
+        },
+        {"number": 3, "files": [], "sqnr_db": 30.0, "max_abs": 0.5, "zero_reference": False, "nonfinite": 0},
+    ],
+    "sample_sqnr": {
+        "samples": 1000,
+        "exact": 2,
+        "zero_reference": 1,
+        "nonfinite": 0,
+        "min_db": 12.5,
+        "lower_quartile_db": 35.0,
+        "median_db": 40.0,
+        "upper_quartile_db": 42.0,
+        "max_db": 45.0,
+    },
+}
+"""What a check says of the samples of an output; reports of earlier versions say nothing."""
 BUILD: Document = {
     "schema_version": 1,
     "model": "net.int8.onnx",
@@ -218,7 +243,8 @@ CONVERT: Document = {
 }
 ALL = {
     "quantize": QUANTIZE | {"model_file": FLOAT_FILE, "output_file": QUANTIZED_FILE},
-    "check": CHECK | {"model_file": QUANTIZED_FILE, "baseline_file": FLOAT_FILE},
+    "check": CHECK
+    | {"outputs": [CHECK["outputs"][0] | SAMPLES], "model_file": QUANTIZED_FILE, "baseline_file": FLOAT_FILE},
     "build": BUILD,
     "validate": VALIDATE,
     "sensitivity": SENSITIVITY,

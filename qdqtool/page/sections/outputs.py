@@ -1,12 +1,13 @@
-"""The accuracy of each output against the float model."""
+"""The accuracy of each output against the float model, and the samples at which it is worst."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from qdqtool.page.content import Block, Cell, Column, Lines, Table, decibels, number, share, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredOutput
+from qdqtool.page.stored_outputs import StoredDistribution, StoredOutput, StoredWorstSample
 from qdqtool.page.stored_reports import StoredCheck, StoredQuantize
 from qdqtool.page.story import Story
+from qdqtool.wording import plural
 
 CHECKED = (
     Column("Output"),
@@ -23,10 +24,31 @@ MEASURED = (
     Column("Standard error", numeric=True),
     Column("Finite"),
 )
+SAMPLES = (
+    Column("Output"),
+    Column("Sample", numeric=True),
+    Column("SQNR", numeric=True),
+    Column("Largest difference", numeric=True),
+    Column("File"),
+    Column("Report"),
+)
+DISTRIBUTION = (
+    Column("Output"),
+    Column("Lowest", numeric=True),
+    Column("Lower quartile", numeric=True),
+    Column("Median", numeric=True),
+    Column("Upper quartile", numeric=True),
+    Column("Highest", numeric=True),
+    Column("Samples", numeric=True),
+    Column("Exact", numeric=True),
+    Column("Float output 0", numeric=True),
+    Column("NaN or infinite", numeric=True),
+    Column("Report"),
+)
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the outputs as ``check`` and ``quantize`` measured them, worst first."""
+    """Return the outputs as ``check`` and ``quantize`` measured them, worst first, and the worst samples."""
     compared = [
         (source, output)
         for source, check in story.each(StoredCheck)
@@ -36,7 +58,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     compared.sort(key=lambda found: _badness(found[1]))
     rows = tuple(_row(source, output) for source, output in compared)
     tables = (Table("Outputs against the float model, worst first", CHECKED, rows),) if rows else ()
-    return (*tables, *_measured(story), *_warnings(story))
+    return (*tables, *_samples(compared), *_measured(story), *_warnings(story))
 
 
 def _badness(output: StoredOutput) -> float:
@@ -57,6 +79,47 @@ def _row(source: str, output: StoredOutput) -> tuple[Cell, ...]:
         Cell(str(output.nonfinite), float(output.nonfinite), "warning" if output.nonfinite else None),
         text(source),
     )
+
+
+def _samples(compared: Sequence[tuple[str, StoredOutput]]) -> Iterator[Block]:
+    spread = tuple(
+        _spread(source, output.name, output.sample_sqnr)
+        for source, output in compared
+        if output.sample_sqnr is not None
+    )
+    if spread:
+        yield Table("SQNR of single samples", DISTRIBUTION, spread)
+    worst = tuple(
+        _sample(source, output.name, sample) for source, output in compared for sample in output.worst_samples
+    )
+    if worst:
+        yield Table("Worst samples", SAMPLES, worst)
+
+
+def _sample(source: str, output: str, sample: StoredWorstSample) -> tuple[Cell, ...]:
+    return (
+        text(output),
+        number(sample.number, "d"),
+        _sample_sqnr(sample),
+        number(sample.max_abs),
+        text(", ".join(sample.files)) if sample.files else Cell("no file of its own"),
+        text(source),
+    )
+
+
+def _sample_sqnr(sample: StoredWorstSample) -> Cell:
+    """Return the SQNR of a sample; what is worse than any ratio sorts below all of them."""
+    if sample.nonfinite:
+        return Cell(f"NaN or infinite in {plural(sample.nonfinite, 'element')}", float("-1e9"), "failed")
+    if sample.zero_reference:
+        return Cell("float output is 0", float("-1e8"), "warning")
+    return decibels(sample.sqnr_db)
+
+
+def _spread(source: str, output: str, found: StoredDistribution) -> tuple[Cell, ...]:
+    figures = (found.min_db, found.lower_quartile_db, found.median_db, found.upper_quartile_db, found.max_db)
+    counts = (found.samples, found.exact, found.zero_reference, found.nonfinite)
+    return (text(output), *map(decibels, figures), *(number(count, ",") for count in counts), text(source))
 
 
 def _measured(story: Story) -> Iterator[Block]:
