@@ -110,6 +110,12 @@ class StoredAccuracy(Stored, frozen=True, kw_only=True):
     held_back: bool
     outputs: tuple[StoredAccuracyOutput, ...]
     problem: str
+    validation: str | None = None
+
+    @property
+    def part(self) -> str:
+        """What the samples are, in one word."""
+        return "validation" if self.validation is not None else "held-back" if self.held_back else "calibration"
 
 
 class StoredSizes(Stored, frozen=True, kw_only=True):

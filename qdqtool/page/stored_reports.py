@@ -30,6 +30,7 @@ from qdqtool.page.stored_parts import (
     StoredSkip,
     StoredStep,
 )
+from qdqtool.page.stored_search import StoredSearch
 
 
 class StoredQuantize(Stored, frozen=True, kw_only=True):
@@ -51,6 +52,7 @@ class StoredQuantize(Stored, frozen=True, kw_only=True):
     model_file: StoredModelFile | None = None
     output_file: StoredModelFile | None = None
     nodes: tuple[StoredNode, ...] = ()
+    search: StoredSearch | None = None
 
 
 class StoredValidate(Stored, frozen=True, kw_only=True):

@@ -1,7 +1,9 @@
 """The accuracy of each output against the float model, and the samples at which it is worst."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from qdqtool.checking.sample_errors import is_outlier
 from qdqtool.page.content import Block, Cell, Column, Lines, Table, decibels, number, share, text
 from qdqtool.page.section import Section
 from qdqtool.page.stored_outputs import StoredDistribution, StoredOutput, StoredWorstSample
@@ -81,6 +83,12 @@ def _row(source: str, output: StoredOutput) -> tuple[Cell, ...]:
     )
 
 
+_NO_FILE = Cell("no file of its own")
+_EMPTY = {"0", _NO_FILE.text}
+OPTIONAL = {"File", "Exact", "Float output 0", "NaN or infinite"}
+"""Columns of samples that are left out where no row says anything in them."""
+
+
 def _samples(compared: Sequence[tuple[str, StoredOutput]]) -> Iterator[Block]:
     spread = tuple(
         _spread(source, output.name, output.sample_sqnr)
@@ -88,32 +96,42 @@ def _samples(compared: Sequence[tuple[str, StoredOutput]]) -> Iterator[Block]:
         if output.sample_sqnr is not None
     )
     if spread:
-        yield Table("SQNR of single samples", DISTRIBUTION, spread)
-    worst = tuple(
-        _sample(source, output.name, sample) for source, output in compared for sample in output.worst_samples
-    )
+        yield _without_empty(Table("SQNR of single samples", DISTRIBUTION, spread))
+    worst = tuple(_sample(source, output, sample) for source, output in compared for sample in output.worst_samples)
     if worst:
-        yield Table("Worst samples", SAMPLES, worst)
+        yield _without_empty(Table("Worst samples", SAMPLES, worst))
 
 
-def _sample(source: str, output: str, sample: StoredWorstSample) -> tuple[Cell, ...]:
+def _without_empty(table: Table) -> Table:
+    """Return a table without the columns that may be left out, where they say nothing."""
+    kept = [
+        at
+        for at, column in enumerate(table.columns)
+        if column.title not in OPTIONAL or any(row[at].text not in _EMPTY for row in table.rows)
+    ]
+    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
+    return Table(table.caption, tuple(table.columns[at] for at in kept), rows)
+
+
+def _sample(source: str, output: StoredOutput, sample: StoredWorstSample) -> tuple[Cell, ...]:
     return (
-        text(output),
+        text(output.name),
         number(sample.number, "d"),
-        _sample_sqnr(sample),
+        _sample_sqnr(sample, output.sample_sqnr),
         number(sample.max_abs),
-        text(", ".join(sample.files)) if sample.files else Cell("no file of its own"),
+        text(", ".join(sample.files)) if sample.files else _NO_FILE,
         text(source),
     )
 
 
-def _sample_sqnr(sample: StoredWorstSample) -> Cell:
+def _sample_sqnr(sample: StoredWorstSample, all_: StoredDistribution | None) -> Cell:
     """Return the SQNR of a sample; what is worse than any ratio sorts below all of them."""
     if sample.nonfinite:
         return Cell(f"NaN or infinite in {plural(sample.nonfinite, 'element')}", float("-1e9"), "failed")
     if sample.zero_reference:
         return Cell("float output is 0", float("-1e8"), "warning")
-    return decibels(sample.sqnr_db)
+    is_far = all_ is not None and is_outlier(sample.sqnr_db, all_.median_db, all_.samples)
+    return replace(decibels(sample.sqnr_db), state="warning" if is_far else None)
 
 
 def _spread(source: str, output: str, found: StoredDistribution) -> tuple[Cell, ...]:
@@ -138,8 +156,8 @@ def _measured(story: Story) -> Iterator[Block]:
         for output in quantize.accuracy.outputs
     )
     if rows:
-        part = "held-back" if quantize.accuracy.held_back else "calibration"
-        yield Table(f"The same as quantize measured it on {quantize.accuracy.samples} {part} samples", MEASURED, rows)
+        on = f"{quantize.accuracy.samples} {quantize.accuracy.part} samples"
+        yield Table(f"The same as quantize measured it on {on}", MEASURED, rows)
 
 
 def _warnings(story: Story) -> Iterator[Block]:

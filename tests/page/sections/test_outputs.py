@@ -43,7 +43,7 @@ def test_what_is_worse_than_any_ratio_sorts_below_all(tmp_path: Path):
 
     assert [cell.text for cell in cells] == ["NaN or infinite in 3 elements", "float output is 0", "12.50 dB"]
     assert [cell.sort for cell in cells] == sorted(cell.sort for cell in cells)
-    assert [cell.state for cell in cells] == ["failed", "warning", None]
+    assert [cell.state for cell in cells] == ["failed", "warning", "warning"]
 
 
 def test_the_distribution_has_its_quartiles_and_every_kind_of_sample(tmp_path: Path):
@@ -51,8 +51,19 @@ def test_the_distribution_has_its_quartiles_and_every_kind_of_sample(tmp_path: P
 
     assert [cell.text for cell in table.rows[0]] == [
         *("y", "12.50 dB", "35.00 dB", "40.00 dB", "42.00 dB", "45.00 dB"),
-        *("1,000", "2", "1", "0", "check.json"),
+        *("1,000", "2", "1", "check.json"),
     ]
+    assert [column.title for column in table.columns][-4:] == ["Samples", "Exact", "Float output 0", "Report"]
+
+
+def test_a_sample_far_below_the_median_is_marked_and_data_without_files_has_no_column_for_them(tmp_path: Path):
+    near = {**SAMPLES["worst_samples"][1], "sqnr_db": 34.5}
+    table = tables(tmp_path, check=with_samples({**SAMPLES, "worst_samples": [{**near, "sqnr_db": 33.5}, near]}))[
+        "Worst samples"
+    ]
+
+    assert [(row[2].text, row[2].state) for row in table.rows] == [("33.50 dB", "warning"), ("34.50 dB", None)]
+    assert [column.title for column in table.columns] == ["Output", "Sample", "SQNR", "Largest difference", "Report"]
 
 
 def test_reports_of_earlier_versions_have_no_samples(tmp_path: Path):
