@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from qdqtool.attempts.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.attempts.attempt import Attempt, Attempts
 from qdqtool.attempts.goal_report import CurvePoint, GoalReport
+from qdqtool.attempts.search_curve import Raised, SearchCurve
 from qdqtool.sensitivity.step import Step
-from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.result import MetricResult
 
 
@@ -20,11 +20,13 @@ class Reached:
         attempt: The model.
         report: How it was found; None where every layer is quantized.
         curve: The states that the search came by.
+        search: The same with all that is known of each; None where nothing was searched.
     """
 
     attempt: Attempt
     report: GoalReport | None = None
     curve: tuple[CurvePoint, ...] = ()
+    search: SearchCurve | None = None
 
 
 def metric_of(attempt: Attempt) -> MetricResult:
@@ -52,7 +54,7 @@ class Trials:
     attempts: Attempts
     first: Attempt
     goal: AccuracyGoal
-    made: dict[tuple[tuple[Unit, ...], tuple[Unit, ...]], Trial] = field(default_factory=dict)
+    made: dict[Raised, Trial] = field(default_factory=dict)
 
     def at(self, step: Step) -> Trial:
         """Return the model of a state; errors as :meth:`~qdqtool.attempts.attempt.Attempts.leaving`."""

@@ -8,6 +8,7 @@ is measured on samples that chose nothing; where it loses more, the next states 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from qdqtool.attempts.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.attempts.attempt import Attempt, Attempts
@@ -15,6 +16,7 @@ from qdqtool.attempts.goal_report import MetricGoal, Settled, curve_of, goal_rep
 from qdqtool.attempts.goal_trials import Reached, Trial, Trials, metric_of
 from qdqtool.attempts.metric_missed import Best, metric_missed, refuse_chance
 from qdqtool.attempts.metric_states import Choosing, first_that
+from qdqtool.attempts.search_curve import Known, SearchCurve, curve_states
 from qdqtool.graph.model import Model
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.preparation.metric_data import CHOOSE, MEASURE, Part, refuse_coarse
@@ -61,11 +63,28 @@ def reach_metric_goal(attempts: Attempts, first: Attempt, ready: Model, goal: Ac
         if goal.whole_curve:
             choosing.search.go_on(-math.inf)
         curve = curve_of(choosing.search)
+        states = _told_states(goal, found.step, trials, choosing)
         if not found.step.share:
-            return Reached(first, curve=curve)
+            return Reached(first, curve=curve, search=states)
         without = worst_db(first.measured.accuracy)
         settled = Settled(found.step, without, found.worst_db, _told(goal, found, trials, choosing))
-        return Reached(found.attempt, goal_report(choosing.search, settled, goal.min_sqnr_db, layers, curve), curve)
+        report = goal_report(choosing.search, settled, goal.min_sqnr_db, layers, curve)
+        return Reached(found.attempt, report, curve, states)
+
+
+def _told_states(goal: AccuracyGoal, chosen: Step, trials: Trials, choosing: Choosing) -> SearchCurve:
+    known = {state: Known(metric_loss=loss) for state, loss in choosing.losses.items()}
+    for state, trial in trials.made.items():
+        measured = math.inf if trial.worst_db is None else trial.worst_db
+        known[state] = replace(known.get(state, Known()), measured_db=measured, measured_loss=trial.loss)
+    return SearchCurve(
+        min_sqnr_db=goal.min_sqnr_db,
+        max_metric_loss=goal.max_metric_loss,
+        metric=choosing.runs.measure.name,
+        loss_unit=choosing.runs.measure.loss_unit,
+        samples=len(choosing.search.runs.samples),
+        states=curve_states(choosing.search, chosen, known),
+    )
 
 
 def _parts(inputs: PlanInputs, choosing: int, measuring: int) -> tuple[Part, Part]:

@@ -8,30 +8,38 @@ from dataclasses import dataclass, field
 
 from qdqtool.attempts.accuracy_goal import AccuracyGoal
 from qdqtool.attempts.goal_report import told_levels
+from qdqtool.attempts.search_curve import Raised
 from qdqtool.sensitivity.metric_runs import MetricRuns
 from qdqtool.sensitivity.output_noise import WORST_DB
 from qdqtool.sensitivity.search import CURVE_STEP_DB, FloatSearch
 from qdqtool.sensitivity.step import Step
-from qdqtool.sensitivity.units import Unit
 from qdqtool.task_metrics.measure import Score
 
 
 @dataclass(slots=True)
 class Choosing:
-    """The states of a search, and what the metric loses in each on the samples that may choose."""
+    """The states of a search, and what the metric loses in each on the samples that may choose.
+
+    Attributes:
+        search: The search.
+        runs: The metric in its session.
+        goal: The goal, with a limit of the metric.
+        reference: The score of the float model.
+        losses: The loss of each state in which the metric was measured.
+    """
 
     search: FloatSearch
     runs: MetricRuns
     goal: AccuracyGoal
     reference: Score
-    _losses: dict[tuple[tuple[Unit, ...], tuple[Unit, ...]], float] = field(default_factory=dict)
+    losses: dict[Raised, float] = field(default_factory=dict)
 
     def loss(self, step: Step) -> float:
         """Return what the metric loses in a state."""
-        if step.raised not in self._losses:
+        if step.raised not in self.losses:
             score = self.runs.score(self.search.setting(step), f"the model with {told_levels(step, self.search)}")
-            self._losses[step.raised] = self.runs.measure.loss(score.value, self.reference.value)
-        return self._losses[step.raised]
+            self.losses[step.raised] = self.runs.measure.loss(score.value, self.reference.value)
+        return self.losses[step.raised]
 
     def keeps(self, step: Step) -> bool:
         """Return whether a state keeps the goal."""

@@ -8,13 +8,14 @@ states that it came by.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from qdqtool.attempts.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.attempts.attempt import Attempt, Attempts
 from qdqtool.attempts.goal_report import Settled, curve_of, goal_report, told_levels
 from qdqtool.attempts.goal_trials import Reached
 from qdqtool.attempts.metric_goal import reach_metric_goal
+from qdqtool.attempts.search_curve import ALL_QUANTIZED, Known, Raised, SearchCurve, curve_states
 from qdqtool.errors import GateError, UsageError
 from qdqtool.graph.model import Model
 from qdqtool.preparation.layer_search import LayerRuns, searched_samples
@@ -66,15 +67,29 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyG
         search, tick = layers.search(), attempts.tick
         if tick is not None:
             layers.runs.watch(lambda done: tick(min(done, search.limit), search.limit))
+        trials = _Trials(attempts, first, goal_db, [math.inf if reached is None else reached])
         if enough or reached is None:
             search.go_on(goal_db)
-            return Reached(first, curve=curve_of(search))
-        found = _searched(_Trials(attempts, first, goal_db, [reached]), search, layers)
+            return Reached(first, curve=curve_of(search), search=_told_states(search, search.steps[0], trials, layers))
+        found = _searched(trials, search, layers)
         if goal.whole_curve:
             search.go_on(goal_db)
         curve = curve_of(search)
         settled = Settled(found.step, reached, found.worst_db)
-        return Reached(found.attempt, goal_report(search, settled, goal.min_sqnr_db, layers, curve), curve)
+        report = goal_report(search, settled, goal.min_sqnr_db, layers, curve)
+        return Reached(found.attempt, report, curve, _told_states(search, found.step, trials, layers))
+
+
+def _told_states(search: FloatSearch, chosen: Step, trials: _Trials, layers: LayerRuns) -> SearchCurve:
+    known = {ALL_QUANTIZED: trials.kept[0], **trials.measured}
+    return SearchCurve(
+        min_sqnr_db=trials.goal_db,
+        max_metric_loss=None,
+        metric="",
+        loss_unit="",
+        samples=len(layers.runs.samples),
+        states=curve_states(search, chosen, {state: Known(measured_db=found) for state, found in known.items()}),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +107,13 @@ class _Trials:
     first: Attempt
     goal_db: float
     kept: list[float]
+    measured: dict[Raised, float] = field(default_factory=dict)
 
     def of(self, step: Step) -> _Found:
         attempt = self.attempts.leaving(step, self.first)
         worst = worst_db(attempt.measured.accuracy)
         self.kept.append(math.inf if worst is None else worst)
+        self.measured[step.raised] = self.kept[-1]
         return _Found(attempt, step, worst)
 
     @property

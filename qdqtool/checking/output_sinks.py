@@ -8,6 +8,7 @@ from typing import Self
 from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.output_file import OutputReader, OutputWriter, storable
 from qdqtool.checking.outputs import OutputCheck
+from qdqtool.checking.sample_errors import SampleOrigin
 from qdqtool.checking.saved_outputs import SavedCheck
 from qdqtool.data import Sample
 from qdqtool.numerics.dtypes import Array
@@ -53,11 +54,14 @@ class OutputSinks:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def add(self, sample: Sample, outputs: Mapping[str, Array], baseline: Mapping[str, Array]) -> None:
+    def add(
+        self, sample: Sample, origin: SampleOrigin, outputs: Mapping[str, Array], baseline: Mapping[str, Array]
+    ) -> None:
         """Process the outputs of one run, without padded rows.
 
         Args:
             sample: The inputs.
+            origin: Where they come from.
             outputs: Outputs of the model, by name.
             baseline: Outputs of the baseline; empty without one.
 
@@ -65,7 +69,7 @@ class OutputSinks:
             UsageError: They do not fit the file, the labels or earlier samples.
         """
         real = {name: sample.without_filler(output) for name, output in outputs.items()}
-        saved = self.saved.add(real) if self.saved is not None else {}
+        saved = self.saved.add(real, origin) if self.saved is not None else {}
         if self._writer is not None:
             for name, output in real.items():
                 self._writer.add(name, storable(name, output))

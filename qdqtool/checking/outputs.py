@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qdqtool.checking.report import OutputResult
+from qdqtool.checking.sample_errors import SampleErrors, SampleOrigin
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode
@@ -73,6 +74,7 @@ class Deviation:
         error: The accumulated error; without elements for strings.
         agreement: The equal elements of what are no floats.
         variation: How floats vary over the samples.
+        samples: The errors of single samples, of floats.
     """
 
     maker: QdqNode | None
@@ -81,8 +83,9 @@ class Deviation:
     error: AccumulatedError = field(default_factory=AccumulatedError)
     agreement: Agreement = field(default_factory=Agreement)
     variation: Variation = field(default_factory=Variation)
+    samples: SampleErrors = field(default_factory=SampleErrors)
 
-    def add(self, expected: Array, found: Array) -> None:
+    def add(self, expected: Array, found: Array, origin: SampleOrigin) -> None:
         """Count one sample."""
         if expected.shape == found.shape:
             counted = self.variation if expected.dtype.kind in FLOATS else self.agreement
@@ -90,7 +93,10 @@ class Deviation:
         if expected.dtype.kind not in NUMBERS:
             self.error.other_shapes += expected.shape != found.shape
             return
-        self.error.add(expected, found)
+        error = AccumulatedError.of(expected, found)
+        self.error.include(error)
+        if expected.dtype.kind in FLOATS:
+            self.samples.add(error, origin)
         if self.maker is not None and self.scale is not None and expected.shape == found.shape:
             step = expand(self.scale, found.shape, granularity_of(self.maker, self.scale))
             self.max_steps = max(self.max_steps or 0.0, max_steps(expected, found, step))
@@ -120,6 +126,8 @@ class Deviation:
             max_abs=self.error.max_abs,
             max_steps=self.max_steps,
             exact=self.exact,
+            worst_samples=tuple(self.samples.worst),
+            sample_sqnr=self.samples.distribution(),
         )
 
 
@@ -150,8 +158,13 @@ class OutputCheck:
         """Whether there is a baseline, and it has its NaN and infinities at the same places."""
         return self.baseline is not None and self.deviation.error.nonfinite_mismatches == 0
 
-    def add(self, actual: Array | None, expected: Array | None) -> None:
+    def add(self, actual: Array | None, expected: Array | None, origin: SampleOrigin) -> None:
         """Count one sample: the output, and the baseline's.
+
+        Args:
+            actual: The output; None where it could not be read.
+            expected: The baseline's; None without a baseline.
+            origin: Where the sample comes from.
 
         Raises:
             UsageError: The baseline's output has another shape.
@@ -166,7 +179,7 @@ class OutputCheck:
                 f"output '{self.value.name}' has shape {list(actual.shape)}, in the baseline {list(expected.shape)}",
                 hint="the baseline must be the float model that was quantized",
             )
-        self.deviation.add(expected, actual)
+        self.deviation.add(expected, actual, origin)
 
     def _may_differ(self, expected: tuple[int, ...], actual: tuple[int, ...]) -> bool:
         """Whether shapes differ only in open dimensions, whose extents may depend on the values."""

@@ -12,6 +12,7 @@ from qdqtool.checking.outputs import OutputCheck, output_checks
 from qdqtool.checking.pair_error import PairError
 from qdqtool.checking.qdq_reference import NodeCheck, compare, format_of, inputs_of
 from qdqtool.checking.repeatable import Runs, unrepeated
+from qdqtool.checking.sample_errors import SampleOrigin
 from qdqtool.data import Feeds, Sample
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import ArgumentError
@@ -95,10 +96,10 @@ class CheckJob:
         with ExitStack() as stack:
             stack.enter_context(self.sinks)
             watcher = _Watcher(self, self._profile, stack, is_random=is_random)
-            for done, sample in enumerate(feeds):
+            for done, (number, sample) in enumerate(feeds.numbered()):
                 if progress is not None:
                     progress(done, len(feeds))
-                self._add_sample(sample, watcher)
+                self._add_sample(sample, SampleOrigin(number, sample.files), watcher)
             self._note_problems(watcher.model)
             self.sinks.finish()
         self._add_constants()
@@ -118,13 +119,14 @@ class CheckJob:
         values += [boundary.baseline for boundary in self.boundaries if not index.is_constant(boundary.baseline)]
         return list(dict.fromkeys(values))
 
-    def _add_sample(self, sample: Sample, watcher: "_Watcher") -> None:
+    def _add_sample(self, sample: Sample, origin: SampleOrigin, watcher: "_Watcher") -> None:
         run = watcher.run_model(sample)
         for check in self._running:
             self._add_node(check, watcher.model, run)
         results = watcher.run_outputs(sample, run)
         floats = watcher.run_baseline(sample)
-        self._add_outputs(sample, watcher, results, floats)
+        found, wanted = self._add_outputs(origin, watcher, results, floats)
+        self.sinks.add(sample, origin, found, wanted)
         if self.unrepeated is None:
             self.unrepeated = tuple(unrepeated(self.outputs, *watcher.run_again(sample, results, floats)))
         if watcher.baseline is not None:
@@ -135,7 +137,10 @@ class CheckJob:
             bad = [output.value for output in self.outputs if output.nonfinite]
             self.nonfinite_origin = first_nonfinite(self.index, sample, bad)
 
-    def _add_outputs(self, sample: Sample, watcher: "_Watcher", results: Run, floats: Run) -> None:
+    def _add_outputs(
+        self, origin: SampleOrigin, watcher: "_Watcher", results: Run, floats: Run
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Count the outputs of one sample; return them by name, and those of the baseline."""
         found: dict[str, Array] = {}
         wanted: dict[str, Array] = {}
         for output in self.outputs:
@@ -144,10 +149,10 @@ class CheckJob:
             expected = None
             if watcher.baseline is not None and output.baseline is not None:
                 expected = watcher.baseline.output(floats, output.baseline)
-            output.add(actual, expected)
+            output.add(actual, expected, origin)
             found |= {name: actual} if actual is not None else {}
             wanted |= {name: expected} if expected is not None else {}
-        self.sinks.add(sample, found, wanted)
+        return found, wanted
 
     def _add_node(self, check: NodeCheck, observer: Observer, run: Run) -> None:
         made = check.entry.output

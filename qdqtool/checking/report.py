@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from qdqtool.checking.sample_errors import SampleDistribution, WorstSample
 from qdqtool.data import DataDescription
 from qdqtool.graph.io.model_file import ModelFile
 from qdqtool.results import Report
@@ -59,6 +60,10 @@ class OutputResult:
         agreement: Share of the elements that are equal, for an integer or boolean output; None for others.
         zero_reference: Whether the values that it is compared with are all 0, so that it has no SQNR.
         other_shapes: Samples for which the two shapes differ; they are left out.
+        worst_samples: The samples that are furthest off, the worst first; empty for outputs that are no floats, and for
+            exact ones.
+        sample_sqnr: How the SQNR of single samples is distributed; None without a baseline, and for outputs that are no
+            floats.
     """
 
     name: str
@@ -71,6 +76,8 @@ class OutputResult:
     agreement: float | None = None
     zero_reference: bool = False
     other_shapes: int = 0
+    worst_samples: tuple[WorstSample, ...] = ()
+    sample_sqnr: SampleDistribution | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

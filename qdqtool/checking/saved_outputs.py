@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from qdqtool.checking.output_file import OutputReader, storable
 from qdqtool.checking.outputs import Deviation, OutputCheck, nonfinite_count
 from qdqtool.checking.report import SavedOutputs
+from qdqtool.checking.sample_errors import SampleOrigin
 from qdqtool.numerics.dtypes import Array
 
 
@@ -22,7 +23,7 @@ class SavedCheck:
         self._deviations = {check.value.name: Deviation(check.maker, check.scale) for check in checks}
         self._nonfinite = dict.fromkeys(self._deviations, 0)
 
-    def add(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
+    def add(self, outputs: Mapping[str, Array], origin: SampleOrigin) -> dict[str, Array]:
         """Compare the next rows of the file with the outputs of one run, and return them.
 
         Raises:
@@ -33,7 +34,7 @@ class SavedCheck:
             expected = storable(name, output)
             rows = taken[name] = self._reader.take(name, expected)
             self._nonfinite[name] += nonfinite_count(rows)
-            self._deviations[name].add(expected, rows)
+            self._deviations[name].add(expected, rows, origin)
         return taken
 
     def finish(self) -> None:

@@ -100,11 +100,21 @@ class Feeds:
         """Return the samples with these numbers, in the order of the data."""
         return Feeds(_Numbered(self, frozenset(numbers)), replace(self.description, samples=len(set(numbers))))
 
-    def number_in_data(self, position: int) -> int:
-        """Return the number that a sample has in the data of which these are a part: messages name samples by it."""
+    @property
+    def numbers_in_data(self) -> Sequence[int]:
+        """The numbers that the samples have in the data of which these are a part: messages name samples by them."""
         if not isinstance(self.samples, _Numbered):
-            return position
-        return self.samples.feeds.number_in_data(sorted(self.samples.numbers)[position])
+            return range(len(self))
+        whole = self.samples.feeds.numbers_in_data
+        return [whole[number] for number in sorted(self.samples.numbers)][: len(self)]
+
+    def number_in_data(self, position: int) -> int:
+        """Return the number of one sample in the data."""
+        return self.numbers_in_data[position]
+
+    def numbered(self) -> Iterator[tuple[int, Sample]]:
+        """Yield each sample with its number in the data."""
+        yield from zip(self.numbers_in_data, self, strict=True)
 
 
 @dataclass(frozen=True, slots=True)

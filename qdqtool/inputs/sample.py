@@ -25,23 +25,31 @@ class Sample(dict[str, Array]):
         batch: Rows of its batch; 1 where samples come one by one.
         filler: Padded rows at the end of the batch.
         labels: The labels, one row for each row that is not padding; None where they were not requested.
+        files: The files of its rows, each once, relative to the folder of the data; empty for data without such files.
     """
 
-    __slots__ = ("batch", "filler", "labels")
+    __slots__ = ("batch", "files", "filler", "labels")
 
     def __init__(
-        self, arrays: Mapping[str, Array], *, batch: int = 1, filler: int = 0, labels: Array | None = None
+        self,
+        arrays: Mapping[str, Array],
+        *,
+        batch: int = 1,
+        filler: int = 0,
+        labels: Array | None = None,
+        files: tuple[str, ...] = (),
     ) -> None:
         super().__init__(arrays)
         self.batch = batch
         self.filler = filler
         self.labels = labels
+        self.files = files
 
     @classmethod
     def like(cls, given: Mapping[str, Array], arrays: Mapping[str, Array]) -> "Sample":
-        """Return other arrays of the same run, with its batch and labels."""
+        """Return other arrays of the same run, with its batch, labels and files."""
         if isinstance(given, Sample):
-            return cls(arrays, batch=given.batch, filler=given.filler, labels=given.labels)
+            return cls(arrays, batch=given.batch, filler=given.filler, labels=given.labels, files=given.files)
         return cls(arrays)
 
     def without_filler(self, output: Array) -> Array:

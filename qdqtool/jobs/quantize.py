@@ -187,6 +187,7 @@ def quantize_model(
         existing=settled.existing.value if settled.existing is not None else None,
         curve_file=str(options.curve_file) if options.curve_file else None,
         goal=reached.report,
+        search=reached.search,
         blame=None if reached.report is not None else blame_of(attempt, attempts, ready),
     )
 

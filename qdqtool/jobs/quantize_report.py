@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from qdqtool.attempts.goal_report import GoalReport
+from qdqtool.attempts.search_curve import SearchCurve
 from qdqtool.checking.accuracy import Accuracy
 from qdqtool.findings import Finding
 from qdqtool.graph.index.outline import OutlineNode
@@ -81,6 +82,8 @@ class QuantizeReport(ModelReport):
         curve_file: The file of the curve of accuracy against quantized share, if any.
         goal: The layers that stay in float for an accuracy that was asked for; None where none was, or every layer can
             be quantized for it.
+        search: The states of the search for the accuracy that was asked for, with what each keeps; None where nothing
+            was searched: without such a limit, and where every layer can be quantized and no curve was asked for.
         blame: The layers that make most of the noise at the worst output; None where nothing was measured: without
             data, with random data, where no output has noise, and where layers were left in float for a goal.
         model_file: Digests of the input; None for a model in memory.
@@ -116,6 +119,7 @@ class QuantizeReport(ModelReport):
     inlined: tuple[InlinedFunction, ...] = ()
     curve_file: str | None = None
     goal: GoalReport | None = None
+    search: SearchCurve | None = None
     blame: BlameReport | None = None
     model_file: ModelFile | None = None
     output_file: ModelFile | None = None

@@ -2,14 +2,26 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from qdqtool.inputs.sample import Sample
 from qdqtool.numerics.dtypes import Array
 
-Row = tuple[Mapping[str, Array], int | None]
-"""The arrays of one row by input name, without a batch dimension, and its label; None where none was requested."""
+
+class Row(NamedTuple):
+    """One row of a batch.
+
+    Attributes:
+        arrays: Its arrays by input name, without a batch dimension.
+        label: Its label; None where none was requested.
+        file: The file it was made of; empty where nobody asks for it.
+    """
+
+    arrays: Mapping[str, Array]
+    label: int | None = None
+    file: str = ""
 
 
 def batched(rows: Iterable[Row], batch: int | None) -> Iterator[Sample]:
@@ -22,13 +34,14 @@ def batched(rows: Iterable[Row], batch: int | None) -> Iterator[Sample]:
     size, source = batch or 1, iter(rows)
     while group := list(islice(source, size)):
         filler = size - len(group)
-        arrays = [row for row, _ in group]
-        labels = [label for _, label in group if label is not None]
+        arrays = [row.arrays for row in group]
+        labels = [row.label for row in group if row.label is not None]
         yield Sample(
             {name: _joined([row[name] for row in arrays], filler, batch) for name in arrays[0]},
             batch=size,
             filler=filler,
             labels=np.array(labels, np.int64) if labels else None,
+            files=tuple(dict.fromkeys(row.file for row in group if row.file)),
         )
 
 

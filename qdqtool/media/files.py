@@ -40,6 +40,10 @@ class FileKind:
         ordered = sorted(found, key=lambda file: [by_number(Path(part)) for part in file.parts])
         return tuple(path / file for file in ordered)
 
+    def name_in(self, path: Path, file: Path) -> str:
+        """Return how reports call a file below a path: relative to the folder, with ``/`` between the parts."""
+        return file.name if path == file else file.relative_to(path).as_posix()
+
     def _walk(self, folder: Path) -> Iterator[Path]:
         for root, folders, names in os.walk(folder):
             folders[:] = [name for name in folders if not name.startswith(".")]

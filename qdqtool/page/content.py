@@ -168,7 +168,58 @@ class Charts:
         return [(escape(name), *values) for name, values in self.charts]
 
 
-Block = Table | Facts | Lines | Drawing | Charts
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of a curve, one for each x.
+
+    Attributes:
+        name: What they are.
+        values: The values; None where one is not known.
+        is_line: Whether a line joins them; else they are points alone.
+    """
+
+    name: str
+    values: tuple[float | None, ...]
+    is_line: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Figures against a share of 1, drawn in the browser.
+
+    Attributes:
+        caption: What it shows.
+        x_title: What the shares are.
+        y_title: What the figures are.
+        unit: Their unit; may be empty.
+        x: The shares, ascending.
+        series: The figures.
+        limit: A figure that is drawn as a line; None for none.
+        chosen: Number of the x that is marked; None for none.
+    """
+
+    caption: str
+    x_title: str
+    y_title: str
+    unit: str
+    x: tuple[float, ...]
+    series: tuple[Series, ...]
+    limit: float | None = None
+    chosen: int | None = None
+
+    @property
+    def data(self) -> dict[str, object]:
+        """What ``assets/curve.js`` reads. Characters without a glyph are spelled as escapes."""
+        return {
+            "titles": [escape(each) for each in (self.x_title, self.y_title, self.unit)],
+            "x": self.x,
+            "series": [(escape(each.name), each.values, each.is_line) for each in self.series],
+            "limit": self.limit,
+            "chosen": self.chosen,
+        }
+
+
+Block = Table | Facts | Lines | Drawing | Charts | Curve
 
 
 def text(value: str | None, state: State | None = None) -> Cell:

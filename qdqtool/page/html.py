@@ -14,7 +14,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from qdqtool.page.content import Block, Charts, Drawing, Facts, Lines, Table
+from qdqtool.page.content import Block, Charts, Curve, Drawing, Facts, Lines, Table
 from qdqtool.page.pair import JudgedModel
 from qdqtool.page.parts import parts_of
 from qdqtool.page.verdict import QUESTIONS
@@ -23,8 +23,15 @@ from qdqtool.wording import escape
 
 _ASSETS = files(__name__.rpartition(".")[0]) / "assets"
 _STYLES = ("vendored/uplot/uPlot.min.css", "page.css")
-_SCRIPTS = ("vendored/uplot/uPlot.iife.min.js", "vendored/dagre/dagre.min.js", "page.js", "graph.js", "ranges.js")
-_KINDS = {Table: "table", Facts: "facts", Lines: "lines", Drawing: "drawing", Charts: "charts"}
+_SCRIPTS = (
+    "vendored/uplot/uPlot.iife.min.js",
+    "vendored/dagre/dagre.min.js",
+    "page.js",
+    "graph.js",
+    "curve.js",
+    "ranges.js",
+)
+_KINDS = {Table: "table", Facts: "facts", Lines: "lines", Drawing: "drawing", Charts: "charts", Curve: "curve"}
 
 
 def render(models: Sequence[JudgedModel]) -> str:

@@ -49,6 +49,8 @@ COMMANDS = tuple(dict.fromkeys(kind.command for kind in _KINDS))
 """The commands whose reports a page can show."""
 _HINT = f"a page is made of the JSON reports of these commands: {', '.join(COMMANDS)}"
 
+_CURVE_HINT = "leave it out: the JSON report of quantize has the same states, and the page draws them"
+
 
 @dataclass(frozen=True, slots=True)
 class SavedReport:
@@ -111,7 +113,8 @@ def _read(path: Path) -> SavedReport:
 def _recognized(document: Mapping[str, Any], source: str) -> SavedReport:
     kind = next((kind for kind in _KINDS if kind.keys <= document.keys()), None)
     if kind is None:
-        raise UsageError(f"{source} {_told(document)}", hint=_HINT)
+        hint = _CURVE_HINT if _fits(document, "curve-file") else _HINT
+        raise UsageError(f"{source} {_told(document)}", hint=hint)
     version = document.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
         raise UsageError(

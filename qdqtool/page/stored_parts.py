@@ -174,6 +174,11 @@ class StoredAccuracy(Stored, frozen=True, kw_only=True):
     problem: str
     validation: str | None = None
 
+    @property
+    def part(self) -> str:
+        """What the samples are, in one word."""
+        return "validation" if self.validation is not None else "held-back" if self.held_back else "calibration"
+
 
 class StoredSizes(Stored, frozen=True, kw_only=True):
     """File sizes in bytes."""
@@ -230,18 +235,6 @@ class StoredData(Stored, frozen=True, kw_only=True):
     seed: int | None
     shapes: Any = None
     preprocessing: Any = None
-
-
-class StoredOutput(Stored, frozen=True, kw_only=True):
-    """One output against that of the float model; everything but ``name`` is null where it is not known."""
-
-    name: str
-    nonfinite: int
-    sqnr_db: float | None
-    cosine: float | None
-    max_abs: float | None
-    exact: bool | None
-    agreement: float | None
 
 
 class StoredBoundary(Stored, frozen=True, kw_only=True):

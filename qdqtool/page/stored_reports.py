@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from qdqtool.page.stored_outputs import StoredOutput
 from qdqtool.page.stored_parts import (
     Stored,
     StoredAccuracy,
@@ -22,7 +23,6 @@ from qdqtool.page.stored_parts import (
     StoredModel,
     StoredModelFile,
     StoredNode,
-    StoredOutput,
     StoredPair,
     StoredPrecision,
     StoredReference,
@@ -32,6 +32,7 @@ from qdqtool.page.stored_parts import (
     StoredStep,
     StoredWeightScales,
 )
+from qdqtool.page.stored_search import StoredSearch
 
 
 class StoredQuantize(Stored, frozen=True, kw_only=True):
@@ -55,6 +56,7 @@ class StoredQuantize(Stored, frozen=True, kw_only=True):
     nodes: tuple[StoredNode, ...] = ()
     activation_ranges: tuple[StoredActivationRange, ...] = ()
     weight_scales: tuple[StoredWeightScales, ...] = ()
+    search: StoredSearch | None = None
 
 
 class StoredValidate(Stored, frozen=True, kw_only=True):

@@ -58,10 +58,14 @@ class AccumulatedError:
         """Return the error on the samples of all parts."""
         total = cls()
         for part in parts:
-            for field in fields(cls):
-                join = max if field.name == "max_abs" else add
-                setattr(total, field.name, join(getattr(total, field.name), getattr(part, field.name)))
+            total.include(part)
         return total
+
+    def include(self, part: "AccumulatedError") -> None:
+        """Count the samples of another error of the same tensor."""
+        for field in fields(self):
+            join = max if field.name == "max_abs" else add
+            setattr(self, field.name, join(getattr(self, field.name), getattr(part, field.name)))
 
     def add(self, reference: Array, x: Array) -> None:
         """Count one more sample."""

@@ -12,10 +12,12 @@ from support.qdq import pair_model, text_model
 from support.small import make_model
 
 from qdqtool.checking.outputs import Agreement, Deviation, OutputCheck, nonfinite_count, output_checks
+from qdqtool.checking.sample_errors import SampleOrigin
 from qdqtool.errors import UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 
+SAMPLE = SampleOrigin(0)
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12)
 
 
@@ -69,7 +71,7 @@ def test_only_floats_are_not_finite(array: np.ndarray, count: int) -> None:
 def test_elements_that_are_not_finite_add_up_over_the_samples(with_baseline: bool) -> None:
     check = check_of(with_baseline=with_baseline)
     for found in ([1, np.nan], [np.inf, np.inf], [1, 1]):
-        check.add(np.float32(found), np.float32(found) if with_baseline else None)
+        check.add(np.float32(found), np.float32(found) if with_baseline else None, SAMPLE)
     assert check.nonfinite == check.result().nonfinite == 3
     assert check.nonfinite_as_in_baseline is with_baseline
     assert check.result().exact is (True if with_baseline else None)
@@ -78,23 +80,23 @@ def test_elements_that_are_not_finite_add_up_over_the_samples(with_baseline: boo
 @pytest.mark.parametrize(("found", "as_there"), [([np.nan, 2], True), ([np.nan, np.nan], False), ([2, 2], False)])
 def test_new_nan_is_not_as_in_the_baseline(found: list[float], as_there: bool) -> None:
     check = check_of()
-    check.add(np.float32(found), np.float32([np.nan, 2]))
+    check.add(np.float32(found), np.float32([np.nan, 2]), SAMPLE)
     assert check.nonfinite_as_in_baseline is as_there
 
 
 def test_an_output_that_could_not_be_read_is_not_counted() -> None:
     check = check_of()
-    check.add(None, np.zeros(2, np.float32))
-    check.add(np.array([1], "datetime64[s]"), np.zeros(2, np.float32))
-    check.add(np.float32([np.nan]), None)
+    check.add(None, np.zeros(2, np.float32), SAMPLE)
+    check.add(np.array([1], "datetime64[s]"), np.zeros(2, np.float32), SAMPLE)
+    check.add(np.float32([np.nan]), None, SAMPLE)
     assert check.nonfinite == 1
     assert (check.result().name, check.result().exact, check.result().other_shapes) == ("y", None, 0)
 
 
 def test_floats_have_distances_and_integers_agree() -> None:
     floats, labels = check_of(), check_of()
-    floats.add(np.float32([3, 4]), np.float32([3, 3]))
-    labels.add(np.int64([3, 4]), np.int64([3, 3]))
+    floats.add(np.float32([3, 4]), np.float32([3, 3]), SAMPLE)
+    labels.add(np.int64([3, 4]), np.int64([3, 3]), SAMPLE)
     told = floats.result()
     assert (told.agreement, told.exact, told.max_abs, told.zero_reference) == (None, False, 1, False)
     assert told.sqnr_db == pytest.approx(10 * np.log10(18))
@@ -107,18 +109,18 @@ def test_floats_have_distances_and_integers_agree() -> None:
 
 def test_a_float_reference_of_zeros_is_told_and_one_of_integers_is_not() -> None:
     floats, labels = check_of(), check_of()
-    floats.add(np.float32([0, 4]), np.float32([0, 0]))
-    labels.add(np.int64([0, 4]), np.int64([0, 0]))
+    floats.add(np.float32([0, 4]), np.float32([0, 0]), SAMPLE)
+    labels.add(np.int64([0, 4]), np.int64([0, 0]), SAMPLE)
     assert (floats.result().zero_reference, labels.result().zero_reference) == (True, False)
 
 
 @pytest.mark.parametrize(("found", "exact"), [(["a", "b"], True), (["a", "c"], False)])
 def test_strings_agree_or_not(found: list[str], exact: bool) -> None:
     check = check_of()
-    check.add(np.array(found, object), np.array(["a", "b"], object))
+    check.add(np.array(found, object), np.array(["a", "b"], object), SAMPLE)
     assert (check.result().exact, check.result().agreement) == (exact, 1.0 if exact else 0.5)
     assert check.deviation.error.elements == 0
-    check.add(np.array(found, object), np.array(["a", "b", "c"], object))
+    check.add(np.array(found, object), np.array(["a", "b", "c"], object), SAMPLE)
     assert check.result().other_shapes == 1
     assert check.result().exact is False
 
@@ -126,9 +128,9 @@ def test_strings_agree_or_not(found: list[str], exact: bool) -> None:
 @pytest.mark.parametrize("kind", [np.float32, np.int64, np.bool_])
 def test_a_sample_of_another_shape_is_counted_and_left_out(kind: type) -> None:
     check = check_of()
-    check.add(np.ones(2, kind), np.ones(3, kind))
+    check.add(np.ones(2, kind), np.ones(3, kind), SAMPLE)
     assert (check.result().exact, check.result().other_shapes) == (None, 1)
-    check.add(np.ones(2, kind), np.ones(2, kind))
+    check.add(np.ones(2, kind), np.ones(2, kind), SAMPLE)
     told = check.result()
     assert (told.exact, told.other_shapes) == (False, 1)
     assert told.agreement == (None if kind is np.float32 else 1.0)
@@ -154,18 +156,18 @@ def test_shapes_may_differ_in_open_dimensions_alone(
     check = check_of(shape)
     arrays = np.zeros(found, np.float32), np.zeros(expected, np.float32)
     if legal:
-        check.add(*arrays)
+        check.add(*arrays, SAMPLE)
         assert check.deviation.error.other_shapes == int(found != expected)
         return
     with pytest.raises(UsageError) as refused:
-        check.add(*arrays)
+        check.add(*arrays, SAMPLE)
     assert refused.value.message == f"output 'y' has shape {list(found)}, in the baseline {list(expected)}"
     assert refused.value.hint == "the baseline must be the float model that was quantized"
 
 
 def test_equal_shapes_pass_whatever_the_model_declares() -> None:
     check = check_of((4,))
-    check.add(np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32))
+    check.add(np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32), SAMPLE)
     assert check.result().exact
 
 
@@ -174,19 +176,19 @@ def test_the_distance_of_an_output_that_a_dq_makes_is_told_in_its_steps() -> Non
     (check,) = output_checks(index, index)
     assert check.result().max_steps is None
     for found in ([1.0, 2.0], [1.0, 3.5], [1.5, 2.0]):
-        check.add(np.float32(found), np.float32([1.0, 2.0]))
+        check.add(np.float32(found), np.float32([1.0, 2.0]), SAMPLE)
     assert check.result().max_steps == 3
     other = check_of()
-    other.add(np.float32([1]), np.float32([2]))
+    other.add(np.float32([1]), np.float32([2]), SAMPLE)
     assert other.result().max_steps is None
 
 
 def test_equal_outputs_of_a_dq_are_zero_steps_apart() -> None:
     index = ModelIndex.of(pair_model(TensorProto.INT8))
     (check,) = output_checks(index, index)
-    check.add(np.float32([1.0]), np.float32([1.0]))
+    check.add(np.float32([1.0]), np.float32([1.0]), SAMPLE)
     assert check.result().max_steps == 0
-    check.add(np.float32([1.0, 2.0]), np.float32([1.0]))
+    check.add(np.float32([1.0, 2.0]), np.float32([1.0]), SAMPLE)
     assert check.result().max_steps == 0
 
 
@@ -200,7 +202,7 @@ def test_a_dq_whose_scale_is_not_constant_has_no_steps() -> None:
         }""")
     index = ModelIndex.of(model)
     (check,) = output_checks(index, index)
-    check.add(np.float32([1]), np.float32([2]))
+    check.add(np.float32([1]), np.float32([2]), SAMPLE)
     assert (check.maker is not None, check.scale, check.result().max_steps) == (True, None, None)
 
 

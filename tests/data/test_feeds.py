@@ -40,6 +40,13 @@ def test_a_sample_of_a_part_keeps_its_number_in_the_data() -> None:
     assert [feeds.number_in_data(position) for position in (0, 8)] == [0, 8]
 
 
+def test_samples_come_with_their_numbers_in_the_data() -> None:
+    part = numbered(9).only([7, 2, 5])
+    for feeds in (part, part.first(2), part.only([0, 2]), numbered(3)):
+        assert [number for number, _ in feeds.numbered()] == [int(sample["x"][0]) for sample in feeds]
+    assert [number for number, _ in part.only([0, 2]).numbered()] == [2, 7]
+
+
 # --- reading ---
 
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.qdq import LOOP_AND_BRANCHES, constant, pair_model, text_model
-from support.small import make_model
+from support.small import make_model, run
 
 from qdqtool.checking.qdq_reference import NodeCheck, compare
 from qdqtool.checking.report import BoundaryResult, CheckReport
@@ -326,3 +326,68 @@ def test_a_baseline_with_other_names_is_paired_by_position_and_its_data_serve(tm
         "input 'x' is called 'image'",
         "output 'out' is called 'y'",
     ]
+
+
+# --- single samples ---
+
+
+def _worst_of_runs(models: tuple[Model, Model], inputs: list[np.ndarray]) -> list[tuple[int, float, float]]:
+    """Number, SQNR and largest difference of every sample by plain runs, the lowest SQNR first."""
+    found: list[tuple[int, float, float]] = []
+    for number, x in enumerate(inputs):
+        actual, expected = (np.float64(run(model.proto, {"x": x})[0]) for model in models)
+        error = expected - actual
+        ratio = 10 * np.log10(np.sum(expected**2) / np.sum(error**2))
+        found.append((number, float(ratio), float(np.max(np.abs(error)))))
+    return sorted(found, key=lambda each: each[1])
+
+
+@pytest.mark.parametrize("in_files", [True, False])
+def test_the_worst_samples_are_those_of_plain_runs_with_their_files(in_files: bool, tmp_path: Path) -> None:
+    inputs = [np.random.default_rng(number).uniform(-1, 1, 16).astype(np.float32) for number in range(24)]
+    inputs[17] *= 0.01  # most of it is rounded to 0
+    model = pair_model(T.INT8, scale=0.02)
+    baseline = text_model('<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Identity (x) }')
+    data = tmp_path / ("d" if in_files else "d.npz")
+    if in_files:
+        data.mkdir()
+        for number, x in enumerate(inputs):
+            np.savez(data / f"{number}.npz", x=x[None])
+    else:
+        np.savez(data, x=np.stack(inputs))
+    expected = _worst_of_runs((model, baseline), inputs)
+    (output,) = check_model(model, baseline=baseline, data=data).outputs
+
+    assert [sample.number for sample in output.worst_samples] == [number for number, *_ in expected[:10]]
+    assert output.worst_samples[0].number == 17
+    assert [sample.sqnr_db for sample in output.worst_samples] == pytest.approx([db for _, db, _ in expected[:10]])
+    assert [sample.max_abs for sample in output.worst_samples] == pytest.approx([off for *_, off in expected[:10]])
+    assert [sample.files for sample in output.worst_samples] == [
+        (f"{number}.npz",) if in_files else () for number, *_ in expected[:10]
+    ]
+    told = output.sample_sqnr
+    assert told is not None
+    assert (told.samples, told.exact, told.zero_reference, told.nonfinite) == (24, 0, 0, 0)
+    figures = [told.min_db, told.lower_quartile_db, told.median_db, told.upper_quartile_db, told.max_db]
+    assert figures == pytest.approx(np.percentile([db for _, db, _ in expected], (0, 25, 50, 75, 100)))
+
+
+def test_held_back_samples_keep_their_numbers_in_the_data(tmp_path: Path) -> None:
+    inputs = np.random.default_rng(3).uniform(-1, 1, (20, 16)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=inputs)
+    model = pair_model(T.INT8, scale=0.02)
+    baseline = text_model('<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Identity (x) }')
+    report = check_model(model, baseline=baseline, data=DataRequest(path=tmp_path / "d.npz", held_back=True))
+    expected = {number: db for number, db, _ in _worst_of_runs((model, baseline), list(inputs))}
+    (output,) = report.outputs
+
+    assert report.data.samples == len(output.worst_samples) == 4
+    assert max(sample.number for sample in output.worst_samples) > 4
+    for sample in output.worst_samples:
+        assert sample.sqnr_db == pytest.approx(expected[sample.number])
+
+
+def test_without_a_baseline_no_sample_is_worst() -> None:
+    (output,) = check_model(pair_model(T.INT8), data=DataRequest(samples=2, input_shapes={"x": (4,)})).outputs
+
+    assert (output.worst_samples, output.sample_sqnr) == ((), None)

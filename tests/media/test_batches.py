@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from qdqtool.media.batches import batched
+from qdqtool.media.batches import Row, batched
 
 
 def rows(count: int, labels: bool = False):
-    return [({"x": np.full(2, at), "y": np.array(at)}, 10 + at if labels else None) for at in range(count)]
+    return [
+        Row({"x": np.full(2, at), "y": np.array(at)}, 10 + at if labels else None, f"{at // 2}.wav")
+        for at in range(count)
+    ]
 
 
 def test_the_last_batch_repeats_its_last_row():
@@ -16,6 +19,11 @@ def test_the_last_batch_repeats_its_last_row():
     assert last["x"].tolist() == [[2, 2], [2, 2]]
     assert (first.batch, first.filler, last.filler) == (2, 0, 1)
     assert (first.labels.tolist(), last.labels.tolist()) == ([10, 11], [12])
+
+
+def test_a_batch_has_the_files_of_its_rows_each_once():
+    assert [sample.files for sample in batched(rows(5), 4)] == [("0.wav", "1.wav"), ("2.wav",)]
+    assert [sample.files for sample in batched([Row({"x": np.ones(2)})], 4)] == [()]
 
 
 def test_an_input_without_a_batch_takes_a_row_a_run():

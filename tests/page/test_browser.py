@@ -390,3 +390,50 @@ def test_without_scripts_the_tables_are_complete(browser: Any, tmp_path: Path):
 
     assert page.locator("div.table", has_text="Largest error in steps first").locator("tbody tr").count() == 300
     context.close()
+
+
+def test_the_curve_marks_limit_and_chosen_state_and_follows_the_width(tab: Any, tmp_path: Path):
+    page = opened(tab, tmp_path, quantize=ALL["quantize"])
+    curve = page.locator("figure.curve")
+    canvas = curve.locator("canvas")
+
+    assert (
+        curve.get_by_role("img").get_attribute("aria-label")
+        == "SQNR of the worst output against the cost in float, 4 states"
+    )
+    assert "limit: 35 dB" in curve.inner_text()
+    line, limit, ring = pixels(canvas, (0x0B, 0x5C, 0xAD), (0xA4, 0x0E, 0x26), (0x1B, 0x1F, 0x24))
+    assert line > 200
+    assert limit > 200
+    assert ring > 50
+    curve.scroll_into_view_if_needed()
+    box = curve.locator(".u-over").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
+    assert curve.get_by_role("status").inner_text() == (
+        "written model, cost in float 25.00%: 41.5 dB on the 8 samples that chose, "
+        "40.5 dB measured on held-back samples"
+    )
+    wide = canvas.bounding_box()["width"]
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.wait_for_function("wide => document.querySelector('figure.curve canvas').clientWidth < wide", arg=wide)
+    light = canvas.element_handle()
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("light => document.querySelector('figure.curve canvas') !== light", arg=light)
+    (line,) = pixels(canvas, (0x6C, 0xB2, 0xFF))
+    assert line > 200
+
+
+def pixels(canvas: Any, *colors: tuple[int, int, int]) -> list[int]:
+    """The number of pixels of a canvas that have each colour."""
+    script = """(canvas, colors) => {
+      const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+      const counts = colors.map(() => 0);
+      for (let at = 0; at < data.length; at += 4) {
+        colors.forEach(([red, green, blue], number) => {
+          counts[number] += data[at] === red && data[at + 1] === green && data[at + 2] === blue && data[at + 3] === 255;
+        });
+      }
+      return counts;
+    }"""
+    found: list[int] = canvas.evaluate(script, [list(color) for color in colors])
+    return found

@@ -119,6 +119,13 @@ def test_what_is_no_report_is_refused(text: str, message: str, tmp_path: Path):
         read_reports([path])
 
 
+def test_of_a_curve_file_the_report_of_quantize_is_told(tmp_path: Path):
+    (tmp_path / "c.json").write_text('{"schema_version": 1, "points": []}')
+    with pytest.raises(UsageError, match=r"c\.json is 'curve-file' .* which a page does not show") as caught:
+        read_reports([tmp_path / "c.json"])
+    assert caught.value.hint == "leave it out: the JSON report of quantize has the same states, and the page draws them"
+
+
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path):
     with pytest.raises(UsageError, match=r"absent.json cannot be read: No such file"):
         read_reports([tmp_path / "absent.json"])

@@ -9,6 +9,7 @@ import onnx
 from qdqtool.checking.evidence import Evidence
 from qdqtool.checking.limits import Gates
 from qdqtool.checking.outputs import output_checks
+from qdqtool.checking.sample_errors import SampleOrigin
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 
@@ -35,10 +36,10 @@ def evidence_of(
     index = ModelIndex.of(Model(model))
     baseline = index if any(expected is not None for _, expected in samples) else None
     checks = output_checks(index, baseline)
-    for found, expected in samples:
+    for number, (found, expected) in enumerate(samples):
         for check in checks:
             name = check.value.name
-            check.add(found[name], expected[name] if expected is not None else None)
+            check.add(found[name], expected[name] if expected is not None else None, SampleOrigin(number))
     job = SimpleNamespace(
         index=index,
         baseline=baseline,

@@ -101,6 +101,38 @@ QUANTIZE: Document = {
         }
     ],
 }
+_STATE = {
+    "layers_in_float": 0,
+    "layers_in_fallback": 0,
+    "quantized_share": 1.0,
+    "worst_sqnr_db": 30.25,
+    "measured_sqnr_db": 28.5,
+    "metric_loss": None,
+    "measured_metric_loss": None,
+    "finite": True,
+    "chosen": False,
+}
+SEARCH: Document = {
+    "min_sqnr_db": 35.0,
+    "max_metric_loss": None,
+    "metric": "",
+    "loss_unit": "",
+    "samples": 8,
+    "states": [
+        _STATE,
+        {**_STATE, "layers_in_float": 1, "quantized_share": 0.95, "worst_sqnr_db": 36.5, "measured_sqnr_db": 34.0},
+        {
+            **_STATE,
+            "layers_in_float": 3,
+            "quantized_share": 0.75,
+            "worst_sqnr_db": 41.5,
+            "measured_sqnr_db": 40.5,
+            "chosen": True,
+        },
+        {**_STATE, "layers_in_float": 9, "quantized_share": 0.5, "worst_sqnr_db": 50.0, "measured_sqnr_db": None},
+    ],
+}
+"""The search of ``quantize`` for an accuracy; null where none was asked for."""
 CHECK: Document = {
     "schema_version": 1,
     "qdqtool_version": "0.1.0",
@@ -139,6 +171,31 @@ CHECK: Document = {
     ],
     "warnings": [],
 }
+SAMPLES: Document = {
+    "worst_samples": [
+        {
+            "number": 17,
+            "files": ["cats/17.png"],
+            "sqnr_db": 12.5,
+            "max_abs": 0.75,
+            "zero_reference": False,
+            "nonfinite": 0,
+        },
+        {"number": 3, "files": [], "sqnr_db": 30.0, "max_abs": 0.5, "zero_reference": False, "nonfinite": 0},
+    ],
+    "sample_sqnr": {
+        "samples": 1000,
+        "exact": 2,
+        "zero_reference": 1,
+        "nonfinite": 0,
+        "min_db": 12.5,
+        "lower_quartile_db": 35.0,
+        "median_db": 40.0,
+        "upper_quartile_db": 42.0,
+        "max_db": 45.0,
+    },
+}
+"""What a check says of the samples of an output; reports of earlier versions say nothing."""
 BUILD: Document = {
     "schema_version": 1,
     "model": "net.int8.onnx",
@@ -253,8 +310,9 @@ CONVERT: Document = {
     "files": [{"name": "net.int8.onnx", "what": "model", "bytes": 1000, "sha256": "ab" * 32}],
 }
 ALL = {
-    "quantize": QUANTIZE | {"model_file": FLOAT_FILE, "output_file": QUANTIZED_FILE},
-    "check": CHECK | {"model_file": QUANTIZED_FILE, "baseline_file": FLOAT_FILE},
+    "quantize": QUANTIZE | {"model_file": FLOAT_FILE, "output_file": QUANTIZED_FILE, "search": SEARCH},
+    "check": CHECK
+    | {"outputs": [CHECK["outputs"][0] | SAMPLES], "model_file": QUANTIZED_FILE, "baseline_file": FLOAT_FILE},
     "build": BUILD,
     "validate": VALIDATE,
     "sensitivity": SENSITIVITY,

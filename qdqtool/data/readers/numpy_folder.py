@@ -28,7 +28,9 @@ class FolderSamples:
 
     def __iter__(self) -> Iterator[Sample]:
         for file in self.files:
-            yield from self._samples(file)
+            for sample in self._samples(file):
+                sample.files = (file.name,)
+                yield sample
 
     def with_labels(self) -> "FolderSamples":
         """Return the same samples with the labels that every file holds.

@@ -3,7 +3,7 @@
 The path is one such folder, or a folder with several of them. Each of them is one run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from onnx import numpy_helper
 
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.tensors import is_external
+from qdqtool.inputs.sample import Sample
 from qdqtool.inputs.signature import InputSpec, needed
 from qdqtool.media.files import by_number
 from qdqtool.numerics.dtypes import Array
@@ -34,9 +35,10 @@ class DataSetSamples:
     sets: tuple[Path, ...]
     specs: tuple[InputSpec, ...]
 
-    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+    def __iter__(self) -> Iterator[Sample]:
         for folder in self.sets:
-            yield {spec.name: _array(folder / f"input_{index}.pb") for index, spec in enumerate(self.specs)}
+            arrays = {spec.name: _array(folder / f"input_{index}.pb") for index, spec in enumerate(self.specs)}
+            yield Sample(arrays, files=(folder.name,))
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> DataSetSamples:

@@ -8,7 +8,7 @@ import numpy as np
 
 from qdqtool.errors import UsageError
 from qdqtool.inputs.sample import Sample
-from qdqtool.media.batches import batched
+from qdqtool.media.batches import Row, batched
 from qdqtool.media.files import IMAGE
 from qdqtool.media.images.decode import decode
 from qdqtool.media.images.geometry import fit
@@ -42,7 +42,8 @@ class ImageSamples:
     def __iter__(self) -> Iterator[Sample]:
         labels = self.labels or (None,) * len(self.files)
         rows = (
-            ({self.taken.spec.name: self._values(file)}, label) for file, label in zip(self.files, labels, strict=True)
+            Row({self.taken.spec.name: self._values(file)}, label, IMAGE.name_in(self.root, file))
+            for file, label in zip(self.files, labels, strict=True)
         )
         return batched(rows, self.taken.batch)
 

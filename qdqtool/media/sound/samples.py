@@ -53,7 +53,7 @@ class SoundSamples:
         labels = self.labels or (None,) * len(self.files)
         for file, label in zip(self.files, labels, strict=True):
             for window in windows(pieces(file, how.rate, how.channels), how.length, how.hop):
-                yield {self.taken.spec.name: self._values(window)}, label
+                yield Row({self.taken.spec.name: self._values(window)}, label, SOUND.name_in(self.root, file))
 
     def _values(self, window: Array) -> Array:
         """Return a window of shape [N, C] in the shape, range and type of the input."""

@@ -10,7 +10,7 @@ import numpy as np
 from qdqtool.errors import UsageError
 from qdqtool.inputs.sample import Sample
 from qdqtool.inputs.signature import InputSpec
-from qdqtool.media.batches import batched
+from qdqtool.media.batches import Row, batched
 from qdqtool.media.text.inputs import Part, TextInputs
 from qdqtool.media.text.options import TextPreprocessing
 from qdqtool.numerics.dtypes import Array
@@ -36,7 +36,7 @@ class TextSamples:
     preprocessing: TextPreprocessing
 
     def __iter__(self) -> Iterator[Sample]:
-        rows = ((self._arrays(self.tokenizer.encode(line)), None) for line in _lines(self.path))
+        rows = (Row(self._arrays(self.tokenizer.encode(line))) for line in _lines(self.path))
         return batched(rows, self.taken.batch)
 
     def _arrays(self, encoded: "Encoding") -> dict[str, Array]:

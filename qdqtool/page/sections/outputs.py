@@ -1,12 +1,15 @@
-"""The accuracy of each output against the float model."""
+"""The accuracy of each output against the float model, and the samples at which it is worst."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from qdqtool.checking.sample_errors import is_outlier
 from qdqtool.page.content import Block, Cell, Column, Lines, Table, decibels, number, share, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredOutput
+from qdqtool.page.stored_outputs import StoredDistribution, StoredOutput, StoredWorstSample
 from qdqtool.page.stored_reports import StoredCheck, StoredQuantize
 from qdqtool.page.story import Story
+from qdqtool.wording import plural
 
 CHECKED = (
     Column("Output"),
@@ -23,10 +26,31 @@ MEASURED = (
     Column("Standard error", numeric=True),
     Column("Finite"),
 )
+SAMPLES = (
+    Column("Output"),
+    Column("Sample", numeric=True),
+    Column("SQNR", numeric=True),
+    Column("Largest difference", numeric=True),
+    Column("File"),
+    Column("Report"),
+)
+DISTRIBUTION = (
+    Column("Output"),
+    Column("Lowest", numeric=True),
+    Column("Lower quartile", numeric=True),
+    Column("Median", numeric=True),
+    Column("Upper quartile", numeric=True),
+    Column("Highest", numeric=True),
+    Column("Samples", numeric=True),
+    Column("Exact", numeric=True),
+    Column("Float output 0", numeric=True),
+    Column("NaN or infinite", numeric=True),
+    Column("Report"),
+)
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the outputs as ``check`` and ``quantize`` measured them, worst first."""
+    """Return the outputs as ``check`` and ``quantize`` measured them, worst first, and the worst samples."""
     compared = [
         (source, output)
         for source, check in story.each(StoredCheck)
@@ -36,7 +60,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     compared.sort(key=lambda found: _badness(found[1]))
     rows = tuple(_row(source, output) for source, output in compared)
     tables = (Table("Outputs against the float model, worst first", CHECKED, rows),) if rows else ()
-    return (*tables, *_measured(story), *_warnings(story))
+    return (*tables, *_samples(compared), *_measured(story), *_warnings(story))
 
 
 def _badness(output: StoredOutput) -> float:
@@ -59,6 +83,63 @@ def _row(source: str, output: StoredOutput) -> tuple[Cell, ...]:
     )
 
 
+_NO_FILE = Cell("no file of its own")
+_EMPTY = {"0", _NO_FILE.text}
+OPTIONAL = {"File", "Exact", "Float output 0", "NaN or infinite"}
+"""Columns of samples that are left out where no row says anything in them."""
+
+
+def _samples(compared: Sequence[tuple[str, StoredOutput]]) -> Iterator[Block]:
+    spread = tuple(
+        _spread(source, output.name, output.sample_sqnr)
+        for source, output in compared
+        if output.sample_sqnr is not None
+    )
+    if spread:
+        yield _without_empty(Table("SQNR of single samples", DISTRIBUTION, spread))
+    worst = tuple(_sample(source, output, sample) for source, output in compared for sample in output.worst_samples)
+    if worst:
+        yield _without_empty(Table("Worst samples", SAMPLES, worst))
+
+
+def _without_empty(table: Table) -> Table:
+    """Return a table without the columns that may be left out, where they say nothing."""
+    kept = [
+        at
+        for at, column in enumerate(table.columns)
+        if column.title not in OPTIONAL or any(row[at].text not in _EMPTY for row in table.rows)
+    ]
+    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
+    return Table(table.caption, tuple(table.columns[at] for at in kept), rows)
+
+
+def _sample(source: str, output: StoredOutput, sample: StoredWorstSample) -> tuple[Cell, ...]:
+    return (
+        text(output.name),
+        number(sample.number, "d"),
+        _sample_sqnr(sample, output.sample_sqnr),
+        number(sample.max_abs),
+        text(", ".join(sample.files)) if sample.files else _NO_FILE,
+        text(source),
+    )
+
+
+def _sample_sqnr(sample: StoredWorstSample, all_: StoredDistribution | None) -> Cell:
+    """Return the SQNR of a sample; what is worse than any ratio sorts below all of them."""
+    if sample.nonfinite:
+        return Cell(f"NaN or infinite in {plural(sample.nonfinite, 'element')}", float("-1e9"), "failed")
+    if sample.zero_reference:
+        return Cell("float output is 0", float("-1e8"), "warning")
+    is_far = all_ is not None and is_outlier(sample.sqnr_db, all_.median_db, all_.samples)
+    return replace(decibels(sample.sqnr_db), state="warning" if is_far else None)
+
+
+def _spread(source: str, output: str, found: StoredDistribution) -> tuple[Cell, ...]:
+    figures = (found.min_db, found.lower_quartile_db, found.median_db, found.upper_quartile_db, found.max_db)
+    counts = (found.samples, found.exact, found.zero_reference, found.nonfinite)
+    return (text(output), *map(decibels, figures), *(number(count, ",") for count in counts), text(source))
+
+
 def _measured(story: Story) -> Iterator[Block]:
     quantize = story.first(StoredQuantize)
     if quantize is None or quantize.accuracy is None:
@@ -75,8 +156,8 @@ def _measured(story: Story) -> Iterator[Block]:
         for output in quantize.accuracy.outputs
     )
     if rows:
-        part = "held-back" if quantize.accuracy.held_back else "calibration"
-        yield Table(f"The same as quantize measured it on {quantize.accuracy.samples} {part} samples", MEASURED, rows)
+        on = f"{quantize.accuracy.samples} {quantize.accuracy.part} samples"
+        yield Table(f"The same as quantize measured it on {on}", MEASURED, rows)
 
 
 def _warnings(story: Story) -> Iterator[Block]:

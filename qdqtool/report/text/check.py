@@ -12,6 +12,7 @@ from qdqtool.report.text._blame import print_pairs_blamed
 from qdqtool.report.text._calibration import print_preprocessing, print_repeated
 from qdqtool.report.text._noise import print_noisiest
 from qdqtool.report.text._rest import limit, print_rest
+from qdqtool.report.text._samples import print_worst_sample
 from qdqtool.task_metrics.result import MetricResult
 from qdqtool.wording import plural
 
@@ -83,6 +84,9 @@ def _print_outputs(report: CheckReport, console: Console) -> None:
         console.print(f"outputs  {names} (no --baseline: not compared with one)")
     else:
         _print_comparison("output", report.outputs, console)
+        worst = report.worst_output.name if report.worst_output is not None else None
+        for output in (each for each in report.outputs if each.name == worst):
+            print_worst_sample(output, console)
     if report.saved_outputs is not None:
         console.print()
         console.print(f"outputs {_source(report.saved_outputs)} against the reference", style="bold")

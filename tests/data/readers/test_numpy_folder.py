@@ -61,3 +61,9 @@ def test_samples_of_different_shapes_may_lie_in_one_folder(tmp_path):
     for length in (3, 11, 5):
         np.savez(folder / f"length_{length}.npz", x=np.ones((1, length), np.float32))
     assert [sample["x"].shape[1] for sample in load_feeds(folder, specs)] == [3, 5, 11]
+
+
+def test_samples_have_the_name_of_their_file(tmp_path):
+    save_npz(tmp_path / "2.npz", x=array(2))
+    save_npz(tmp_path / "10.npz", x=array(1))
+    assert [sample.files for sample in load_feeds(tmp_path, X)] == [("2.npz",), ("2.npz",), ("10.npz",)]

@@ -60,3 +60,8 @@ def test_test_data_never_follows_external_data(tmp_path):
     (tmp_path / "input_0.pb").write_bytes(tensor.SerializeToString())
     with pytest.raises(UsageError, match="another file, which is not followed"):
         load_feeds(tmp_path, X)
+
+
+def test_samples_have_the_name_of_their_folder(tmp_path):
+    folder = save_sets(tmp_path / "d", array(2))
+    assert [sample.files for sample in load_feeds(folder, X)] == [("test_data_set_0",), ("test_data_set_1",)]

@@ -75,3 +75,11 @@ def test_only_the_first_images_are_read_where_few_are_used(tmp_path):
     root = folder(tmp_path, 4)
     (root / "c1" / "3.png").write_bytes(b"")
     assert len(load_feeds(root, image_spec(1, 3, 4, 4), 3, options=UNIT)) == 3
+
+
+def test_samples_have_the_files_of_their_images_also_as_halves(tmp_path):
+    halves = image_spec(2, 3, 4, 4, dtype=np.dtype(np.float16))
+    feeds = load_feeds(folder(tmp_path, 3), halves, options=UNIT)
+    assert [sample.files for sample in feeds] == [("c0/0.png", "c0/2.png"), ("c1/1.png",)]
+    (alone,) = load_feeds(tmp_path / "d/c1/1.png", image_spec(1, 3, 4, 4), options=UNIT)
+    assert alone.files == ("1.png",)

@@ -78,3 +78,10 @@ def test_windows_of_a_file_share_its_label_and_fill_batches(tmp_path):
     with_file = ReadOptions(sound=SoundOptions(rate=16000), labels=tmp_path / "l.csv")
     first, last = load_feeds(tmp_path / "d", sound_spec(2, 10), options=with_file).with_labels()
     assert (first.labels.tolist(), last.labels.tolist()) == ([7, 7], [8])
+
+
+def test_windows_have_the_file_that_they_were_cut_from(tmp_path):
+    save_sound(tmp_path / "d/a.wav", noise(25, seed=1))
+    save_sound(tmp_path / "d/b.wav", noise(10, seed=2))
+    feeds = load_feeds(tmp_path / "d", sound_spec(1, 10), options=options())
+    assert [sample.files for sample in feeds] == [("a.wav",), ("a.wav",), ("b.wav",)]
