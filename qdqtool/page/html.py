@@ -14,7 +14,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from qdqtool.page.content import Block, Curve, Drawing, Facts, Lines, Table
+from qdqtool.page.content import Block, Curve, Drawing, Facts, Lines, Steps, Table
 from qdqtool.page.section import Section
 from qdqtool.page.sections import every_section
 from qdqtool.page.story import Story
@@ -25,7 +25,7 @@ from qdqtool.wording import escape
 _ASSETS = files(__name__.rpartition(".")[0]) / "assets"
 _STYLES = ("vendored/uplot/uPlot.min.css", "page.css")
 _SCRIPTS = ("vendored/uplot/uPlot.iife.min.js", "vendored/dagre/dagre.min.js", "page.js", "graph.js", "curve.js")
-_KINDS = {Table: "table", Facts: "facts", Lines: "lines", Drawing: "drawing", Curve: "curve"}
+_KINDS = {Table: "table", Facts: "facts", Lines: "lines", Drawing: "drawing", Curve: "curve", Steps: "steps"}
 
 
 def render(story: Story, verdict: Verdict) -> str:

@@ -37,6 +37,8 @@ class StoredCalibration(Stored, frozen=True, kw_only=True):
     samples: int
     random: bool
     chosen: str
+    from_file: bool = False
+    given: Any = None
 
 
 class StoredPair(Stored, frozen=True, kw_only=True):
@@ -91,6 +93,8 @@ class StoredFinding(Stored, frozen=True, kw_only=True):
     message: str
     node: str | None
     graph: str
+    fixable: bool = False
+    safe_fix: bool = False
 
 
 class StoredAccuracyOutput(Stored, frozen=True, kw_only=True):
@@ -227,6 +231,7 @@ class StoredEffect(Stored, frozen=True, kw_only=True):
     worst_sqnr_db: float | None
     gain_db: float | None
     cost_share: float | None
+    exclude: tuple[str, ...] = ()
 
 
 class StoredGroup(Stored, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from qdqtool.page.stored_blame import StoredBlame
 from qdqtool.page.stored_outputs import StoredOutput
 from qdqtool.page.stored_parts import (
     Stored,
@@ -53,6 +54,8 @@ class StoredQuantize(Stored, frozen=True, kw_only=True):
     output_file: StoredModelFile | None = None
     nodes: tuple[StoredNode, ...] = ()
     search: StoredSearch | None = None
+    separated: tuple[str, ...] = ()
+    blame: StoredBlame | None = None
 
 
 class StoredValidate(Stored, frozen=True, kw_only=True):
@@ -78,6 +81,7 @@ class StoredCheck(Stored, frozen=True, kw_only=True):
     qdqtool_version: str | None = None
     model_file: StoredModelFile | None = None
     baseline_file: StoredModelFile | None = None
+    blame: StoredBlame | None = None
 
 
 class StoredBuild(Stored, frozen=True, kw_only=True):
@@ -108,6 +112,7 @@ class StoredRefusedBuild(Stored, frozen=True, kw_only=True):
     stage: str
     message: str
     refusals: tuple[StoredRefusal, ...]
+    hint: str | None = None
     qdqtool_version: str | None = None
     model_file: StoredModelFile | None = None
 
