@@ -14,7 +14,7 @@ MOST = 10
 """How many of the worst samples are kept for each output."""
 
 OUTLIER_DB = 6.0
-"""A sample stands out that is further than this below the median: its noise has four times the power, for its signal."""
+"""A sample this far below the median stands out: for its signal, its noise has four times the power."""
 
 FEWEST = 4
 """Of fewer samples with an SQNR none stands out: their median says little."""

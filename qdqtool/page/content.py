@@ -219,7 +219,33 @@ class Curve:
         }
 
 
-Block = Table | Facts | Lines | Drawing | Charts | Curve
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that a reader can do.
+
+    Attributes:
+        fact: Why.
+        command: The command, as it is pasted.
+    """
+
+    fact: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps, the one to take first in front.
+
+    Attributes:
+        steps: The steps.
+        note: What holds for all commands.
+    """
+
+    steps: tuple[Step, ...]
+    note: str
+
+
+Block = Table | Facts | Lines | Drawing | Charts | Curve | Steps
 
 
 def text(value: str | None, state: State | None = None) -> Cell:

@@ -14,7 +14,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from qdqtool.page.content import Block, Charts, Curve, Drawing, Facts, Lines, Table
+from qdqtool.page.content import Block, Charts, Curve, Drawing, Facts, Lines, Steps, Table
 from qdqtool.page.pair import JudgedModel
 from qdqtool.page.parts import parts_of
 from qdqtool.page.verdict import QUESTIONS
@@ -31,7 +31,15 @@ _SCRIPTS = (
     "curve.js",
     "ranges.js",
 )
-_KINDS = {Table: "table", Facts: "facts", Lines: "lines", Drawing: "drawing", Charts: "charts", Curve: "curve"}
+_KINDS = {
+    Table: "table",
+    Facts: "facts",
+    Lines: "lines",
+    Drawing: "drawing",
+    Charts: "charts",
+    Curve: "curve",
+    Steps: "steps",
+}
 
 
 def render(models: Sequence[JudgedModel]) -> str:

@@ -41,6 +41,8 @@ class StoredCalibration(Stored, frozen=True, kw_only=True):
     random: bool
     chosen: str
     method: str = ""
+    from_file: bool = False
+    given: Any = None
 
     @property
     def method_used(self) -> str:
@@ -153,6 +155,8 @@ class StoredFinding(Stored, frozen=True, kw_only=True):
     message: str
     node: str | None
     graph: str
+    fixable: bool = False
+    safe_fix: bool = False
 
 
 class StoredAccuracyOutput(Stored, frozen=True, kw_only=True):
@@ -291,6 +295,7 @@ class StoredEffect(Stored, frozen=True, kw_only=True):
     worst_sqnr_db: float | None
     gain_db: float | None
     cost_share: float | None
+    exclude: tuple[str, ...] = ()
 
 
 class StoredGroup(Stored, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from qdqtool.page.stored_blame import StoredBlame
 from qdqtool.page.stored_outputs import StoredOutput
 from qdqtool.page.stored_parts import (
     Stored,
@@ -57,6 +58,8 @@ class StoredQuantize(Stored, frozen=True, kw_only=True):
     activation_ranges: tuple[StoredActivationRange, ...] = ()
     weight_scales: tuple[StoredWeightScales, ...] = ()
     search: StoredSearch | None = None
+    separated: tuple[str, ...] = ()
+    blame: StoredBlame | None = None
 
 
 class StoredValidate(Stored, frozen=True, kw_only=True):
@@ -82,6 +85,7 @@ class StoredCheck(Stored, frozen=True, kw_only=True):
     qdqtool_version: str | None = None
     model_file: StoredModelFile | None = None
     baseline_file: StoredModelFile | None = None
+    blame: StoredBlame | None = None
 
 
 class StoredBuild(Stored, frozen=True, kw_only=True):
@@ -112,6 +116,7 @@ class StoredRefusedBuild(Stored, frozen=True, kw_only=True):
     stage: str
     message: str
     refusals: tuple[StoredRefusal, ...]
+    hint: str | None = None
     qdqtool_version: str | None = None
     model_file: StoredModelFile | None = None
 

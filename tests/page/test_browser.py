@@ -1,5 +1,6 @@
 """The page in Chromium: no request, no message, tables that sort and filter, hostile names as text, 5,000 nodes."""
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -437,3 +438,17 @@ def pixels(canvas: Any, *colors: tuple[int, int, int]) -> list[int]:
     }"""
     found: list[int] = canvas.evaluate(script, [list(color) for color in colors])
     return found
+
+
+def test_a_click_selects_a_whole_command_with_its_quotes(tab: Any, tmp_path: Path):
+    check = edited(ALL["check"], lambda it: it.update(model=f"my models/{HOSTILE}.onnx"))
+    page = opened(tab, tmp_path, check=check)
+    section = page.locator("section", has=page.get_by_role("heading", name="What to try next"))
+    command = section.locator("code").first
+
+    assert page.locator("img").count() == 0
+    command.click()
+    words = shlex.split(page.evaluate("window.getSelection().toString()"))
+    assert words[:4] == ["qdqtool", "check", f"my models/{HOSTILE}.onnx", "--baseline"]
+    page.set_viewport_size({"width": 320, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -55,7 +55,7 @@ def test_every_section_is_there(tmp_path: Path):
     text = Reader(page(tmp_path, **ALL)).text
 
     titles = [section.title for section in every_section() if section.needs]
-    assert len(titles) == 12
+    assert len(titles) == 13
     places = [text.rindex(f"\n{title}\n") for title in titles if f"\n{title}\n" in text]
     assert len(places) == len(titles)
     assert places == sorted(places)

@@ -5,6 +5,7 @@ import shlex
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.jobs.advice import excluding
 from qdqtool.report.bars import BarTable
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._rest import limit, print_rest
@@ -31,9 +32,9 @@ def print_blame(blame: BlameReport, console: Console) -> None:
     if blame.rest_share > blame.layers[-1].noise_share:
         runs = plural(blame.runs, "run")
         console.print(f"of the other layers none makes more than {blame.rest_share:.0%} ({runs} of a sample)")
-    options = [f"--nodes-to-exclude {shlex.quote(word)}" for layer in blame.layers for word in layer.exclude]
+    options = shlex.join(excluding(word for layer in blame.layers for word in layer.exclude))
     whom = "it" if len(blame.layers) == 1 else "them"
-    console.print(f"to leave {whom} in float: `{escape(' '.join(options))}`", soft_wrap=True)
+    console.print(f"to leave {whom} in float: `{escape(options)}`", soft_wrap=True)
 
 
 FAR_DB = 10.0

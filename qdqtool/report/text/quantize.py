@@ -1,11 +1,12 @@
 """The quantize report for a terminal."""
 
-import shlex
 from collections import Counter
 
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.attempts.blame import FAIR_DB
+from qdqtool.jobs.advice import command
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning import modes
 from qdqtool.preparation.calibration_used import CalibrationUsed
@@ -28,9 +29,6 @@ from qdqtool.report.text._noise import print_pair_errors
 from qdqtool.report.text._pairs import print_counts, print_files, print_opset, print_pairs
 from qdqtool.report.text._rest import limit, lists_all, print_rest
 from qdqtool.wording import plural
-
-FAIR_DB = 30.0
-"""Where an output keeps less than this, the report tells how to find the layers that cost most."""
 
 
 def render(report: QuantizeReport, console: Console) -> None:
@@ -111,8 +109,7 @@ def _print_way_to_better(report: QuantizeReport, console: Console) -> None:
     if used is None or used.random or not any(each.sqnr_db is not None and each.sqnr_db < FAIR_DB for each in outputs):
         return
     data = "DATA" if used.from_file or used.given is not None else used.source
-    words = ["qdqtool", "sensitivity", report.model, "--calib-data", data]
-    told = escape(" ".join(shlex.quote(word) for word in words))
+    told = escape(command("sensitivity", report.model, "--calib-data", data))
     console.print(
         f"what each layer costs: `{told}`, with the same options; `--min-sqnr DB` leaves the fewest in float",
         soft_wrap=True,

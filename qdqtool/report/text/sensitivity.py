@@ -5,6 +5,7 @@ import shlex
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.jobs.advice import excluding, loud_layers
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.preparation.layer_metric import MetricEffect
 from qdqtool.report.bars import BarTable
@@ -13,10 +14,6 @@ from qdqtool.report.text._rest import limit, print_rest
 from qdqtool.wording import plural
 
 SHOWN = 20
-HINTED = 0.5
-"""The first layers that make so much of the noise together are named with the options that leave them in float."""
-
-MOST_HINTED = 5
 
 
 def render(report: SensitivityReport, console: Console) -> None:
@@ -90,13 +87,8 @@ def _print_table(nodes: tuple[NodeEffect, ...], metric: MetricEffect | None, con
 
 
 def _print_hint(report: SensitivityReport, console: Console) -> None:
-    words: list[str] = []
-    share, named = 0.0, 0
-    for node in report.nodes[:MOST_HINTED]:
-        if share >= HINTED:
-            break
-        words += [f"--nodes-to-exclude {shlex.quote(pattern)}" for pattern in node.exclude]
-        share, named = share + node.noise_share, named + 1
+    named = loud_layers([node.noise_share for node in report.nodes])
+    words = excluding(pattern for node in report.nodes[:named] for pattern in node.exclude)
     if words and named < len(report.nodes):
-        console.print(f"to leave the first {named} in float: " + escape(" ".join(words)), soft_wrap=True)
+        console.print(f"to leave the first {named} in float: " + escape(shlex.join(words)), soft_wrap=True)
     console.print("to reach an accuracy with few layers in float: `qdqtool quantize --min-sqnr DB`")

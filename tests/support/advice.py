@@ -1,0 +1,27 @@
+"""Steps that the page advises, with the check that each command is one of the command line."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from qdqtool.page.advised import Advice, Files
+from qdqtool.page.content import Step
+from qdqtool.page.reading import read_reports
+from qdqtool.page.story import join
+from support.block_checks import command_fault
+from support.saved_reports import save
+
+
+def steps_of(advice: Advice, folder: Path, **documents: Any) -> list[Step]:
+    """The steps of one kind of advice; each command has to exist, with its options and their values."""
+    story = join(read_reports(save(folder, **documents)))
+    found = list(advice.steps(story, Files.of(story)))
+    for step in found:
+        fault = command_fault(tuple(shlex.split(step.command)))
+        assert fault is None, f"{step.command}: {fault}"
+    return found
+
+
+def commands_of(advice: Advice, folder: Path, **documents: Any) -> list[str]:
+    """The commands of one kind of advice."""
+    return [step.command for step in steps_of(advice, folder, **documents)]
