@@ -89,7 +89,8 @@ class _Params:
 
     def placements(self, slots: Sequence[ProposedSlot]) -> tuple[Placement, ...]:
         found = (Placement(slot.slot, self.of(slot, self._index.value(slot.slot)), slot.reason) for slot in slots)
-        return share_scales(slots, found)
+        made, chosen = tuple(found), {choice.entry: choice.own for choice in self.choices}
+        return share_scales(slots, made, lambda number: chosen[slots[number]].amax)
 
     def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
         """Return the parameters of a pair: absmax over the largest value of the format, in the tensor's type."""
