@@ -29,13 +29,12 @@ from qdqtool.planning.degenerate import with_measured
 from qdqtool.planning.existing_pairs import settle_model, way_out
 from qdqtool.planning.high_precision import ready_for
 from qdqtool.planning.planner import index_to_plan
-from qdqtool.planning.planners import PlanData
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.weight_scales import weight_scales
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
 from qdqtool.preparation.metric_data import require_labels, require_predictions, require_samples
-from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
+from qdqtool.preparation.plan_inputs import PlanSources, gather_inputs
 from qdqtool.running.loadable import require_loadable
 from qdqtool.task_metrics.request import MetricRequest, load_metric
 
@@ -143,7 +142,7 @@ def quantize_model(
             given=given,
             index=index_to_plan(ready),
             steps=replace(QuantizeSteps.of(ready, inputs, options.recipe, options.weights), metric=metric),
-            data=_plan_data(inputs, options, progress),
+            data=inputs.plan_data(progress, stored=options.weights is WeightStorage.PACKED),
             runs=runs,
             way_out=way_out(settled.existing),
             tick=tick,
@@ -196,8 +195,3 @@ def _metric(options: QuantizeOptions) -> MetricMeasurement | None:
     if options.goal is not None:
         options.goal.require_sense(has_metric=options.metric is not None)
     return None if options.metric is None else MetricMeasurement(load_metric(options.metric))
-
-
-def _plan_data(inputs: PlanInputs, options: QuantizeOptions, progress: Progress | None) -> PlanData:
-    stored = options.weights is WeightStorage.PACKED
-    return PlanData(ranges=inputs.ranges, given=inputs.given, feeds=inputs.choosing, progress=progress, stored=stored)

@@ -6,7 +6,6 @@ from typing import Literal
 from qdqtool.page.stored_parts import (
     Stored,
     StoredAccuracy,
-    StoredActivationRange,
     StoredBoundary,
     StoredBuildGate,
     StoredCalibration,
@@ -30,8 +29,8 @@ from qdqtool.page.stored_parts import (
     StoredSizes,
     StoredSkip,
     StoredStep,
-    StoredWeightScales,
 )
+from qdqtool.page.stored_ranges import StoredActivationRange, StoredWeightScales
 
 
 class StoredQuantize(Stored, frozen=True, kw_only=True):
