@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from qdqtool.plan import Placement
 from qdqtool.planning.placement import ProposedSlot
+from qdqtool.ranges.range_choice import largest_members
 
 
 def share_scales(
@@ -19,25 +20,8 @@ def share_scales(
             where all values are 0.
     """
     found = list(placements)
-    leaders = largest_members(entries, size)
+    leaders = largest_members([entry.range_group for entry in entries], size)
     return tuple(
         placement if leader == number else replace(placement, params=found[leader].params)
         for number, (leader, placement) in enumerate(zip(leaders, found, strict=True))
-    )
-
-
-def largest_members(entries: Sequence[ProposedSlot], size: Callable[[int], float]) -> tuple[int, ...]:
-    """Return for each slot the number of the largest member of its group, the first on a tie; its own without a group.
-
-    Args:
-        entries: The slots.
-        size: What members are compared by; called with the number of a slot that is in a group.
-    """
-    largest: dict[int, int] = {}
-    for number, entry in enumerate(entries):
-        group = entry.range_group
-        if group is not None:
-            largest[group] = max(largest.get(group, number), number, key=size)
-    return tuple(
-        number if entry.range_group is None else largest[entry.range_group] for number, entry in enumerate(entries)
     )
