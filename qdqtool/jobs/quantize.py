@@ -21,21 +21,20 @@ from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.insertion.pair_edits import WeightStorage
+from qdqtool.insertion.weight_scales import weight_scales
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
 from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
-from qdqtool.planning.activation_ranges import activation_ranges
-from qdqtool.planning.degenerate import with_measured
+from qdqtool.planning.degenerate import with_measured, with_zeros
 from qdqtool.planning.existing_pairs import settle_model, way_out
 from qdqtool.planning.high_precision import ready_for
 from qdqtool.planning.planner import index_to_plan
-from qdqtool.planning.planners import PlanData
 from qdqtool.planning.recipe import Recipe
-from qdqtool.planning.weight_scales import weight_scales
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
 from qdqtool.preparation.metric_data import require_labels, require_predictions, require_samples
-from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
+from qdqtool.preparation.plan_inputs import PlanSources, gather_inputs
+from qdqtool.ranges.activation_ranges import activation_ranges
 from qdqtool.running.loadable import require_loadable
 from qdqtool.task_metrics.request import MetricRequest, load_metric
 
@@ -143,7 +142,7 @@ def quantize_model(
             given=given,
             index=index_to_plan(ready),
             steps=replace(QuantizeSteps.of(ready, inputs, options.recipe, options.weights), metric=metric),
-            data=_plan_data(inputs, options, progress),
+            data=inputs.plan_data(progress, stored=options.weights is WeightStorage.PACKED),
             runs=runs,
             way_out=way_out(settled.existing),
             tick=tick,
@@ -181,8 +180,8 @@ def quantize_model(
         model_file=describe_file(given),
         output_file=describe_saved(saved.model),
         nodes=outline(made.model),
-        activation_ranges=activation_ranges(planned, inputs.ranges, options.recipe.method),
-        weight_scales=weight_scales(planned, attempts.index),
+        activation_ranges=activation_ranges(planned.choices, inputs.ranges, options.recipe.method),
+        weight_scales=weight_scales(planned.plan, attempts.index, with_zeros(planned.degenerate)),
         inlined=settled.inlined,
         existing=settled.existing.value if settled.existing is not None else None,
         curve_file=str(options.curve_file) if options.curve_file else None,
@@ -197,8 +196,3 @@ def _metric(options: QuantizeOptions) -> MetricMeasurement | None:
     if options.goal is not None:
         options.goal.require_sense(has_metric=options.metric is not None)
     return None if options.metric is None else MetricMeasurement(load_metric(options.metric))
-
-
-def _plan_data(inputs: PlanInputs, options: QuantizeOptions, progress: Progress | None) -> PlanData:
-    stored = options.weights is WeightStorage.PACKED
-    return PlanData(ranges=inputs.ranges, given=inputs.given, feeds=inputs.choosing, progress=progress, stored=stored)

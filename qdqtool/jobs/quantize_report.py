@@ -12,13 +12,13 @@ from qdqtool.graph.io.in_memory import ModelReport
 from qdqtool.graph.io.model_file import ModelFile
 from qdqtool.graph.io.save import Sizes
 from qdqtool.insertion.apply_plan import QuantizedTensor
-from qdqtool.planning.activation_ranges import ActivationRange
+from qdqtool.insertion.weight_scales import WeightScales
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.high_precision import HighPrecisionReport
 from qdqtool.planning.placement import SkippedNode
-from qdqtool.planning.weight_scales import WeightScales
 from qdqtool.preparation.calibration_used import CalibrationUsed
 from qdqtool.preparation.prepare import PreparationReport
+from qdqtool.ranges.activation_ranges import ActivationRange
 from qdqtool.sensitivity.blame_report import BlameReport
 from qdqtool.transforms.inline_functions import InlinedFunction
 

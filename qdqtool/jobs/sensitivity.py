@@ -19,14 +19,14 @@ from qdqtool.jobs.sensitivity_report import NodeEffect, OutputEffect, Sensitivit
 from qdqtool.planning.existing_pairs import settle_model
 from qdqtool.planning.high_precision import ready_for
 from qdqtool.planning.planner import index_to_plan
-from qdqtool.planning.planners import PlanData, planner_for
+from qdqtool.planning.planners import planner_for
 from qdqtool.planning.recipe import Recipe
 from qdqtool.preparation.cached_ranges import CachedRanges
 from qdqtool.preparation.calibration import runs_for
 from qdqtool.preparation.layer_metric import measure_layers
 from qdqtool.preparation.layer_search import LayerRuns
 from qdqtool.preparation.metric_data import require_labels
-from qdqtool.preparation.plan_inputs import PlanInputs, PlanSources, gather_inputs
+from qdqtool.preparation.plan_inputs import PlanSources, gather_inputs
 from qdqtool.sensitivity.effects import Effect, effects_of, noise_shares
 from qdqtool.sensitivity.masked_runs import Errors
 from qdqtool.sensitivity.metric_runs import MetricRuns
@@ -91,7 +91,7 @@ def measure_sensitivity(
             raise UsageError("there are no samples to run", hint="name the data beside the ranges")
         ready = ready_for(inputs.prepared.model, recipe.high_precision).model
         index = index_to_plan(ready)
-        planned = planner_for(recipe, _plan_data(inputs)).plan(index)
+        planned = planner_for(recipe, inputs.plan_data()).plan(index)
     with LayerRuns.of(ready, planned.plan, inputs.prepared, inputs.choosing) as layers, layers.kept_in(output):
         if not layers.runs.outputs:
             raise UsageError("no output of the model is a float tensor: there is nothing to measure")
@@ -128,10 +128,6 @@ def measure_sensitivity(
 
 def _nobody(_: int, __: int) -> None:
     """Take no notice of what is done."""
-
-
-def _plan_data(inputs: PlanInputs) -> PlanData:
-    return PlanData(ranges=inputs.ranges, given=inputs.given, feeds=inputs.choosing)
 
 
 def _node(effect: Effect, noise: float, cost: float, patterns: tuple[str, ...]) -> NodeEffect:

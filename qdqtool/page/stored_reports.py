@@ -8,7 +8,6 @@ from qdqtool.page.stored_outputs import StoredOutput
 from qdqtool.page.stored_parts import (
     Stored,
     StoredAccuracy,
-    StoredActivationRange,
     StoredBoundary,
     StoredBuildGate,
     StoredCalibration,
@@ -31,8 +30,8 @@ from qdqtool.page.stored_parts import (
     StoredSizes,
     StoredSkip,
     StoredStep,
-    StoredWeightScales,
 )
+from qdqtool.page.stored_ranges import StoredActivationRange, StoredWeightScales
 from qdqtool.page.stored_search import StoredSearch
 
 

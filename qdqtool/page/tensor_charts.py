@@ -1,7 +1,7 @@
 """Which tensors have a chart of their values or scales, in which order, and where the page shows it."""
 
 from qdqtool.page.content import Cell, scoped
-from qdqtool.page.stored_parts import StoredActivationRange, StoredWeightScales
+from qdqtool.page.stored_ranges import StoredActivationRange, StoredWeightScales
 from qdqtool.page.stored_reports import StoredQuantize
 from qdqtool.page.story import Story
 

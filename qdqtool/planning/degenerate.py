@@ -99,6 +99,11 @@ def with_measured(known: tuple[DegenerateTensor, ...], cost: Accuracy | None) ->
     return (*known, *(each for each in found if (each.tensor, each.graph) not in named))
 
 
+def with_zeros(known: tuple[DegenerateTensor, ...]) -> frozenset[tuple[str, str]]:
+    """Return scope and name of the tensors that have a scale for nothing but zeros."""
+    return frozenset((each.graph, each.tensor) for each in known if each.condition == "zeros")
+
+
 def _measured(zeroed: ZeroedTensor, samples: int) -> DegenerateTensor:
     return DegenerateTensor(
         tensor=zeroed.tensor,

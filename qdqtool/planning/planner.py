@@ -10,7 +10,7 @@ from qdqtool.plan import QuantPlan
 from qdqtool.planning.degenerate import DegenerateTensor
 from qdqtool.planning.given_ranges import GivenReport
 from qdqtool.planning.placement import SkippedNode
-from qdqtool.planning.range_choice import RangeChoice
+from qdqtool.ranges.range_choice import RangeChoice
 from qdqtool.transforms.opset import require_known_opset
 
 

@@ -20,13 +20,13 @@ from qdqtool.planning.degenerate import DegenerateTensor, degenerate_scales, deg
 from qdqtool.planning.placement import ProposedSlot, Reason, SkippedNode
 from qdqtool.planning.planner import Planned
 from qdqtool.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
-from qdqtool.planning.range_choice import RangeChoice
 from qdqtool.planning.recipe import Recipe
 from qdqtool.planning.scale_type import as_stored, rule_for
 from qdqtool.planning.shared_scales import share_scales
 from qdqtool.planning.target_fit import require_targets
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.method_choice import chosen_method, threshold
+from qdqtool.ranges.range_choice import RangeChoice, bound_threshold
 from qdqtool.ranges.types import Ranges, TensorRange
 
 
@@ -89,7 +89,8 @@ class _Params:
 
     def placements(self, slots: Sequence[ProposedSlot]) -> tuple[Placement, ...]:
         found = (Placement(slot.slot, self.of(slot, self._index.value(slot.slot)), slot.reason) for slot in slots)
-        return share_scales(slots, found)
+        made, chosen = tuple(found), {choice.slot: choice.own for choice in self.choices}
+        return share_scales(slots, made, lambda number: chosen[slots[number].slot].amax)
 
     def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
         """Return the parameters of a pair: absmax over the largest value of the format, in the tensor's type."""
@@ -107,9 +108,9 @@ class _Params:
     def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
         goal = replace(self._recipe.goal(entry.scheme.format), peaked=entry.peaked)
         found = threshold(self._method, seen, goal, automatic=self._recipe.method == calibrators.DEFAULT)
-        choice = RangeChoice.of(entry, seen, goal, found)
-        self.choices.append(choice)
-        amax = np.asarray(choice.own.amax)
+        own = found if entry.bound is None else bound_threshold(entry.bound)
+        self.choices.append(RangeChoice(entry.slot, seen, goal, own, entry.range_group))
+        amax = np.asarray(own.amax)
         rule = self._rule(value)
         self.degenerate += degenerate_values(entry, seen, found)
         self.degenerate += degenerate_scales(entry, amax, rule)

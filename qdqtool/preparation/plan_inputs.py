@@ -13,6 +13,7 @@ from qdqtool.graph.model import Model
 from qdqtool.planning import modes
 from qdqtool.planning.given_ranges import GivenRanges, given_ranges
 from qdqtool.planning.planner import Planned
+from qdqtool.planning.planners import PlanData
 from qdqtool.planning.recipe import Recipe, with_fixed_inputs
 from qdqtool.planning.target_fit import taken_modes
 from qdqtool.preparation.cached_ranges import CachedRanges, ranges_from_cache
@@ -59,6 +60,15 @@ class PlanInputs:
         if self.feeds is None or self.choosing is None:
             return None
         return data_of_weights(self.feeds.description, len(self.choosing), rounded=planned.rounded_by_data)
+
+    def plan_data(self, progress: Progress | None = None, *, stored: bool = True) -> PlanData:
+        """Return the data from which a plan is made.
+
+        Args:
+            progress: Told of every sample with which weights are rounded.
+            stored: Whether weights are stored as codes.
+        """
+        return PlanData(ranges=self.ranges, given=self.given, feeds=self.choosing, progress=progress, stored=stored)
 
 
 @dataclass(frozen=True, slots=True)

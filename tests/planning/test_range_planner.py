@@ -224,3 +224,18 @@ def test_the_method_that_was_chosen_for_auto_makes_the_scales():
         scales_of[asked, chosen] = float(scales(found)["x"])
     assert scales_of["auto", "max"] == scales_of["max", ""] == pytest.approx(np.abs(values).max() / 127, rel=1e-6)
     assert scales_of["auto", ""] == scales_of["mse", ""] == scales_of["mse", "max"] < 0.9 * scales_of["max", ""]
+
+
+def test_a_tensor_of_zeros_does_not_decide_the_scale_of_its_group():
+    nodes = [
+        helper.make_node("Mul", ["x", "zero"], ["t"]),
+        helper.make_node("MatMul", ["t", "w"], ["p"]),
+        helper.make_node("Concat", ["x", "t"], ["both"], name="join", axis=1),
+        helper.make_node("MatMul", ["both", "v"], ["q"]),
+        helper.make_node("Add", ["p", "q"], ["y"]),
+    ]
+    constants = {"w": np.eye(4, 8, dtype=np.float32), "v": np.eye(8, dtype=np.float32), "zero": np.zeros(1, np.float32)}
+    model = make_model(nodes, {"x": ("n", 4)}, {"y": ("n", 8)}, constants)
+    ranges = {"x": seen(0.03), "t": TensorRange(0, 0, 0, 9), "both": seen(0.03)}
+    found = scales(planned(model, ranges, selection=Selection(op_types_to_quantize=("*", "Concat"))))
+    assert found["t"] == found["both"] == np.float32(0.03 / 127)

@@ -23,7 +23,7 @@ def test_each_member_gets_the_largest_scale_of_its_group_and_others_keep_theirs(
         slot = Slot((), f"t{number}")
         entries.append(ProposedSlot(slot, "activation", INT8, "", range_group=group))
         placements.append(Placement(slot, QuantParams(INT8, np.float32(scale).reshape(())), f"r{number}"))
-    found = share_scales(entries, iter(placements))
+    found = share_scales(entries, iter(placements), lambda number: members[number][1])
     assert [(each.slot, each.reason) for each in found] == [(each.slot, each.reason) for each in placements]
     for (group, scale), each in zip(members, found, strict=True):
         shared = [other for number, other in members if number == group]

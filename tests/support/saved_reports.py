@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qdqtool.planning.weight_scales import ALL_POINTS, FEWEST_POINTS, MOST_POINTS
+from qdqtool.insertion.weight_scales import ALL_POINTS, FEWEST_POINTS, MOST_POINTS
 from qdqtool.ranges.calibrators import names
 
 Document = dict[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from qdqtool.page.content import UNKNOWN, Block, Cell, Charts, Column, Table, number, scoped, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredActivationRange, StoredWeightScales
+from qdqtool.page.stored_ranges import StoredActivationRange, StoredWeightScales
 from qdqtool.page.stored_reports import StoredQuantize
 from qdqtool.page.story import Story
 from qdqtool.page.tensor_charts import (

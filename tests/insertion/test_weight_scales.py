@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from support.small import conv_model, make_model
 
+from qdqtool.insertion import weight_scales as module
+from qdqtool.insertion.weight_scales import WeightScales, by_channel
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.planning import weight_scales as module
 from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.planning.weight_scales import WeightScales, by_channel
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 

@@ -1,21 +1,19 @@
 """What another method would have chosen is what it chooses when it is asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.magnitudes import seen
 
 from qdqtool import formats
-from qdqtool.numerics.granularity import PerTensor
-from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.plan import Slot
-from qdqtool.planning.placement import ProposedSlot
-from qdqtool.planning.range_choice import BOUND, RangeChoice, final_thresholds
 from qdqtool.ranges import calibrators
-from qdqtool.ranges.calibrators import Goal, Threshold
+from qdqtool.ranges.calibrators import Goal
 from qdqtool.ranges.method_choice import encode_choice, threshold
+from qdqtool.ranges.range_choice import RangeChoice, bound_threshold, final_thresholds
 from qdqtool.ranges.types import CalibrationRecord
 
-INT8 = QuantScheme(formats.get("int8"), PerTensor())
 RECORD = CalibrationRecord(method="auto", samples=1, random=False, seed=None, data_sha256="", model_sha256="")
 VALUES = {
     "normal": np.random.default_rng(0).standard_t(3, 5000).astype(np.float32),
@@ -24,10 +22,10 @@ VALUES = {
 }
 
 
-def choice(values: np.ndarray, method: str = "auto", **slot: object) -> RangeChoice:
-    entry = ProposedSlot(Slot((), "x"), "activation", INT8, "", **slot)
-    goal, found = Goal(format=INT8.format, peaked=entry.peaked), seen(values)
-    return RangeChoice.of(entry, found, goal, threshold(method, found, goal, automatic=method == "auto"))
+def choice(values: np.ndarray, method: str = "auto", group: int | None = None, *, peaked: bool = False) -> RangeChoice:
+    goal, found = Goal(format=formats.get("int8"), peaked=peaked), seen(values)
+    own = threshold(method, found, goal, automatic=method == "auto")
+    return RangeChoice(Slot((), "x"), found, goal, own, group)
 
 
 def test_auto_clips_what_lies_far_apart_and_mse_does_not():
@@ -67,16 +65,16 @@ def test_auto_is_the_method_that_was_chosen_for_the_model():
 
 
 def test_a_bound_counts_whatever_the_method():
-    made = choice(VALUES["uniform"], bound=2.0)
+    made = replace(choice(VALUES["uniform"]), own=bound_threshold(2.0))
 
-    assert made.own == Threshold(2.0, BOUND, "no value can be larger")
+    assert made.is_bound
     assert {made.by(name, RECORD).own.amax for name in calibrators.names()} == {2.0}
 
 
 def test_a_group_has_the_largest_range_of_its_members():
     sizes = {0: [1.0, 3.0, 3.0], 1: [2.0], None: [9.0, 0.5]}
     members = [(group, amax) for group, found in sizes.items() for amax in found]
-    choices = [choice(np.float32([amax]), "max", range_group=group) for group, amax in members]
+    choices = [choice(np.float32([amax]), "max", group) for group, amax in members]
     found = final_thresholds(choices)
 
     assert [each.amax for each in found] == [3.0, 3.0, 3.0, 2.0, 9.0, 0.5]

@@ -1,15 +1,14 @@
 """What a report says of the ranges of activations: values seen, the chosen range, those of other methods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from qdqtool.graph.scope import display
-from qdqtool.planning.planner import Planned
-from qdqtool.planning.range_choice import RangeChoice, final_thresholds
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.calibrators import Threshold, clipped_fraction
 from qdqtool.ranges.coarse_counts import coarse_counts
 from qdqtool.ranges.counts_text import encode_counts
+from qdqtool.ranges.range_choice import RangeChoice, final_thresholds
 from qdqtool.ranges.types import Ranges, TensorRange
 
 SHOWN = 4
@@ -86,15 +85,16 @@ class ActivationRange:
     histogram: MagnitudeHistogram | None
 
 
-def activation_ranges(planned: Planned, ranges: Ranges | None, method: str) -> tuple[ActivationRange, ...]:
+def activation_ranges(
+    choices: Sequence[RangeChoice], ranges: Ranges | None, method: str
+) -> tuple[ActivationRange, ...]:
     """Describe the ranges of a plan, in its order.
 
     Args:
-        planned: The plan with its choices.
+        choices: How they were chosen.
         ranges: What the calibration found; None where another tool gave the ranges, or the mode needs none.
         method: Id of the calibration method that was asked for.
     """
-    choices = planned.choices
     chosen = final_thresholds(choices)
     if ranges is None:
         return tuple(map(_given, choices, chosen))
@@ -109,11 +109,11 @@ def activation_ranges(planned: Planned, ranges: Ranges | None, method: str) -> t
 
 
 def _described(choice: RangeChoice, chosen: Threshold, others: dict[str, Threshold]) -> ActivationRange:
-    slot, seen = choice.entry.slot, choice.seen
+    slot, seen = choice.slot, choice.seen
     return ActivationRange(
         tensor=slot.tensor,
         graph=display(slot.scope),
-        format=choice.entry.scheme.format.name,
+        format=choice.goal.format.name,
         min=seen.min,
         max=seen.max,
         values=seen.count,
@@ -128,11 +128,11 @@ def _described(choice: RangeChoice, chosen: Threshold, others: dict[str, Thresho
 
 
 def _given(choice: RangeChoice, chosen: Threshold) -> ActivationRange:
-    bounded = chosen is choice.own and choice.entry.bound is not None
+    bounded = choice.is_bound
     return ActivationRange(
-        tensor=choice.entry.slot.tensor,
-        graph=display(choice.entry.slot.scope),
-        format=choice.entry.scheme.format.name,
+        tensor=choice.slot.tensor,
+        graph=display(choice.slot.scope),
+        format=choice.goal.format.name,
         min=choice.seen.min,
         max=choice.seen.max,
         values=None,

@@ -11,10 +11,10 @@ from support.small import conv_model, make_model
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.convert_ranges import convert_ranges
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
-from qdqtool.planning.activation_ranges import ActivationRange
 from qdqtool.planning.placement import Selection
 from qdqtool.planning.recipe import Preparation, Recipe
 from qdqtool.ranges import calibrators
+from qdqtool.ranges.activation_ranges import ActivationRange
 from qdqtool.ranges.counts_text import decode_counts
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)

@@ -1,6 +1,6 @@
 """What a report says of the scales of weights: small and large ones by channel, and channels without weights."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,7 @@ from qdqtool.graph.scope import display
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, normalize_axis
 from qdqtool.numerics.groups import reduce_groups
-from qdqtool.plan import Placement
-from qdqtool.planning.planner import Planned
+from qdqtool.plan import Placement, QuantPlan
 
 MOST_POINTS, FEWEST_POINTS = 256, 32
 """Most points of a weight, and the number that every weight may have."""
@@ -48,20 +47,20 @@ class WeightScales:
     dead: int
 
 
-def weight_scales(planned: Planned, index: ModelIndex) -> tuple[WeightScales, ...]:
+def weight_scales(plan: QuantPlan, index: ModelIndex, dead: Collection[tuple[str, str]]) -> tuple[WeightScales, ...]:
     """Describe the weights of a plan that have more than one scale, in its order.
 
     Args:
-        planned: The plan.
+        plan: The plan.
         index: Of the model that it was made for.
+        dead: Scope and name of the weights that may have a scale for nothing but zeros.
     """
-    several = [each for each in planned.plan if each.params.scale.size > 1]
+    several = [each for each in plan if each.params.scale.size > 1]
     points = max(FEWEST_POINTS, min(MOST_POINTS, ALL_POINTS // max(len(several), 1)))
-    dead = {(each.graph, each.tensor) for each in planned.degenerate if each.condition == "zeros"}
     return tuple(_described(each, index, points, dead) for each in several)
 
 
-def _described(placement: Placement, index: ModelIndex, points: int, dead: set[tuple[str, str]]) -> WeightScales:
+def _described(placement: Placement, index: ModelIndex, points: int, dead: Collection[tuple[str, str]]) -> WeightScales:
     slot, scheme = placement.slot, placement.params.scheme
     scale = np.abs(placement.params.scale.astype(FLOAT64))
     if (display(slot.scope), slot.tensor) in dead:

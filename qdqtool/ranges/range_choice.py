@@ -1,11 +1,10 @@
 """The choice of the range of one activation, and what another calibration method would have chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Final
 
-from qdqtool.planning.placement import ProposedSlot
-from qdqtool.planning.shared_scales import largest_members
+from qdqtool.plan import Slot
 from qdqtool.ranges import calibrators
 from qdqtool.ranges.calibrators import Goal, Threshold
 from qdqtool.ranges.method_choice import chosen_method, threshold
@@ -20,35 +19,27 @@ class RangeChoice:
     """How the range of one activation was chosen.
 
     Attributes:
-        entry: Its pair.
+        slot: Its pair.
         seen: Its statistics.
         goal: The purpose of the threshold.
         own: Its threshold, before it is shared with the other members of its group.
+        group: Activations with the same number get one scale; None for a scale of its own.
     """
 
-    entry: ProposedSlot
+    slot: Slot
     seen: TensorRange
     goal: Goal
     own: Threshold
+    group: int | None = None
 
-    @classmethod
-    def of(cls, entry: ProposedSlot, seen: TensorRange, goal: Goal, found: Threshold) -> Self:
-        """Return the choice for a pair.
-
-        Args:
-            entry: The pair.
-            seen: The statistics of its tensor.
-            goal: The purpose of the threshold.
-            found: The threshold of the calibration method, which counts where the tensor has no bound.
-        """
-        own = found if entry.bound is None else Threshold(entry.bound, BOUND, "no value can be larger")
-        return cls(entry, seen, goal, own)
+    @property
+    def is_bound(self) -> bool:
+        """Whether the range is known without data."""
+        return self.own.method == BOUND
 
     def by(self, method: str, record: CalibrationRecord) -> "RangeChoice":
         """Return the choice with the calibration method that a user names, from the same statistics."""
-        if self.entry.bound is not None:
-            return self
-        if self.own.method == method and self.own.apart is None:
+        if self.is_bound or (self.own.method == method and self.own.apart is None):
             # The method found it, asked by itself or by `auto`; to ask it again would take milliseconds.
             return self
         automatic = method == calibrators.DEFAULT
@@ -56,7 +47,26 @@ class RangeChoice:
         return replace(self, own=found)
 
 
+def bound_threshold(bound: float) -> Threshold:
+    """Return the threshold of a tensor whose values cannot be larger than ``bound``."""
+    return Threshold(bound, BOUND, "no value can be larger")
+
+
 def final_thresholds(choices: Sequence[RangeChoice]) -> tuple[Threshold, ...]:
     """Return the threshold of each activation: in a group, that of the member with the largest range."""
-    leaders = largest_members([choice.entry for choice in choices], lambda number: choices[number].own.amax)
+    leaders = largest_members([choice.group for choice in choices], lambda number: choices[number].own.amax)
     return tuple(choices[leader].own for leader in leaders)
+
+
+def largest_members(groups: Sequence[int | None], size: Callable[[int], float]) -> tuple[int, ...]:
+    """Return for each member the number of the largest one of its group, the first on a tie; its own without a group.
+
+    Args:
+        groups: The group of each member.
+        size: What members are compared by; called with the number of a member that is in a group.
+    """
+    largest: dict[int, int] = {}
+    for number, group in enumerate(groups):
+        if group is not None:
+            largest[group] = max(largest.get(group, number), number, key=size)
+    return tuple(number if group is None else largest[group] for number, group in enumerate(groups))
