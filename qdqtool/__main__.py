@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import gc
 import io
 import os
 import signal
@@ -60,7 +61,11 @@ def console() -> None:
     sys.stdout = io.TextIOWrapper(
         raw, sys.stdout.encoding, sys.stdout.errors, line_buffering=bool(sys.stdout.line_buffering)
     )
-    main()
+    try:
+        main()
+    finally:
+        # The process ends: nobody needs the memory of garbage, which Python would look for once more.
+        gc.freeze()
 
 
 def main(arguments: list[str] | None = None) -> None:

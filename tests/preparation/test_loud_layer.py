@@ -120,7 +120,7 @@ def units() -> tuple[ModelIndex, list[Unit]]:
 
 def measured(alone: list[np.ndarray], off: Setting) -> OutputNoise:
     """The sum of the noise of the layers that are on, on a quiet and a loud output."""
-    whole = sum(noise for number, noise in enumerate(alone) if number not in off) + 1e-9
+    whole = sum((noise for number, noise in enumerate(alone) if number not in off), np.zeros(8)) + 1e-9
     return OutputNoise(np.full((len(whole), 2), [100.0, 1e6]), np.stack([whole, whole], axis=1))
 
 
