@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from benchmarks.comparison import tables
@@ -35,6 +35,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="words with commas: all must stand in the name, `validate: nodes`")
     parser.add_argument("--repeat", type=int, default=2, help="runs of each size; the smallest figures count")
+    parser.add_argument(
+        "--largest", type=int, default=sys.maxsize, help="of nodes and samples; larger ones are left out"
+    )
     parser.add_argument("--json", type=Path, help="write all figures, for benchmarks/compare.py")
     arguments = parser.parse_args()
     words = [word for word in arguments.only.split(",") if word]
@@ -45,7 +48,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for course in chosen:
             print(course.name, file=sys.stderr, flush=True)
-            rows.append(measured(course, Files(Path(folder)), arguments.repeat))
+            sizes = [size for size in course.sizes if size <= arguments.largest or course.axis.startswith("elements")]
+            rows.append(measured(replace(course, sizes=sizes), Files(Path(folder)), arguments.repeat))
+            print("  ".join(cells(rows[-1])), file=sys.stderr, flush=True)
     print(tables.text(COLUMNS, [cells(row) for row in rows]))
     if arguments.json:
         document = {"versions": tables.versions(), "growth_rows": [asdict(row) for row in rows]}

@@ -7,6 +7,7 @@ from pathlib import Path
 import onnx
 
 from benchmarks.scaling import models
+from benchmarks.validate import chain as quantized_chain
 from qdqtool.jobs.insert import insert_plan
 
 Words = Callable[["Files", int], list[str]]
@@ -50,14 +51,16 @@ class Kind:
         name: Of its files.
         make: Makes the one of a size.
         plan: Where its pairs go, a plan file.
+        quantized: Makes the one of a size with pairs of a scale; None: ``insert`` does.
     """
 
     name: str
     make: Callable[[int], onnx.ModelProto]
     plan: str
+    quantized: Callable[[int, float], onnx.ModelProto] | None = None
 
 
-CHAIN = Kind("chain", models.chain, models.CHAIN_PLAN)
+CHAIN = Kind("chain", models.chain, models.CHAIN_PLAN, quantized_chain)
 NESTED = Kind("nested", models.nested, models.BODY_PLAN)
 PRODUCT = Kind("product", models.product, models.PRODUCT_PLAN)
 
@@ -88,7 +91,9 @@ class Files:
     def quantized(self, kind: Kind, size: int, scale: str = "0.1") -> str:
         """The model of a size with its pairs."""
         path = self.folder / f"{kind.name}.{size}.{scale}.quantized.onnx"
-        if not path.exists():
+        if not path.exists() and kind.quantized is not None:
+            onnx.save(kind.quantized(size, float(scale)), path)
+        elif not path.exists():
             insert_plan(Path(self.model(kind, size)), Path(self.plan(kind, scale)), path)
         return str(path)
 
