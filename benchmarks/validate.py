@@ -71,13 +71,13 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def chain(count: int) -> onnx.ModelProto:
+def chain(count: int, scale: float = 0.1) -> onnx.ModelProto:
     """A chain of Q, DQ, weight DQ, Conv and Relu, with constants of its own in every layer."""
     nodes, stored, previous = [], [], "x"
     for index in range(count // NODES_PER_LAYER):
         names = {word: f"{word}{index}" for word in ("s", "z", "ws", "wz", "w", "q", "d", "wd", "c", "r")}
         arrays = {
-            "s": np.float32(0.1),
+            "s": np.float32(scale),
             "z": np.int8(0),
             "ws": np.full(4, 0.1, np.float32),
             "wz": np.zeros(4, np.int8),

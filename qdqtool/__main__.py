@@ -3,6 +3,7 @@
 import codecs
 import contextlib
 import errno
+import gc
 import io
 import os
 import signal
@@ -64,7 +65,11 @@ def console() -> None:
     codecs.register_error(_SPELLED, _spell)
     errors = _SPELLED if sys.stdout.errors in {"strict", "surrogateescape"} else sys.stdout.errors
     sys.stdout = io.TextIOWrapper(raw, sys.stdout.encoding, errors, line_buffering=bool(sys.stdout.line_buffering))
-    main()
+    try:
+        main()
+    finally:
+        # The process ends: nobody needs the memory of garbage, which Python would look for once more.
+        gc.freeze()
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:

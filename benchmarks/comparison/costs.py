@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,20 +28,23 @@ class Cost:
         cpu: Seconds of processor time, user and system, of the process and those it waited for.
         peak: Bytes of resident memory at most.
         runs: How many runs there were.
+        repeated: The figures of every run, by name, in the order of the runs; empty: only the smallest are known.
     """
 
     wall: float
     cpu: float
     peak: int
     runs: int = 1
+    repeated: dict[str, list[float]] = field(default_factory=dict, hash=False)
 
     def best(self, other: "Cost | None") -> "Cost":
         """The smaller figure of both, one by one."""
         if other is None:
             return self
-        return Cost(
-            min(self.wall, other.wall), min(self.cpu, other.cpu), min(self.peak, other.peak), self.runs + other.runs
-        )
+        smallest = min(self.wall, other.wall), min(self.cpu, other.cpu), min(self.peak, other.peak)
+        known = self.repeated and other.repeated
+        repeated = {name: [*runs, *self.repeated[name]] for name, runs in other.repeated.items()} if known else {}
+        return Cost(*smallest, self.runs + other.runs, repeated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,8 @@ def run(words: list[str], limit: float = LIMIT) -> Ended:
         if not result.exists():
             return Ended(127, Cost(0, 0, 0), said)
         measured = json.loads(result.read_text(encoding="utf-8"))
-    return Ended(measured["code"], Cost(measured["wall"], measured["cpu"], measured["peak"]), said)
+    figures = {name: measured[name] for name in ("wall", "cpu", "peak")}
+    return Ended(measured["code"], Cost(**figures, repeated={name: [figure] for name, figure in figures.items()}), said)
 
 
 def _finishes(words: list[str], folder: str, stream: BinaryIO, limit: float) -> bool:

@@ -1,27 +1,27 @@
 """Measure what quantizing costs on a few samples: at the outputs, and at each pair by itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from qdqtool.checking.repeatable import differing_names
+from qdqtool.checking.repeatable import require_repeatable
 from qdqtool.data import Feeds
 from qdqtool.data.measuring_data import MeasuringData
-from qdqtool.errors import GateError, QdqError
+from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.tensors import element_count
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.numerics.dtypes import Array
-from qdqtool.ops.support.random_nodes import random_cause
+from qdqtool.numerics.side_by_side import LARGE, side_by_side
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.fake_quantize import rounded
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.observer import Observer
-from qdqtool.running.own_evaluator import open_session
+from qdqtool.running.own_evaluator import open_session, run_each
 from qdqtool.running.own_support import plan_split
 from qdqtool.running.sampling_error import SampleSums
 from qdqtool.task_metrics.result import MetricResult
@@ -176,11 +176,10 @@ def measure_accuracy(before: Model, after: Candidate, data: MeasuringData, runs:
         expected = _expected(index, runs.observer(before, [*results, *inner]), results, found, feeds.first(SLICE))
         # The float session is closed, so that only one model is in memory.
         runs.close()
-        outputs = _compared(expected, after.make(), feeds)
+        outputs = _compared(expected, after.make(), feeds, runs.values)
     except QdqError as error:
         return Accuracy(samples=0, problem=error.message)
-    for pair in found:
-        pair.add_constant(index)
+    _add_all((pair, (array,)) for pair in found if (array := pair.constant(index)) is not None)
     zeroed = tuple(lost for pair in found if (lost := pair.zeroed()) is not None)
     return Accuracy(
         samples=len(expected),
@@ -215,12 +214,13 @@ class _Pair:
             return None
         return cls(placement, written, value, index.is_constant(value), AccumulatedError())
 
-    def add(self, x: Array) -> None:
-        y = rounded(x, self.placement)
-        self.error.add(x, y)
-        if not self.is_constant:
-            self.before += int(np.count_nonzero(x))
-            self.after += int(np.count_nonzero(y if self.written is self.placement else rounded(x, self.written)))
+    def add(self, *arrays: Array) -> None:
+        for x in arrays:
+            y = rounded(x, self.placement)
+            self.error.add(x, y)
+            if not self.is_constant:
+                self.before += int(np.count_nonzero(x))
+                self.after += int(np.count_nonzero(y if self.written is self.placement else rounded(x, self.written)))
 
     def zeroed(self) -> ZeroedTensor | None:
         """Return the entry of a tensor of which nearly all became 0; None for others."""
@@ -235,10 +235,9 @@ class _Pair:
         stored = self.value.initializer
         return self.error.elements + (element_count(stored) * runs if stored is not None else 0)
 
-    def add_constant(self, index: ModelIndex) -> None:
-        array = index.constant(self.value) if self.is_constant else None
-        if array is not None:
-            self.add(array)
+    def constant(self, index: ModelIndex) -> Array | None:
+        """Return the constant in front of it; None in front of a pair of an activation."""
+        return index.constant(self.value) if self.is_constant else None
 
     def result(self) -> TensorAccuracy | None:
         """Return its accuracy; None for a tensor without error or of zeros only."""
@@ -267,32 +266,30 @@ def _expected(
         expected.append({name: array.copy() for name, array in found.items() if array is not None})
         kept += sum(array.size for array in expected[-1].values())
         if not number:
-            _require_repeatable(index, observer, sample, expected[-1])
-        for pair in pairs if seen < ENOUGH else ():
-            for array in observer.arrays(run, sample, pair.value):
-                pair.add(array)
+            require_repeatable(index, observer, sample, expected[-1])
+        if seen < ENOUGH:
+            _add_all((pair, tuple(observer.arrays(run, sample, pair.value))) for pair in pairs)
     return expected
 
 
-def _require_repeatable(
-    index: ModelIndex, observer: Observer, sample: Mapping[str, Array], first: Mapping[str, Array]
-) -> None:
-    run, values = observer.run(sample), index.view.main.values
-    again = {name: array for name in first if (array := observer.output(run, values[name])) is not None}
-    for name in differing_names(first, again):
-        raise GateError(
-            f"the float model gives another output '{name}' in a second run of the same sample: {random_cause(index)}"
-        )
+def _add_all(taken: Iterable[tuple[_Pair, Sequence[Array]]]) -> None:
+    """Count the errors of pairs, of several at once."""
+    for _ in side_by_side(
+        lambda each: each[0].add(*each[1]), taken, lambda each: any(x.nbytes > LARGE for x in each[1])
+    ):
+        pass
 
 
-def _compared(expected: list[Mapping[str, Array]], after: Model, feeds: Feeds) -> tuple[OutputAccuracy, ...]:
+def _compared(
+    expected: list[Mapping[str, Array]], after: Model, feeds: Feeds, values: int
+) -> tuple[OutputAccuracy, ...]:
     names = dict.fromkeys(name for outputs in expected for name in outputs)
     errors = {name: AccumulatedError() for name in names}
     sums = {name: SampleSums(error) for name, error in errors.items()}
     split = plan_split(ModelIndex.of(after))
     with open_session(after, split) as quantized:
-        for outputs, sample in zip(expected, feeds.first(len(expected)), strict=True):
-            found = quantized.run(sample, list(errors))
+        runs = run_each(quantized, feeds.first(len(expected)), list(errors), values)
+        for outputs, found in zip(expected, runs, strict=True):
             for name, array in outputs.items():
                 errors[name].add(array, found[name])
                 sums[name].note()

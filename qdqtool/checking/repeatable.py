@@ -5,8 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from qdqtool.checking.outputs import OutputCheck
+from qdqtool.errors import GateError
+from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.metrics import sqnr_db
+from qdqtool.ops.support.random_nodes import random_cause
 from qdqtool.running.observer import Observer, Run
 
 SAME_DB = 60.0
@@ -33,6 +36,28 @@ def differ(first: Array, second: Array) -> bool:
 def differing_names(first: Mapping[str, Array], second: Mapping[str, Array]) -> list[str]:
     """Return the names of the outputs that differ between two runs."""
     return [name for name, array in first.items() if name in second and differ(array, second[name])]
+
+
+def require_repeatable(
+    index: ModelIndex, observer: Observer, sample: Mapping[str, Array], first: Mapping[str, Array]
+) -> None:
+    """Run a float model on a sample once more, and compare its outputs with those of the first run.
+
+    Args:
+        index: The float model.
+        observer: Its session.
+        sample: One array for each input.
+        first: The outputs of the first run, by name.
+
+    Raises:
+        GateError: An output differs.
+    """
+    run, values = observer.run(sample), index.view.main.values
+    again = {name: array for name in first if (array := observer.output(run, values[name])) is not None}
+    for name in differing_names(first, again):
+        raise GateError(
+            f"the float model gives another output '{name}' in a second run of the same sample: {random_cause(index)}"
+        )
 
 
 def unrepeated(outputs: Iterable[OutputCheck], model: Runs, baseline: Runs | None) -> Iterator[tuple[str, str]]:

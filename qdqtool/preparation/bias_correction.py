@@ -20,11 +20,12 @@ from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView, NodeView, Value
-from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.graph.io.tensors import make_tensor, nbytes
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors, ProductLayout
+from qdqtool.numerics.side_by_side import LARGE, side_by_side
 from qdqtool.ops.support.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.ranges.types import PreparationStep
@@ -60,6 +61,11 @@ class _Site:
     x: Value
     holder: NodeView
     index: int
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether the copies of the weight that are made take much memory."""
+        return nbytes(self.weight.tensor) > LARGE
 
 
 def shortened(means: Means) -> Means:
@@ -101,7 +107,7 @@ def mean_shift(weight: Array, rounded: Array, layout: ProductLayout, means: Fact
     Returns:
         float64, shape ``(outputs,)``: to be subtracted from the bias.
     """
-    error = layout.canonical(rounded).astype(np.float64) - layout.canonical(weight)
+    error = np.subtract(layout.canonical(rounded), layout.canonical(weight), dtype=np.float64)
     shift = np.einsum("goik,gi->go", error, means.reshape(layout.groups, -1))
     return np.asarray(shift.reshape(-1), np.float64)
 
@@ -126,12 +132,16 @@ def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means:
     nodes = {(node.scope.path, node.key): node for node in after.nodes()}
     edits: list[Edit] = []
     done: list[str] = []
-    for site, placement in _planned(before, plan):
-        found = means.get(tensor_key(site.x))
-        if found is not None and len(found) == site.weight.layout.inputs:
-            edits += _corrected(site, _shift(site, placement, before.model, found), namer, before.constants)
-            dead.drop_use(nodes[site.holder.scope.path, site.holder.key], site.index)
-            done.append(site.weight.node.label)
+    known = [
+        (site, placement, found)
+        for site, placement in _planned(before, plan)
+        if (found := means.get(tensor_key(site.x))) is not None and len(found) == site.weight.layout.inputs
+    ]
+    shifts = side_by_side(lambda each: _shift(*each, before.model), known, lambda each: each[0].is_large)
+    for (site, _, _), shift in zip(known, shifts, strict=True):
+        edits += _corrected(site, shift, namer, before.constants)
+        dead.drop_use(nodes[site.holder.scope.path, site.holder.key], site.index)
+        done.append(site.weight.node.label)
     return Transformed(apply_edits(after.model, edits + dead.edits()) if edits else quantized, tuple(done))
 
 
@@ -201,7 +211,7 @@ def _bias_behind(node: NodeView) -> tuple[NodeView, int]:
     return output.uses[0].node, 1 - output.uses[0].index
 
 
-def _shift(site: _Site, placement: Placement, before: Model, means: Factors) -> Factors:
+def _shift(site: _Site, placement: Placement, means: Factors, before: Model) -> Factors:
     weight = site.weight.read(before)
     return mean_shift(weight, rounded(weight, placement), site.weight.layout, means)
 

@@ -67,12 +67,13 @@ def find_loud(units: Sequence[Unit], index: ModelIndex, whole: OutputNoise, meas
     def after(layers: Sequence[_Small]) -> OutputNoise:
         return _at(measure(float_setting([layer.unit for layer in layers])), worst)
 
-    while before.gain_db(found := after(small)) >= LEAST_GAIN_DB:
+    found = after(small)
+    while before.gain_db(found) >= LEAST_GAIN_DB:
         if len(small) == 1:
             sure = before.gain_db(found) - before.gain_error_db(found)
             return _loud(small[0], before, found) if sure >= LEAST_GAIN_DB else None
-        halves = small[: len(small) // 2], small[len(small) // 2 :]
-        small = max(halves, key=lambda half: before.gain_db(after(half)))
+        halves = [(half, after(half)) for half in (small[: len(small) // 2], small[len(small) // 2 :])]
+        small, found = max(halves, key=lambda half: before.gain_db(half[1]))
     return None
 
 

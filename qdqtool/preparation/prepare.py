@@ -177,11 +177,12 @@ def _first_good(changes: Iterator[Change], gate: _StepGate, run_trial: Callable[
         # A change at the same places differs in the rounding of its factors only, and is not tried again.
         if any(change.done == other.change.done for other in refused):
             continue
-        candidate = replace(change, model=spilled(change.model))
-        trial = run_trial(candidate)
+        # A trial with rehearsals makes models of its own: weights are rescaled here only where it accepts the change.
+        trial = run_trial(change if change.rehearsals else replace(change, model=spilled(change.model)))
         if trial is not None and not trial.kept:
-            refused.append(_Tried(candidate, trial=trial))
+            refused.append(_Tried(change, trial=trial))
             continue
+        candidate = replace(change, model=spilled(change.model))
         difference = gate.difference(candidate)
         if difference <= gate.limit:
             return _Tried(candidate, difference, trial)

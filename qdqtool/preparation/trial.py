@@ -33,6 +33,7 @@ from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.numerics.derive import scale_from_range, scale_from_tensor
 from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.side_by_side import LARGE, side_by_side
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.planner import index_to_plan
@@ -42,7 +43,7 @@ from qdqtool.preparation.step import Change, Slots
 from qdqtool.ranges.types import Trial, TrialOutput
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.channel_statistics import FOLDS, ChannelData, ChannelStatistics
-from qdqtool.running.own_evaluator import open_session
+from qdqtool.running.own_evaluator import open_session, run_each
 from qdqtool.running.own_support import plan_split
 from qdqtool.transforms.taps import TensorKey, tensor_key
 
@@ -123,10 +124,11 @@ class TrialRunner:
         self._data.runs.close()
         quantized = self._quantized(candidate)
         with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
-            for number, (expected, sample) in enumerate(zip(self._expected, feeds, strict=True)):
-                if number % FOLDS == fold:
-                    continue
-                found = session.run(sample, list(expected))
+            judges = [number for number in range(len(self._expected)) if number % FOLDS != fold]
+            samples = (sample for number, sample in enumerate(feeds) if number % FOLDS != fold)
+            runs = run_each(session, samples, list(self._expected[0]), self._data.runs.values)
+            for number, found in zip(judges, runs, strict=True):
+                expected = self._expected[number]
                 errors.append({name: AccumulatedError.of(array, found[name]) for name, array in expected.items()})
         return errors
 
@@ -157,23 +159,33 @@ class _Candidate:
 
     def placements(self, index: ModelIndex, slots: Slots) -> Iterator[Placement]:
         """The pairs, less those whose tensor has no known type or finite range."""
+        ranges = side_by_side(_placed, self._ranged(index, slots), lambda each: each[2].nbytes > LARGE)
+        yield from (placement for placement in ranges if placement is not None)
+
+    def _ranged(self, index: ModelIndex, slots: Slots) -> Iterator[tuple[ProposedSlot, int, Array]]:
+        """Yield each slot with the type of its tensor, and the constant or the largest magnitude of its activation."""
         for entry in slots(index):
             value = index.value(entry.slot)
             array = self._range(entry, value) if entry.kind == "activation" else index.constant(value)
             elem_type = index.types.elem_type(value)
-            if array is None or elem_type is None or not np.isfinite(array).all():
-                continue
-            rule = rule_for(elem_type, HighPrecision.FP32)
-            if entry.kind == "activation":
-                yield Placement(entry.slot, scale_from_range(-array, array, entry.scheme, rule), entry.reason)
-            else:
-                yield Placement(entry.slot, scale_from_tensor(array, entry.scheme, rule), entry.reason)
+            if array is not None and elem_type is not None:
+                yield entry, elem_type, array
 
     def _range(self, entry: ProposedSlot, value: Value) -> Array | None:
         found = self.seen.get(tensor_key(value))
         if found is None:
             return None
         return np.asarray(entry.bound if entry.bound is not None else found.peak.max())
+
+
+def _placed(found: tuple[ProposedSlot, int, Array]) -> Placement | None:
+    entry, elem_type, array = found
+    if not np.isfinite(array).all():
+        return None
+    rule = rule_for(elem_type, HighPrecision.FP32)
+    if entry.kind == "activation":
+        return Placement(entry.slot, scale_from_range(-array, array, entry.scheme, rule), entry.reason)
+    return Placement(entry.slot, scale_from_tensor(array, entry.scheme, rule), entry.reason)
 
 
 def decide(before: OutputErrors, after: OutputErrors) -> Trial:

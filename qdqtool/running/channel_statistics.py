@@ -1,8 +1,9 @@
 """Measure the channels that weights are multiplied with, over a few samples; activations are freed after each run."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
+from qdqtool.numerics.side_by_side import side_by_side
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.observer import Observer, Run, is_fed
 from qdqtool.transforms.taps import TensorKey, tensor_key
@@ -153,14 +155,20 @@ def _observe(
     observer = runs.observer(model, axes)
     for number, sample in enumerate(feeds):
         run = runs.run(sample, number, feeds)
-        for value, total in sums.items():
-            for array in _each(observer, run, sample, value):
-                total.add(array, number % FOLDS)
+        taken = ((total, tuple(_each(observer, run, sample, value))) for value, total in sums.items())
+        for _ in side_by_side(partial(_add, number % FOLDS), taken):
+            pass
         if _is_enough(number + 1, sums.values()):
             break
     whole = [value for value in sums if observer.problem(value) is None]
     found = {tensor_key(value): sums[value].result() for value in whole}
     return {key: result for key, result in found.items() if result is not None}
+
+
+def _add(fold: int, taken: tuple["_Sums", Sequence[Array]]) -> None:
+    total, arrays = taken
+    for array in arrays:
+        total.add(array, fold)
 
 
 def _is_enough(samples: int, sums: Iterable["_Sums"]) -> bool:

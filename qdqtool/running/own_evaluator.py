@@ -5,7 +5,7 @@ nodes, constants and options as in the whole, and runs in a :class:`qdqtool.runn
 cut without loss. A Q or DQ of constants is evaluated once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Protocol, Self
 
@@ -16,13 +16,17 @@ from onnx import TensorProto
 from qdqtool.errors import ModelError
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
-from qdqtool.numerics.dtypes import BFLOAT16, Array
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
+from qdqtool.numerics.side_by_side import side_by_side
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.running.own_nodes import evaluate
 from qdqtool.running.own_segments import Segment, segment_model
 from qdqtool.running.own_stages import Stages, make_stages
 from qdqtool.running.own_support import OwnNode, Split
 from qdqtool.transforms.taps import READABLE_AS
+
+LARGE_RUN = 1 << 28
+"""Bytes of activations of a run beside which there should be no other one in memory."""
 
 
 class Runner(Protocol):
@@ -53,6 +57,31 @@ def open_session(model: Model, split: Split | None, profile: Profile = Profile.S
         RunError: A Q or DQ of constants does not fit its constants.
     """
     return Session(model, profile) if split is None else SplitSession(model, split, profile)
+
+
+def run_each(
+    session: Runner, samples: Iterable[Mapping[str, Array]], outputs: Sequence[str], values: int
+) -> Iterator[dict[str, Array]]:
+    """Yield the outputs of each sample, in order. Runs of a session with one thread go side by side, on all cores.
+
+    Args:
+        session: A session with :attr:`Profile.SEMANTIC`.
+        samples: One array for each input.
+        outputs: Names of the outputs to return.
+        values: About how many values of activations a run computes: large runs go one after the other.
+
+    Raises:
+        RunError: A node fails on a sample.
+    """
+
+    def run(sample: Mapping[str, Array]) -> dict[str, Array]:
+        return session.run(sample, outputs)
+
+    # A divided session makes its parts in the first run.
+    if isinstance(session, Session) and values * FLOAT32.itemsize <= LARGE_RUN:
+        yield from side_by_side(run, samples)
+    else:
+        yield from map(run, samples)
 
 
 class SplitSession:

@@ -1,5 +1,7 @@
 """Help texts with headings: every option stands under one, and lines fit a terminal."""
 
+import gc
+import importlib
 from collections import Counter
 
 import click
@@ -7,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from qdqtool.cli import _WORK, command
-from qdqtool.cli._sections import HELP_NAMES, Layout, SectionedCommand, name_of
+from qdqtool.cli._sections import HELP_NAMES, Layout, SectionedCommand, _load_job, name_of
 
 CONTEXT = click.Context(command, **command.context_settings)
 NAMES = command.list_commands(CONTEXT)
@@ -54,3 +56,12 @@ def test_help_texts_fit_the_terminal(name: str, width: int):
 def test_a_context_without_a_parent_leaves_the_short_help():
     found = SectionedCommand("x", layout=Layout(sections={}))
     assert found.get_help_option(found.make_context("x", [])).opts == HELP_NAMES
+
+
+def test_a_job_is_imported_before_its_command_runs_and_collection_goes_on(monkeypatch):
+    seen = []
+    monkeypatch.setattr(importlib, "import_module", lambda name: seen.append((name, gc.isenabled())))
+    _load_job("convert-ranges")
+    _load_job("no-such-command")
+    assert seen == [("qdqtool.jobs.convert_ranges", False)]
+    assert gc.isenabled()

@@ -15,6 +15,7 @@ from qdqtool.jobs.merge import merge_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.planning.recipe import Preparation, Recipe
+from qdqtool.preparation import loud_layer
 from qdqtool.preparation.loud_layer import find_loud, without_loud
 from qdqtool.ranges.file import read_ranges
 from qdqtool.ranges.loud_layer import LOUD_LAYER
@@ -119,7 +120,7 @@ def units() -> tuple[ModelIndex, list[Unit]]:
 
 def measured(alone: list[np.ndarray], off: Setting) -> OutputNoise:
     """The sum of the noise of the layers that are on, on a quiet and a loud output."""
-    whole = sum(noise for number, noise in enumerate(alone) if number not in off) + 1e-9
+    whole = sum((noise for number, noise in enumerate(alone) if number not in off), np.zeros(8)) + 1e-9
     return OutputNoise(np.full((len(whole), 2), [100.0, 1e6]), np.stack([whole, whole], axis=1))
 
 
@@ -143,6 +144,20 @@ def test_a_layer_is_found_where_it_is_small_and_makes_more_noise_than_all_others
     index, layers = units()
     loud = find_loud(layers, index, measured(alone, {}), lambda off: measured(alone, off))
     assert (loud and (loud.nodes[0][1][0], loud.noise_share)) == found
+
+
+def test_no_setting_is_measured_twice(monkeypatch):
+    monkeypatch.setattr(loud_layer, "LARGEST_SHARE", 1.0)
+    index, layers = units()
+    asked = []
+
+    def measure(off: Setting) -> OutputNoise:
+        asked.append(frozenset(off))
+        return measured([EVEN, EVEN, EVEN, LOUD], off)
+
+    assert find_loud(layers, index, measured([EVEN, EVEN, EVEN, LOUD], {}), measure) is not None
+    # All, and two halves, twice.
+    assert len(asked) == len(set(asked)) == 5
 
 
 def test_a_recipe_without_a_record_stays_as_it_is():

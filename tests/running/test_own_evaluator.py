@@ -12,9 +12,10 @@ from support.small import conv_model, make_model, run
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
+from qdqtool.running import own_evaluator
 from qdqtool.running.ort_cpu import Session
 from qdqtool.running.ort_errors import RunError
-from qdqtool.running.own_evaluator import SplitSession, open_session
+from qdqtool.running.own_evaluator import SplitSession, open_session, run_each
 from qdqtool.running.own_support import Split, plan_split
 
 T = TensorProto
@@ -34,6 +35,20 @@ def evaluate(model: Model, feeds: dict[str, np.ndarray], outputs: list[str] | No
         second = session.run(feeds, outputs)
     assert all(first[name].tobytes() == second[name].tobytes() for name in first)
     return first
+
+
+@pytest.mark.parametrize("values", [1, 1 << 40])
+def test_runs_side_by_side_give_what_runs_one_by_one_give(monkeypatch, values):
+    used = []
+    monkeypatch.setattr(own_evaluator, "side_by_side", lambda work, items: map(work, used.append(1) or items))
+    samples = [{"x": np.random.default_rng(seed).normal(size=(1, 3, 8, 8)).astype(np.float32)} for seed in range(6)]
+    model = Model(conv_model())
+    with open_session(model, None) as session:
+        each = [session.run(sample, ["y"]) for sample in samples]
+        found = list(run_each(session, samples, ["y"], values))
+    assert [one["y"].tobytes() for one in found] == [one["y"].tobytes() for one in each]
+    assert len({one["y"].tobytes() for one in each}) == 6
+    assert bool(used) == (values == 1)
 
 
 def stamp(model: Model, opset: int) -> Model:

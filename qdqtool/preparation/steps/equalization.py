@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from statistics import median
 
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.io.tensors import nbytes
 from qdqtool.graph.model import Model
+from qdqtool.numerics.side_by_side import LARGE, side_by_side
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.factor_records import joint_site, with_statistics
 from qdqtool.preparation.factors.equalization import BestFactors, JointNoise
@@ -53,7 +55,8 @@ class EqualizationStep(RescalingStep):
             rounded = request.integer_activations
             return JointNoise(joint, seen, lambda w: w.read(model), importance, rounded_inputs=rounded).best_factors()
 
-        found = {joint: best(joint) for joint in with_statistics(joints, seen)}
+        usable = with_statistics(joints, seen)
+        found = dict(zip(usable, side_by_side(best, usable, _reads_large), strict=True))
         worthwhile = {joint: by for joint, by in found.items() if by.gain_db >= LEAST_GAIN_DB}
         even = [joint_site(joint, "its channels are even") for joint in joints if joint not in worthwhile]
         middle = median(by.gain_db for by in worthwhile.values()) if worthwhile else 0.0
@@ -64,6 +67,10 @@ class EqualizationStep(RescalingStep):
             rest = [joint_site(joint, "the outputs keep less with it") for joint in worthwhile if joint not in made]
             folds = {joint: by.of_folds for joint, by in made.items()}
             yield from rescalings(index, factors, done, [*left, *even, *rest], of_folds=folds)
+
+
+def _reads_large(joint: Joint) -> bool:
+    return any(nbytes(reader.weight.tensor) > LARGE for reader in joint.readers)
 
 
 STEP = EqualizationStep()

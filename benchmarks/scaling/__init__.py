@@ -1,0 +1,1 @@
+"""How time and memory of each command grow with the model and the data."""
