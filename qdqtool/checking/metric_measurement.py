@@ -14,7 +14,7 @@ from qdqtool.running.own_evaluator import open_session
 from qdqtool.running.own_support import plan_split
 from qdqtool.task_metrics.comparison import compared
 from qdqtool.task_metrics.measure import Measure, RequestedMetric, Score
-from qdqtool.task_metrics.request import labelled_for
+from qdqtool.task_metrics.request import MetricRequest, labelled_for, load_metric
 from qdqtool.task_metrics.result import MetricResult
 
 
@@ -28,6 +28,11 @@ class MetricMeasurement:
 
     metric: RequestedMetric
     _float: Score | None = None
+
+    @classmethod
+    def asked(cls, request: MetricRequest | None) -> MetricMeasurement | None:
+        """Return the metric that the user asks for, if any; a script is executed now."""
+        return None if request is None else cls(load_metric(request))
 
     def of(self, before: Model, after: Model, feeds: Feeds, runs: FloatRuns) -> MetricResult:
         """Measure a quantized model on all samples, and the float model if it was not measured before.

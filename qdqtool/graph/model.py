@@ -1,11 +1,12 @@
 """A model in memory: its ModelProto without external weights, and the sources of tensor bytes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
 
+from qdqtool.numerics.cores import ahead, call, cores
 from qdqtool.scratch import ScratchFolder
 
 PENDING_LOCATION = "qdqtool:pending"
@@ -40,11 +41,19 @@ class Payload:
         nbytes: Number of bytes that :attr:`make` returns.
         make: Makes the raw data, packed and little-endian as ONNX stores it.
         place: The place from which the same bytes can be mapped; None where they have to be made.
+        parts: Returns makers of consecutive parts of the same bytes, which several threads may call; None where a
+            tensor is made at once.
     """
 
     nbytes: int
     make: Callable[[], bytes]
     place: Place | None = None
+    parts: Callable[[], Iterable[Callable[[], bytes]]] | None = None
+
+    @classmethod
+    def in_parts(cls, nbytes: int, parts: Callable[[], Iterable[Callable[[], bytes]]]) -> "Payload":
+        """A payload that is made in parts, on all cores."""
+        return cls(nbytes, lambda: b"".join(ahead(call, parts(), cores(), alone=True)), parts=parts)
 
 
 @dataclass(slots=True)

@@ -18,8 +18,8 @@ from qdqtool.graph.model import Model, Payload
 from qdqtool.numerics.affine import quantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
-from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams
+from qdqtool.numerics.stored_codes import stored_codes
 from qdqtool.plan import Placement, QuantPlan
 
 
@@ -218,12 +218,7 @@ def _onnx_type(array: Array) -> int:
 
 
 def _codes_payload(model: Model, stored: onnx.TensorProto, placement: Placement) -> Payload:
-    params, fmt, chosen = placement.params, placement.params.scheme.format, placement.codes
-
-    def make() -> bytes:
-        if chosen is not None:
-            return chosen
-        codes = quantize(read_array(model, stored), params.scale, fmt, params.scheme.granularity, params.zero_point)
-        return pack(codes, fmt).tobytes()
-
-    return Payload(fmt.stored_bytes(element_count(stored)), make)
+    size, chosen = placement.params.scheme.format.stored_bytes(element_count(stored)), placement.codes
+    if chosen is not None:
+        return Payload(size, lambda: chosen)
+    return Payload.in_parts(size, lambda: stored_codes(read_array(model, stored), placement.params))

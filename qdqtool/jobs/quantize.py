@@ -16,7 +16,7 @@ from qdqtool.errors import UsageError
 from qdqtool.graph.index.outline import outline
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.model_file import describe_file, describe_saved
+from qdqtool.graph.io.model_file import described_beside
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
@@ -36,7 +36,9 @@ from qdqtool.preparation.metric_data import require_labels, require_predictions,
 from qdqtool.preparation.plan_inputs import PlanSources, gather_inputs
 from qdqtool.ranges.activation_ranges import activation_ranges
 from qdqtool.running.loadable import require_loadable
-from qdqtool.task_metrics.request import MetricRequest, load_metric
+from qdqtool.task_metrics.request import MetricRequest
+
+_Extras = tuple[MetricMeasurement | None, Progress | None, Progress | None]  # the last is told of runs in a search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +51,7 @@ class QuantizeOptions:
         external_data: Where weights are stored.
         ranges_file: Where to write the ranges too.
         plan_file: Where to write the plan too, as JSON.
-        validation_data: Samples to measure the accuracy on, in a file of their own; None to hold a part of the
-            calibration data back for that.
+        validation_data: Samples to measure the accuracy on; None to hold a part of the calibration data back.
         metric: A task metric to measure: ``NAME`` or ``NAME:OUTPUT`` as in ``check``, ``SCRIPT.py:func``, or a function
             of outputs and labels (``docs/check.md``); None for none.
         goal: The accuracy for which layers may stay in float; None to quantize them all.
@@ -115,15 +116,26 @@ def quantize_model(
         GateError: The result would not pass ``validate``, or no model keeps the accuracy. Nothing was written.
         OutputError: An output cannot be written.
     """
-    options, output = options or QuantizeOptions(), Path(output)
-    metric = _metric(options)
+    options = options or QuantizeOptions()
     sources = PlanSources(data, options.validation_data, options.ranges_file)
-    if metric is not None and options.goal is None:
+    metric = MetricMeasurement.asked(options.metric)
+    if options.goal is not None:
+        options.goal.require_sense(has_metric=metric is not None)
+    elif metric is not None:
         require_samples(sources)
     given = spilled(model if isinstance(model, Model) else load_model(model))
+    with described_beside(given) as model_file:
+        report = _quantize(given, sources, Path(output), options, (metric, progress, tick))
+        return replace(report, model_file=model_file())
+
+
+def _quantize(
+    given: Model, sources: PlanSources, output: Path, options: QuantizeOptions, extras: _Extras
+) -> QuantizeReport:
+    metric, progress, tick = extras
     if options.ranges_file is not None:
         options.recipe.require_ranges("there are no ranges to write")
-    check_files(given, (data, options.validation_data), output, options.extras)
+    check_files(given, (sources.data, options.validation_data), output, options.extras)
     settled = settle_model(given, options.recipe)
     source, options = settled.model, replace(options, recipe=settled.recipe)
     left = nothing_to_add(settled)
@@ -149,9 +161,8 @@ def quantize_model(
         )
         attempt = attempts.first()
         reached = Reached(attempt) if options.goal is None else reach_goal(attempts, attempt, ready, options.goal)
-    attempt = reached.attempt
-    planned, made, measured = attempt.planned, attempt.made, attempt.measured
-    if not measured.loaded:
+    attempt, planned, made = reached.attempt, reached.attempt.planned, reached.attempt.made
+    if not attempt.measured.loaded:
         require_loadable(made.model, given)
     saved = save_model(made.model, output, external_data=options.external_data)
     save_extras(options.extras, inputs.ranges, planned.plan, reached.curve)
@@ -169,16 +180,15 @@ def quantize_model(
         separated=made.separated,
         quantized=made.pairs,
         skipped=left_in_float(planned.skipped),
-        degenerate=with_measured(planned.degenerate, measured.accuracy),
+        degenerate=with_measured(planned.degenerate, attempt.measured.accuracy),
         high_precision=made.high_precision,
         findings=attempt.findings,
-        accuracy=measured.accuracy,
+        accuracy=attempt.measured.accuracy,
         ranges_file=str(options.ranges_file) if options.ranges_file else None,
         plan_file=str(options.plan_file) if options.plan_file else None,
         codes_not_in_plan=planned.rounded_by_data if options.plan_file else 0,
         sizes=Sizes(before=model_bytes(given), after=saved.bytes),
-        model_file=describe_file(given),
-        output_file=describe_saved(saved.model),
+        output_file=saved.file,
         nodes=outline(made.model),
         activation_ranges=activation_ranges(planned.choices, inputs.ranges, options.recipe.method),
         weight_scales=weight_scales(planned.plan, attempts.index, with_zeros(planned.degenerate)),
@@ -189,10 +199,3 @@ def quantize_model(
         search=reached.search,
         blame=None if reached.report is not None else blame_of(attempt, attempts, ready),
     )
-
-
-def _metric(options: QuantizeOptions) -> MetricMeasurement | None:
-    """Return the task metric that is asked for; a script is executed now."""
-    if options.goal is not None:
-        options.goal.require_sense(has_metric=options.metric is not None)
-    return None if options.metric is None else MetricMeasurement(load_metric(options.metric))

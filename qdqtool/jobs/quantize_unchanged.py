@@ -9,7 +9,6 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.outline import outline
 from qdqtool.graph.io.external import model_bytes
 from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
-from qdqtool.graph.io.model_file import describe_file, describe_saved
 from qdqtool.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
 from qdqtool.planning.existing import Existing
@@ -67,8 +66,7 @@ def write_unchanged(settled: Settled, proposal: Proposal, output: Path, external
         plan_file=None,
         codes_not_in_plan=0,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
-        model_file=describe_file(source),
-        output_file=describe_saved(saved.model),
+        output_file=saved.file,
         nodes=outline(source),
         existing=recipe.existing.value,
     )

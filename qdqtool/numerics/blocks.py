@@ -1,12 +1,11 @@
 """Divide a tensor with block scales into numbered groups, of which a few can be processed at a time."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from qdqtool.numerics import kernels
+from qdqtool.numerics.cores import on_all_cores
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, normalize_axis
 
@@ -61,7 +60,4 @@ class Blocks:
 
     def on_chunks(self, size: int, work: Callable[[slice], None]) -> None:
         """Do ``work`` on ``size`` groups at a time, on all cores: NumPy and kernels release the interpreter lock."""
-        edges = range(0, self.groups, size)
-        parts = [slice(start, min(start + size, self.groups)) for start in edges]
-        with ThreadPoolExecutor(kernels.cores()) as pool:
-            list(pool.map(work, parts))
+        on_all_cores(work, [slice(start, min(start + size, self.groups)) for start in range(0, self.groups, size)])

@@ -9,10 +9,8 @@ import functools
 import importlib
 import itertools
 import math
-import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -20,6 +18,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from qdqtool.numerics.cores import cores, on_all_cores
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, check_scale_shape, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
@@ -68,6 +67,12 @@ def wanted_half(x: Array, scale: Array, fmt: NumberFormat) -> bool:
     return enough and halves and x.flags.c_contiguous and available()
 
 
+def prepare(x: Array) -> None:
+    """Load the kernels if they are worth it for an array that is then quantized in parts, each of them small."""
+    if x.size >= WORTH_IT and available():
+        importlib.import_module(_HALF_ROWS if x.dtype == FLOAT16 else _ROWS)
+
+
 def supports(fmt: NumberFormat) -> bool:
     """Whether there is a kernel for a format: all but the floats that have no negative zero."""
     return not fmt.name.endswith("fnuz")
@@ -93,7 +98,7 @@ def quantize(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity
     layout = _layout(x.shape, granularity)
     zero = np.zeros_like(scale) if zero_point is None else zero_point
     call = _integer_call if fmt.kind == "integer" else _float_call
-    _on_all_cores(call(x, scale, zero, fmt, codes, layout), layout)
+    _on_all_rows(call(x, scale, zero, fmt, codes, layout), layout)
     return codes
 
 
@@ -121,11 +126,11 @@ def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granul
     if fmt.kind == "integer":
         kernel: Any = kernels.integer_vectors if layout.vector else kernels.integer_rows
         limits = (*bounds, np.int32(2**fmt.bits - 1))
-        _on_all_cores(lambda rows: kernel(values, step, limits, out, rows), layout)
+        _on_all_rows(lambda rows: kernel(values, step, limits, out, rows), layout)
     else:
         of_floats: Any = kernels.float_vectors if layout.vector else kernels.float_rows
         bits = _bit_layout(fmt)
-        _on_all_cores(lambda rows: of_floats(values, step, bounds, bits, out, rows), layout)
+        _on_all_rows(lambda rows: of_floats(values, step, bounds, bits, out, rows), layout)
     return codes
 
 
@@ -139,13 +144,8 @@ def pack_nibbles(codes: Array) -> Array:
     packed = np.empty(flat.size // 2, np.uint8)
     kernel: Any = importlib.import_module(_HALF_ROWS).pack_nibbles
     edges = [packed.size * index // cores() for index in range(cores() + 1)]
-    with ThreadPoolExecutor(cores()) as pool:
-        list(
-            pool.map(
-                lambda pair: kernel(flat[2 * pair[0] :], packed[pair[0] : pair[1]]),
-                itertools.pairwise(edges),
-            )
-        )
+    parts = list(itertools.pairwise(edges))
+    on_all_cores(lambda pair: kernel(flat[2 * pair[0] :], packed[pair[0] : pair[1]]), parts)
     return packed
 
 
@@ -172,7 +172,7 @@ def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
     bits = (array.reshape(-1).view(np.int32) for array in (x, low, high))
     values, least, most = bits
     kernel: Any = _kernels().range_rows
-    _on_all_cores(lambda rows: kernel(values, least, most, rows), layout)
+    _on_all_rows(lambda rows: kernel(values, least, most, rows), layout)
     shape = granularity.scale_shape(x.shape)
     groups = math.prod(shape)
     lowest, highest = low.reshape(-1, groups).min(axis=0), high.reshape(-1, groups).max(axis=0)
@@ -249,24 +249,11 @@ def _layout(shape: tuple[int, ...], granularity: Granularity) -> Layout:
             return Layout(True, size // inner, (length, blocks, block), inner)
 
 
-def _on_all_cores(call: Callable[[tuple[int, ...]], None], layout: Layout) -> None:
+def _on_all_rows(call: Callable[[tuple[int, ...]], None], layout: Layout) -> None:
     """Give each core an equal run of rows; the kernels release the interpreter lock."""
     workers = min(cores(), layout.count)
-    if workers == 1:
-        call((0, layout.count, *layout.rows))
-        return
     edges = [layout.count * index // workers for index in range(workers + 1)]
-    with ThreadPoolExecutor(workers) as pool:
-        parts = [(*pair, *layout.rows) for pair in itertools.pairwise(edges)]
-        list(pool.map(call, parts))
-
-
-def cores() -> int:
-    """Return the number of processors that this process may run on."""
-    # Fewer than os.cpu_count() in many containers; not on macOS and Windows.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    on_all_cores(call, [(*pair, *layout.rows) for pair in itertools.pairwise(edges)])
 
 
 @functools.cache

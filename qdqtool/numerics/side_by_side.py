@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from qdqtool.numerics.kernels import cores
+from qdqtool.numerics.cores import cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

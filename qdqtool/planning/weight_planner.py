@@ -1,6 +1,6 @@
 """Plan for a weight-only mode: derive scales from the weights alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from qdqtool.data.feeds import Progress
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.numerics import search
+from qdqtool.numerics.cores import ahead
 from qdqtool.numerics.derive import scale_from_range
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.groups import ranges as group_ranges
@@ -26,10 +27,22 @@ from qdqtool.planning.sibling_weights import separated
 from qdqtool.planning.target_fit import require_targets
 from qdqtool.running.data_rounding import DataRounding, DerivedScales
 
+WEIGHTS_AHEAD = 2
+"""Weights whose scales are found while those of another one are taken down."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Weight:
+    """A weight whose scales are wanted: those that are known, or its values."""
+
+    entry: ProposedSlot
+    known: DerivedScales | None
+    array: Array | None
+
 
 @dataclass(frozen=True, slots=True)
 class WeightPlanner:
-    """Makes plans for weights. Each weight is read once, one at a time.
+    """Makes plans for weights. Each weight is read once, a few at a time.
 
     Attributes:
         recipe: What to quantize, in a weight-only mode.
@@ -57,14 +70,28 @@ class WeightPlanner:
         slots = self._slots(proposal.slots, index)
         placements: list[Placement] = []
         degenerate: list[DegenerateTensor] = []
-        for entry in proposal.slots:
-            found = rounded.get(entry.slot) or self._derive(entry, index.constant(index.value(entry.slot)), index)
+        for entry, found in zip(proposal.slots, self._all_derived(proposal.slots, rounded, index), strict=True):
             reason = _reason(entry, found)
             placements += [Placement(slot, found.params, reason, found.codes) for slot in slots[entry.slot]]
             degenerate += degenerate_scales(entry, found.amax, found.rule)
         plan = QuantPlan(tuple(placements))
         require_targets(plan, index, [self.recipe.target])
         return Planned(plan=plan, skipped=proposal.skipped, degenerate=tuple(degenerate))
+
+    def _all_derived(
+        self, slots: Sequence[ProposedSlot], rounded: Mapping[Slot, DerivedScales], index: ModelIndex
+    ) -> Iterator[DerivedScales]:
+        """Yield the scales of each weight, while those of the next one are being found."""
+
+        def weights() -> Iterator[_Weight]:
+            for entry in slots:
+                known = rounded.get(entry.slot)
+                array = None if known is not None else index.constant(index.value(entry.slot))
+                yield _Weight(entry, known, array)
+
+        return ahead(
+            lambda weight: weight.known or self._derive(weight.entry, weight.array, index), weights(), WEIGHTS_AHEAD
+        )
 
     def _slots(self, entries: Sequence[ProposedSlot], index: ModelIndex) -> Mapping[Slot, tuple[Slot, ...]]:
         """Return the slots that each proposed one becomes."""

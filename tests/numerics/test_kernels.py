@@ -1,6 +1,5 @@
 """The compiled kernels against their NumPy twins, bit for bit. The twins are tested against exact rationals."""
 
-import os
 import sys
 from types import ModuleType
 
@@ -202,13 +201,3 @@ def test_kernels_are_available_where_their_module_can_be_imported(module, monkey
         assert kernels.available() is (module is not None)
     finally:
         kernels.available.cache_clear()
-
-
-def test_processors_are_those_of_this_process_where_the_system_tells(monkeypatch):
-    allowed = {0: {3, 5, 6}}
-    monkeypatch.setattr(os, "sched_getaffinity", allowed.__getitem__, raising=False)
-    assert kernels.cores() == 3
-    monkeypatch.delattr(os, "sched_getaffinity")
-    for count, expected in ((12, 12), (None, 1)):
-        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
-        assert kernels.cores() == expected

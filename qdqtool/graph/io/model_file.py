@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.errors import ModelError
 from qdqtool.graph.io.external import external_files
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.output import is_stream
 from qdqtool.graph.model import Model
 
 QUICK_BYTES = 64 << 20
 """External data up to this size is read for its digest where nothing else of a command reads it: 0.05 s."""
+
+_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +51,15 @@ class ModelFile:
     external_data: tuple[DataFile, ...]
 
 
-def describe_file(model: Model, *, most_data: int | None = None) -> ModelFile | None:
+def describe_file(
+    model: Model, *, most_data: int | None = None, stopped: threading.Event | None = None
+) -> ModelFile | None:
     """Return sizes and digests of the files of a model; None for a model in memory, or whose file is gone.
 
     Args:
         model: The model as it was read.
         most_data: Bytes of external data up to which its digests are computed; None for any size.
+        stopped: Set where the description is no longer wanted.
     """
     if model.path is None:
         return None
@@ -63,15 +71,30 @@ def describe_file(model: Model, *, most_data: int | None = None) -> ModelFile | 
         return ModelFile(
             bytes=model.path.stat().st_size,
             sha256=_digest(model.path),
-            external_data=tuple(_data_file(path, hashed=hashed) for path in data),
+            external_data=tuple(_data_file(path, hashed, stopped) for path in data),
         )
     except OSError:
         return None
 
 
-def describe_saved(path: Path) -> ModelFile | None:
-    """Return sizes and digests of the files of a model that was written; None for a stream."""
-    return None if is_stream(path) else describe_file(load_model(path, needs_data=False))
+@contextlib.contextmanager
+def described_beside(model: Model) -> Iterator[Callable[[], ModelFile | None]]:
+    """Describe the files of a model in a thread of its own, which ends with the block.
+
+    The digest of large weights takes as long as reading them, on one core.
+
+    Args:
+        model: The model as it was read.
+
+    Yields:
+        What waits for the description and returns it, as :func:`describe_file`.
+    """
+    stopped = threading.Event()
+    with ThreadPoolExecutor(1, "digest") as pool:
+        try:
+            yield pool.submit(describe_file, model, stopped=stopped).result
+        finally:
+            stopped.set()
 
 
 def describe_path(path: Path) -> ModelFile | None:
@@ -82,10 +105,13 @@ def describe_path(path: Path) -> ModelFile | None:
         return None
 
 
-def _data_file(path: Path, *, hashed: bool) -> DataFile:
-    return DataFile(name=path.name, bytes=path.stat().st_size, sha256=_digest(path) if hashed else None)
+def _data_file(path: Path, hashed: bool, stopped: threading.Event | None) -> DataFile:
+    return DataFile(name=path.name, bytes=path.stat().st_size, sha256=_digest(path, stopped) if hashed else None)
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _digest(path: Path, stopped: threading.Event | None = None) -> str:
+    digest, buffer = hashlib.sha256(), memoryview(bytearray(_CHUNK))
+    with path.open("rb", buffering=0) as file:
+        while (size := file.readinto(buffer)) and not (stopped is not None and stopped.is_set()):
+            digest.update(buffer[:size])
+    return digest.hexdigest()

@@ -2,28 +2,22 @@
 
 import contextlib
 import enum
-import errno
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import onnx
-from onnx import TensorProto
 
 from qdqtool.errors import UsageError
+from qdqtool.graph.io.data_file import DataWriter, set_inline, stays_external, write_data
 from qdqtool.graph.io.external import external_files
-from qdqtool.graph.io.output import check_output, is_stream, output_errors, staged
-from qdqtool.graph.io.tensors import external_place, is_external, is_pending, iter_tensors, nbytes, read_bytes
+from qdqtool.graph.io.model_file import DataFile, ModelFile
+from qdqtool.graph.io.output import Staged, check_output, is_stream, output_errors, staged
+from qdqtool.graph.io.tensors import is_external, iter_tensors, nbytes, read_bytes
 from qdqtool.graph.model import Model
 
 INLINE_LIMIT = 2**31 - 2**26
 """A larger model gets external data: protobuf is limited to 2 GiB, and 64 MiB of that are headroom."""
-
-EXTERNAL_MINIMUM = 1024
-"""Tensors below this many bytes stay in the model file: shape inference needs small constants without the data file."""
-
-_PAGE = 4096
-_CHUNK = 1 << 22
 
 
 class TooLargeError(UsageError):
@@ -46,11 +40,13 @@ class SavedFiles:
         model: The ``.onnx`` file.
         data: The external data file, if there is one.
         bytes: Total size of both.
+        file: Sizes and digests of both; None for a stream.
     """
 
     model: Path
     data: Path | None
     bytes: int
+    file: ModelFile | None = None
 
 
 def save_model(model: Model, path: str | Path, *, external_data: ExternalData = ExternalData.AUTO) -> SavedFiles:
@@ -75,13 +71,13 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     data_path = path.with_name(path.name + ".data") if spill else None
+    data: DataFile | None = None
     with output_errors(path), contextlib.ExitStack() as stack:
         ready = []
         if data_path is not None:
             check_output(data_path, sources)
             ready.append(stack.enter_context(staged(data_path)))
-            with ready[-1].open() as file:
-                _write_data(model, proto, file, data_path.name)
+            data = _write_data(model, proto, ready[-1], data_path.name)
         else:
             _inline(model, proto)
         serialized = proto.SerializeToString(deterministic=True)
@@ -91,8 +87,19 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
         # Both are complete: all that can go wrong between the two is a crash of the machine.
         for output in ready:
             output.publish()
-    written = len(serialized) + (data_path.stat().st_size if data_path else 0)
-    return SavedFiles(path, data_path, written)
+    written = ModelFile(
+        bytes=len(serialized),
+        sha256=hashlib.sha256(serialized).hexdigest(),
+        external_data=(data,) if data is not None and data.bytes else (),
+    )
+    total = written.bytes + (data.bytes if data is not None else 0)
+    return SavedFiles(path, data_path, total, None if is_stream(path) else written)
+
+
+def _write_data(model: Model, proto: onnx.ModelProto, output: Staged, location: str) -> DataFile:
+    with output.open() as file, DataWriter(file) as writer:
+        size = write_data(model, proto, writer, location)
+    return DataFile(name=location, bytes=size, sha256=writer.sha256)
 
 
 def inlined(model: Model) -> onnx.ModelProto | None:
@@ -122,73 +129,13 @@ def _needs_data_file(model: Model, external_data: ExternalData, path: Path | Non
                 "the model passes 2 GiB, which one ONNX file cannot hold", hint="allow external data beside it"
             )
         return False
-    return too_large or model.stored_outside or any(map(_stays_external, iter_tensors(model.proto)))
-
-
-def _write_data(model: Model, proto: onnx.ModelProto, file: IO[bytes], location: str) -> None:
-    for tensor in iter_tensors(proto):
-        size = nbytes(tensor)
-        if tensor.data_type == TensorProto.STRING or (size < EXTERNAL_MINIMUM and not _stays_external(tensor)):
-            if is_pending(tensor):
-                set_inline(tensor, read_bytes(model, tensor))
-            continue
-        offset = aligned(file, size)
-        _copy_bytes(model, tensor, file)
-        set_external(tensor, location, offset, size)
-
-
-def _stays_external(tensor: TensorProto) -> bool:
-    return is_external(tensor) and not is_pending(tensor)
-
-
-def aligned(file: IO[bytes], size: int) -> int:
-    """Pad a file to the alignment for a tensor of ``size`` bytes, and return the offset.
-
-    Large tensors are page-aligned, so that runtimes can memory-map them.
-    """
-    step = _PAGE if size >= _PAGE else 64
-    offset = -(-file.tell() // step) * step
-    file.write(b"\0" * (offset - file.tell()))
-    return offset
-
-
-def _copy_bytes(model: Model, tensor: TensorProto, file: IO[bytes]) -> None:
-    if not _stays_external(tensor):
-        file.write(read_bytes(model, tensor))
-        return
-    path, offset = external_place(model.folder, tensor)
-    remaining = nbytes(tensor)
-    with path.open("rb") as source:
-        source.seek(offset)
-        while remaining:
-            chunk = source.read(min(_CHUNK, remaining))
-            if not chunk:
-                raise OSError(errno.EIO, "external data ended early", str(path))
-            file.write(chunk)
-            remaining -= len(chunk)
+    return too_large or model.stored_outside or any(map(stays_external, iter_tensors(model.proto)))
 
 
 def _inline(model: Model, proto: onnx.ModelProto) -> None:
     for tensor in iter_tensors(proto):
         if is_external(tensor):
             set_inline(tensor, read_bytes(model, tensor))
-
-
-def set_inline(tensor: TensorProto, data: bytes) -> None:
-    """Store raw data in a tensor that was external or pending."""
-    del tensor.external_data[:]
-    tensor.ClearField("data_location")
-    tensor.raw_data = data
-
-
-def set_external(tensor: TensorProto, location: str, offset: int, length: int) -> None:
-    """Refer a tensor to data in a file beside the model."""
-    for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
-        tensor.ClearField(field)
-    del tensor.external_data[:]
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
-        tensor.external_data.add(key=key, value=value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

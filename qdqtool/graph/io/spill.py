@@ -14,7 +14,8 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.graph.io.copying import copy_fields, copy_model, has_unknown_fields
-from qdqtool.graph.io.save import EXTERNAL_MINIMUM, INLINE_LIMIT, aligned, set_external, set_inline
+from qdqtool.graph.io.data_file import EXTERNAL_MINIMUM, aligned, set_external, set_inline
+from qdqtool.graph.io.save import INLINE_LIMIT
 from qdqtool.graph.io.tensors import is_external, is_pending, iter_tensors, nbytes, payload_of, read_bytes, set_pending
 from qdqtool.graph.model import Model, Payload, Place
 from qdqtool.numerics.side_by_side import LARGE, side_by_side
@@ -95,7 +96,8 @@ def _moves(model: Model, tensor: TensorProto) -> bool:
 
 
 def _moved(data: bytes, file: IO[bytes], folder: ScratchFolder) -> Place:
-    place = Place(folder, Path(file.name).name, aligned(file, len(data)))
+    place = Place(folder, Path(file.name).name, aligned(file.tell(), len(data)))
+    file.write(bytes(place.offset - file.tell()))
     file.write(data)
     return place
 

@@ -14,17 +14,21 @@ from qdqtool.numerics.dtypes import Array
 
 LANES = 128
 """Groups in a tile."""
+STRIP = 4 * LANES
+"""Groups that are loaded at a time: rows of a kilobyte come from memory twice as fast as rows of a tile."""
+ACROSS = 16
+"""Groups that are turned at a time where the elements of a group are neighbours."""
+_HALF_BITS = np.int32(-0x7000_2000)
+"""The bits of a float32 that those of a half become: all but three of the exponent, and 13 of the mantissa."""
 
 
 def _fill_half(run: Array, out: Array) -> None:
     """Convert binary16 patterns to float32; infinities and NaN become 65,536 or more, which no half value reaches."""
     for index in range(run.size):
-        bits = np.uint32(run[index])
-        sign = (bits & np.uint32(0x8000)) << np.uint32(16)
-        # 10 mantissa bits move to the top of 23. The exponent keeps the bias 15 where float32 has 127: hence times
-        # 2**112, which is exact for subnormals too.
-        size = (bits & np.uint32(0x7FFF)) << np.uint32(13)
-        out[index] = np.uint32(size | sign).view(np.float32) * np.float32(2.0**112)
+        # 10 mantissa bits move to the top of 23, and the sign comes along: int16 has been extended by it. The exponent
+        # keeps the bias 15 where float32 has 127: hence times 2**112, which is exact for subnormals too.
+        bits = np.int32(np.int16(run[index])) << np.int32(13)
+        out[index] = np.int32(bits & _HALF_BITS).view(np.float32) * np.float32(2.0**112)
 
 
 def _fill_float(run: Array, out: Array) -> None:
@@ -45,10 +49,34 @@ def _fill(run: Array, halves: bool, out: Array) -> None:
 fill = compiled(_fill)
 
 
+def _load_turned(values: Array, halves: bool, place: Any, part: Any, tile: Array) -> None:
+    """Load groups whose elements are neighbours: a few groups go to the nearest cache, and from there to the lanes."""
+    length, _, block, per_axis = place
+    first, last = part
+    groups = np.empty((ACROSS, block), np.float32)
+    for lane in range(0, last - first, ACROSS):
+        width = min(ACROSS, last - first - lane)
+        for index in range(width):
+            outer, number = (first + lane + index) // per_axis, (first + lane + index) % per_axis
+            count, start = min(block, length - number * block), outer * length + number * block
+            fill(values[start : start + count], halves, groups[index, :count])
+            groups[index, count:] = 0
+        for row in range(block):
+            out = tile[row, lane : lane + width]
+            for index in range(width):
+                out[index] = groups[index, row]
+
+
+load_turned = compiled(_load_turned)
+
+
 def _load(values: Array, halves: bool, place: Any, part: Any, tile: Array) -> None:
     """Load the groups of ``part`` (first, last + 1) into the first lanes, with zeros where a group is shorter."""
     length, inner, block, per_axis = place
     first, last = part
+    if inner == 1:
+        load_turned(values, halves, place, part, tile)
+        return
     lane = 0
     while first + lane < last:
         group = first + lane
@@ -56,12 +84,9 @@ def _load(values: Array, halves: bool, place: Any, part: Any, tile: Array) -> No
         width = min(inner - column, last - first - lane)
         count = min(block, length - number * block)
         start = (outer * length + number * block) * inner + column
-        if inner == 1:
-            fill(values[start : start + count], halves, tile[:count, lane])
-        else:
-            for row in range(count):
-                source = start + row * inner
-                fill(values[source : source + width], halves, tile[row, lane : lane + width])
+        for row in range(count):
+            source = start + row * inner
+            fill(values[source : source + width], halves, tile[row, lane : lane + width])
         tile[count:, lane : lane + width] = 0
         lane += width
 
@@ -109,7 +134,19 @@ def _powers(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
             power[lane] += value * value
 
 
-load, extremes, sums, powers = compiled(_load), compiled(_extremes), compiled(_sums), compiled(_powers)
+def _keep_better(share: Any, sums: Any, found: Any) -> None:
+    """Replace the best gain so far and its step, where those of a candidate are better."""
+    product, square = sums
+    best, ratio = found
+    for lane in range(LANES):
+        fitted = share * (product[lane] / square[lane])
+        gain = share * product[lane] * fitted
+        ratio[lane] = fitted if gain > best[lane] else ratio[lane]
+        best[lane] = gain if gain > best[lane] else best[lane]  # noqa: FURB136  max() would take NaN
+
+
+load, extremes = compiled(_load), compiled(_extremes)
+sums, powers, keep_better = compiled(_sums), compiled(_powers), compiled(_keep_better)
 
 
 def _fit(values: Array, halves: bool, place: Any, options: Any, found: Any) -> None:
@@ -127,14 +164,17 @@ def _fit(values: Array, halves: bool, place: Any, options: Any, found: Any) -> N
     low, high, shares, either_sign = options
     scale, amax = found
     lanes, bounds = np.float32, (low, high)
-    tile = np.zeros((block, LANES), lanes)
+    strip, tile = np.zeros((block, STRIP), lanes), np.zeros((block, LANES), lanes)
     most, least = np.zeros(LANES, np.int32), np.zeros(LANES, np.int32)
     unit, reciprocal, ratio = np.ones(LANES, lanes), np.ones(LANES, lanes), np.ones(LANES, lanes)
     best, product = np.ones(LANES, lanes), np.ones(LANES, lanes)
     square, power = np.ones(LANES, lanes), np.ones(LANES, lanes)
     for start in range(first, last, LANES):
-        width = min(LANES, last - start)
-        load(values, halves, (length, inner, block, per_axis), (start, start + width), tile)
+        width, place_in_strip = min(LANES, last - start), (start - first) % STRIP
+        if place_in_strip == 0:
+            load(values, halves, (length, inner, block, per_axis), (start, min(start + STRIP, last)), strip)
+        for row in range(block):
+            fill_float(strip[row, place_in_strip : place_in_strip + LANES], tile[row])
         extremes(tile, most, least)
         magnitude = most.view(np.float32)
         for lane in range(LANES):
@@ -142,14 +182,12 @@ def _fit(values: Array, halves: bool, place: Any, options: Any, found: Any) -> N
             unit[lane] = -magnitude[lane] if turned else magnitude[lane]
             best[lane], ratio[lane] = np.float32(0), shares[0]
         for number in range(shares.size):
-            reciprocal[:] = np.float32(1) / (unit * shares[number])
-            sums(tile, reciprocal, bounds, (product, square))
             for lane in range(LANES):
-                fitted = shares[number] * (product[lane] / square[lane])
-                gain = shares[number] * product[lane] * fitted
-                if gain > best[lane]:
-                    best[lane], ratio[lane] = gain, fitted
-        reciprocal[:] = np.float32(1) / (unit * ratio)
+                reciprocal[lane] = np.float32(1) / (unit[lane] * shares[number])
+            sums(tile, reciprocal, bounds, (product, square))
+            keep_better(shares[number], (product, square), (best, ratio))
+        for lane in range(LANES):
+            reciprocal[lane] = np.float32(1) / (unit[lane] * ratio[lane])
         powers(tile, reciprocal, bounds, (product, power))
         for lane in range(width):
             fitted = ratio[lane] * (power[lane] / product[lane])

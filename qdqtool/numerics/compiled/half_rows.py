@@ -11,15 +11,19 @@ import numpy as np
 from qdqtool.numerics.compiled.rows import compiled, encode
 from qdqtool.numerics.dtypes import Array
 
+# Integers of 32 bits and no wider, with a sign, keep the loops in vectors as long as those of float32: numba adds and
+# shifts unsigned ones of 32 bits in 64. Infinities and NaN are found by the size of their bits.
+_SIZE, _INFINITY = np.int32(0x7FFF), np.int32(0x7C00)
+_HALF_BITS, _KEPT = np.int32(-0x7000_2000), np.int32(-0x2000)
+
 
 def _half(bits: Any) -> Any:
     """Convert a binary16 pattern to float32, exactly, subnormals, infinities and NaN included."""
-    wide = np.uint32(bits)
-    size = wide & np.uint32(0x7FFF)
-    value = np.uint32(size << np.uint32(13) | (wide & np.uint32(0x8000)) << np.uint32(16)).view(np.float32)
-    value *= np.float32(2.0**112)
-    value = value if size < np.uint32(0x7C00) else value * np.float32(np.inf)
-    return value if size <= np.uint32(0x7C00) else np.float32(np.nan)
+    wide = np.int32(np.int16(bits))
+    size = np.int32(wide & _SIZE)
+    value = np.int32(np.int32(wide << np.int32(13)) & _HALF_BITS).view(np.float32) * np.float32(2.0**112)
+    value = value if size < _INFINITY else value * np.float32(np.inf)
+    return value if size <= _INFINITY else np.float32(np.nan)
 
 
 def _to_half(value: Any) -> Any:
@@ -27,10 +31,10 @@ def _to_half(value: Any) -> Any:
 
     Values below the smallest normal half keep more bits, and values that overflow stay finite: the code is the same.
     """
-    bits = np.float32(value).view(np.uint32)
+    bits = np.float32(value).view(np.int32)
     # 13 bits fall away: add just under half of the last kept place, and one more where that place is odd.
-    rounded = bits + np.uint32(0xFFF) + ((bits >> np.uint32(13)) & np.uint32(1))
-    return np.uint32(rounded & np.uint32(0xFFFFE000)).view(np.float32)
+    odd = np.int32(np.int32(bits >> np.int32(13)) & np.int32(1))
+    return np.int32(np.int32(np.int32(bits + np.int32(0xFFF)) + odd) & _KEPT).view(np.float32)
 
 
 half = compiled(_half)
@@ -43,7 +47,7 @@ def _integer_row(x: Array, scale: Any, bounds: Any, out: Array) -> None:
         code = np.rint(to_half(half(x[i]) / scale))
         code = max(low, code)
         code = min(high, code)
-        out[i] = np.int32(code) & mask
+        out[i] = np.uint8(np.int32(code) & mask)
 
 
 def _integer_vector(x: Array, scale: Array, bounds: Any, out: Array) -> None:
@@ -52,7 +56,7 @@ def _integer_vector(x: Array, scale: Array, bounds: Any, out: Array) -> None:
         code = np.rint(to_half(half(x[i]) / scale[i]))
         code = max(low, code)
         code = min(high, code)
-        out[i] = np.int32(code) & mask
+        out[i] = np.uint8(np.int32(code) & mask)
 
 
 def _float_row(x: Array, scale: Any, bounds: Any, layout: Any, out: Array) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, defs
 
-from qdqtool.graph.io.save import set_inline
+from qdqtool.graph.io.data_file import set_inline
 from qdqtool.graph.io.tensors import nbytes, read_array
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import walk

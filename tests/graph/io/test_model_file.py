@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from support.small import conv_model
 
 from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.model_file import DataFile, describe_file, describe_path, describe_saved
+from qdqtool.graph.io.model_file import DataFile, describe_file, describe_path, described_beside
 from qdqtool.graph.model import Model
 
 
@@ -25,7 +26,7 @@ def sha256(path: Path) -> str:
 def test_the_model_and_its_external_data(tmp_path: Path):
     path, data = saved(tmp_path), tmp_path / "m.data"
     expected = DataFile(name="m.data", bytes=data.stat().st_size, sha256=sha256(data))
-    for found in (describe_file(load_model(path)), describe_path(path), describe_saved(path)):
+    for found in (describe_file(load_model(path)), describe_path(path)):
         assert (found.bytes, found.sha256) == (path.stat().st_size, sha256(path))
         assert found.external_data == (expected,)
 
@@ -52,7 +53,21 @@ def test_a_changed_weight_is_another_model(tmp_path: Path):
 def test_what_has_no_file(tmp_path: Path):
     assert describe_file(Model(conv_model())) is None
     assert describe_path(tmp_path / "none.onnx") is None
-    assert describe_saved(Path("/dev/null")) is None
     model = load_model(saved(tmp_path))
     (tmp_path / "m.onnx").unlink()
     assert describe_file(model) is None
+
+
+def test_a_model_is_described_while_something_else_is_done(tmp_path: Path):
+    model = load_model(saved(tmp_path))
+    with described_beside(model) as description:
+        found = description()
+    assert found == describe_file(model)
+
+
+def test_a_description_that_is_not_wanted_any_more_ends_with_the_block(tmp_path: Path):
+    path = saved(tmp_path)
+    with (tmp_path / "m.data").open("ab") as data:
+        data.truncate(1 << 40)
+    with pytest.raises(ZeroDivisionError), described_beside(load_model(path)):
+        raise ZeroDivisionError

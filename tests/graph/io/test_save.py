@@ -3,6 +3,7 @@
 import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 from support.small import conv_model, run
 
 from qdqtool.errors import OutputError, UsageError
+from qdqtool.graph.io import data_file
 from qdqtool.graph.io import save as save_module
 from qdqtool.graph.io.load import load_model
+from qdqtool.graph.io.model_file import describe_file
 from qdqtool.graph.io.save import ExternalData, save_model
 from qdqtool.graph.io.tensors import make_tensor, pending_tensor, read_array
 from qdqtool.graph.model import Model, Payload
@@ -156,3 +159,36 @@ def test_a_failing_model_file_leaves_the_data_file_as_it_was(tmp_path: Path, mon
     with pytest.raises(OutputError, match="no space left"):
         save_model(Model(other), target, external_data=ExternalData.ALWAYS)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_digests_are_those_of_the_files(tmp_path: Path) -> None:
+    proto = conv_model()
+    proto.graph.initializer.append(make_tensor("more", np.ones(5000, np.float32), onnx.TensorProto.FLOAT))
+    for choice in ExternalData:
+        saved = save_model(Model(proto), tmp_path / f"{choice.value}.onnx", external_data=choice)
+        assert saved.file == describe_file(load_model(saved.model))
+    assert save_model(Model(proto), Path("/dev/null")).file is None
+
+
+def test_parts_of_a_tensor_are_written_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the system is told to put what was written on the disk meanwhile."""
+    monkeypatch.setattr(data_file, "_SYNC", 100)
+    parts = [bytes([number]) * 40 for number in range(100)]
+    payload = Payload.in_parts(4000, lambda: (partial(bytes, part) for part in parts))
+    assert payload.make() == b"".join(parts)
+    model = Model(conv_model())
+    model.proto.graph.initializer.append(pending_tensor(model, "codes", (4000,), onnx.TensorProto.INT8, payload))
+    saved = save_model(model, tmp_path / "a.onnx", external_data=ExternalData.ALWAYS)
+    assert saved.data is not None
+    assert saved.data.read_bytes() == b"".join(parts)
+
+
+def test_data_that_ends_early_while_it_is_copied_is_an_error(tmp_path: Path) -> None:
+    proto = conv_model()
+    proto.graph.initializer.append(make_tensor("more", np.ones(5000, np.float32), onnx.TensorProto.FLOAT))
+    saved = save_model(Model(proto), tmp_path / "a.onnx", external_data=ExternalData.ALWAYS)
+    model = load_model(saved.model)
+    os.truncate(tmp_path / "a.onnx.data", 1000)
+    with pytest.raises(OutputError, match="external data ended early"):
+        save_model(model, tmp_path / "b.onnx")
+    assert listing(tmp_path) == ["a.onnx", "a.onnx.data"]
