@@ -15,6 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from qdqtool.page.content import Block, Charts, Curve, Drawing, Facts, Lines, Steps, Table
+from qdqtool.page.key_figures import key_figures
 from qdqtool.page.pair import JudgedModel
 from qdqtool.page.parts import parts_of
 from qdqtool.page.verdict import QUESTIONS
@@ -92,6 +93,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.tests.update({kind: _is(block) for block, kind in _KINDS.items()})
     environment.filters["words"] = escape
+    environment.globals["key_figures"] = key_figures
     return environment
 
 

@@ -78,7 +78,7 @@ def _range_row(found: StoredActivationRange, known: frozenset[str]) -> tuple[Cel
         number(found.max, ".4g"),
         number(found.range, ".4g"),
         text(_found_by(found)),
-        number(None if found.clipped is None else 100 * found.clipped, ".3g", "%"),
+        _clipped(found.clipped),
         number(reach(found), ".3g"),
     )
 
@@ -93,6 +93,11 @@ def _scales_row(found: StoredWeightScales, known: frozenset[str]) -> tuple[Cell,
         number(high, ".4g"),
         number(unevenness(found), ".3g"),
     )
+
+
+def _clipped(share: float | None) -> Cell:
+    """Return a cell with a share of 1, in percent with three digits: that of a good range is far below 0.01%."""
+    return number(None) if share is None else Cell(f"{100 * share:.3g}%", share)
 
 
 def _found_by(found: StoredActivationRange) -> str:

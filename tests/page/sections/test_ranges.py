@@ -39,7 +39,7 @@ def test_activations_come_with_their_counts_and_methods(tmp_path: Path):
             (0.5, "800 100 50 0*2 3 0 1", 46, 0),
         )
     ]
-    assert rows(table) == [["x", "-3.5", "4", "2.5", "mse", "0.4 %", "1.6"]]
+    assert rows(table) == [["x", "-3.5", "4", "2.5", "mse", "0.4%", "1.6"]]
 
 
 def test_weights_come_with_their_points(tmp_path: Path):
