@@ -29,6 +29,7 @@ import numpy as np
 from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
+from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.numerics.derive import scale_from_range, scale_from_tensor
@@ -122,7 +123,8 @@ class TrialRunner:
         feeds, errors = self._data.feeds.first(len(self._expected)), []
         # The float session is closed, so that only one model is in memory; its outputs are kept.
         self._data.runs.close()
-        quantized = self._quantized(candidate)
+        # Spilled, so that the session maps the codes, which are made on all cores.
+        quantized = spilled(self._quantized(candidate))
         with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
             judges = [number for number in range(len(self._expected)) if number % FOLDS != fold]
             samples = (sample for number, sample in enumerate(feeds) if number % FOLDS != fold)
