@@ -10,14 +10,18 @@ the first channel is this sum; here it is made for all channels before any is ro
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
-from qdqtool.numerics.gptq import Moments, damped
+from qdqtool.numerics.gptq import Factor, Moments
+
+SHARE_COLUMNS = 128
+"""Outputs of a matrix by which the useful share of its correction is found: it is one number for the whole matrix."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PairedMoments:
     """Moments of the inputs of a product in the quantized model, beside those of the float model.
 
@@ -29,13 +33,20 @@ class PairedMoments:
     inputs: Moments
     change: Moments | None = None
 
+    @cached_property
+    def factor(self) -> Factor:
+        """The factor of the damped moments; matrices that read the same inputs share it."""
+        return Factor.of(self.inputs)
 
-def total(folds: Sequence[PairedMoments]) -> Moments:
+
+def total(folds: Sequence[PairedMoments]) -> PairedMoments:
     """Return the moments of the inputs on all samples."""
-    return np.asarray(np.sum([fold.inputs for fold in folds], axis=0))
+    changes = [fold.change for fold in folds if fold.change is not None]
+    change = np.asarray(np.sum(changes, axis=0)) if len(changes) == len(folds) else None
+    return PairedMoments(np.asarray(np.sum([fold.inputs for fold in folds], axis=0)), change)
 
 
-def compensated(weights: Array, folds: Sequence[PairedMoments]) -> Array:
+def compensated(weights: Array, folds: Sequence[PairedMoments], whole: PairedMoments) -> Array:
     """Return the weight that makes up for what quantization has changed in its inputs.
 
     The correction is multiplied by the share of it that serves other samples than those it was found on: what few
@@ -44,18 +55,19 @@ def compensated(weights: Array, folds: Sequence[PairedMoments]) -> Array:
     Args:
         weights: ``[K, N]``, finite.
         folds: Moments of the K input channels on disjoint parts of the samples.
+        whole: Their :func:`total`.
 
     Returns:
-        ``[K, N]``, float64; the given array where no correction serves, or there is one part.
+        ``[K, N]``, in the type of the moments; the given array where no correction serves, or there is one part.
     """
-    changes = [fold.change for fold in folds if fold.change is not None]
-    if len(folds) < 2 or len(changes) < len(folds):
+    if len(folds) < 2 or whole.change is None:
         return weights
-    values = weights.astype(FLOAT64)
-    share = useful_share(values, _correction(values, folds[0].inputs, changes[0]), folds[1])
+    values = weights.astype(whole.inputs.dtype)
+    few = np.ascontiguousarray(values[:, :: -(-values.shape[1] // SHARE_COLUMNS)])
+    share = useful_share(few, _correction(few, folds[0]), folds[1])
     if not share:
         return weights
-    found = values + share * _correction(values, total(folds), np.asarray(np.sum(changes, axis=0)))
+    found = values + values.dtype.type(share) * _correction(values, whole)
     return found if np.isfinite(found.astype(np.float32)).all() else weights
 
 
@@ -63,15 +75,16 @@ def useful_share(weights: Array, correction: Array, judge: PairedMoments) -> flo
     """Return the ``t`` from 0 to 1 with the least ``sum((x' (W + t C) - x W)**2)``.
 
     Args:
-        weights: ``W``, float64 ``[K, N]``.
+        weights: ``W``, ``[K, N]``.
         correction: ``C``, likewise.
         judge: Moments of other rows than those that the correction was found on.
     """
     assert judge.change is not None
-    gain = float(np.sum(correction * (judge.change.astype(FLOAT64) @ weights)))
-    power = float(np.sum(correction * (judge.inputs.astype(FLOAT64) @ correction)))
+    gain = float(np.sum(correction * (judge.change @ weights), dtype=FLOAT64))
+    power = float(np.sum(correction * (judge.inputs @ correction), dtype=FLOAT64))
     return min(max(gain / power, 0.0), 1.0) if power > 0 else 0.0
 
 
-def _correction(weights: Array, inputs: Moments, change: Moments) -> Array:
-    return np.asarray(np.linalg.solve(damped(inputs), change.astype(FLOAT64) @ weights))
+def _correction(weights: Array, moments: PairedMoments) -> Array:
+    assert moments.change is not None
+    return moments.factor.solve(moments.change @ weights)

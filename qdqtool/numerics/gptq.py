@@ -46,13 +46,59 @@ class _Rounder:
         return found, dequantize(found, scale, PerAxis(0))
 
 
-def round_weights(weights: Array, params: QuantParams, moments: Moments) -> Array:
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """The Cholesky factor of damped moments ``H``: ``U U' = H / mean`` with its channels in another order.
+
+    Attributes:
+        order: The channels, those with the largest inputs first.
+        upper: ``U``, upper triangular, in the type of the moments.
+        mean: Mean of the diagonal of the moments; 1 where all inputs are 0.
+    """
+
+    order: npt.NDArray[np.intp]
+    upper: Array
+    mean: float
+
+    @classmethod
+    def of(cls, moments: Moments) -> "Factor":
+        """Factorize moments with :data:`DAMPING` added to the diagonal, which makes them positive definite.
+
+        The moment of an input that is always 0 is 0 and its weights have no effect.
+        """
+        diagonal = np.diag(moments).astype(FLOAT64)
+        order = np.argsort(-diagonal, kind="stable")
+        mean = float(diagonal.mean())
+        # NumPy's Cholesky factor is lower triangular. The factor of the reversed matrix, reversed again, is upper
+        # triangular.
+        backward = order[::-1]
+        scaled = moments[np.ix_(backward, backward)] * moments.dtype.type(1 / mean if mean else 1.0)
+        np.fill_diagonal(scaled, np.diag(scaled) + moments.dtype.type(DAMPING if mean else 1.0))
+        return cls(order, np.ascontiguousarray(_cholesky(scaled)[::-1, ::-1]), mean or 1.0)
+
+    def solve(self, right: Array) -> Array:
+        """Return the ``X`` with ``H X = right``, ``[K, N]``, in the type of the factor."""
+        upper, size = self.upper, len(self.order)
+        found = right[self.order].astype(upper.dtype) / upper.dtype.type(self.mean)
+        edges = [slice(first, min(first + LAZY, size)) for first in range(0, size, LAZY)]
+        for block in reversed(edges):
+            found[block] = np.linalg.solve(upper[block, block], found[block])
+            found[: block.start] -= upper[: block.start, block] @ found[block]
+        for block in edges:
+            found[block] = np.linalg.solve(upper[block, block].T, found[block])
+            found[block.stop :] -= upper[block, block.stop :].T @ found[block]
+        result: Array = np.empty_like(found)
+        result[self.order] = found
+        return result
+
+
+def round_weights(weights: Array, params: QuantParams, moments: Moments | Factor) -> Array:
     """Choose codes of a weight that make the error of its product small.
 
     Args:
         weights: ``[K, N]`` or ``[N, K]``, finite.
         params: Its scales, in blocks along K; of at most 8 bits, without zero point.
-        moments: Second moments of the K input channels.
+        moments: Second moments of the K input channels, or their factor. It is computed in their type.
 
     Returns:
         Codes of the weight's shape in the format's type.
@@ -63,41 +109,32 @@ def round_weights(weights: Array, params: QuantParams, moments: Moments) -> Arra
     inputs_first = granularity.axis % 2 == 0
     if not inputs_first:
         weights, scales = weights.T, scales.T
-    codes = _round(weights.astype(FLOAT64), np.ascontiguousarray(scales), params.scheme.format, moments)
+    factor = moments if isinstance(moments, Factor) else Factor.of(moments)
+    codes = _round(weights, np.ascontiguousarray(scales), params.scheme.format, factor)
     return codes if inputs_first else np.ascontiguousarray(codes.T)
 
 
-def _round(weights: Array, scales: Array, fmt: NumberFormat, moments: Moments) -> Array:
-    order = np.argsort(-np.diag(moments).astype(FLOAT64), kind="stable")
-    upper = _factor(moments, order)
-    wanted, codes, nearest = weights[order], np.empty(weights.shape, fmt.dtype), _Rounder(fmt)
+def _round(weights: Array, scales: Array, fmt: NumberFormat, factor: Factor) -> Array:
+    order, upper = factor.order, factor.upper
+    wanted, codes, nearest = weights[order].astype(upper.dtype), np.empty(weights.shape, fmt.dtype), _Rounder(fmt)
     errors, owed = np.empty_like(wanted), np.zeros_like(wanted)
     for first in range(0, len(order), LAZY):
         last = min(first + LAZY, len(order))
+        # A row of it is what earlier channels of the block owe to one of them; columns would not lie side by side.
+        within = np.ascontiguousarray(upper[first:last, first:last].T)
         for row in range(first, last):
             channel, pivot = order[row], upper[row, row]
-            due = owed[row] + upper[first:row, row] @ errors[first:row]
+            due = owed[row] + within[row - first, : row - first] @ errors[first:row]
             codes[channel], value = nearest(wanted[row] + due / pivot, scales[channel])
             errors[row] = wanted[row] - value
         owed[last:] += upper[first:last, last:].T @ errors[first:last]
     return codes
 
 
-def damped(moments: Moments) -> Array:
-    """Return moments with :data:`DAMPING` added to the diagonal, as float64: a positive definite matrix.
-
-    The moment of an input that is always 0 is 0 and its weights have no effect. A factorization needs a positive
-    diagonal, so the damping is positive even where all inputs are 0.
-    """
-    found = moments.astype(FLOAT64)
-    diagonal = np.diag(found)
-    np.fill_diagonal(found, diagonal + (DAMPING * diagonal.mean() or 1.0))
-    return found
-
-
-def _factor(moments: Moments, order: npt.NDArray[np.intp]) -> Array:
-    """Return the upper triangular ``U`` with ``U U'`` the damped moments of the channels in that order, float64."""
-    # NumPy's Cholesky factor is lower triangular. The factor of the reversed matrix, reversed again, is upper
-    # triangular.
-    backward = order[::-1]
-    return np.ascontiguousarray(np.linalg.cholesky(damped(moments[np.ix_(backward, backward)]))[::-1, ::-1])
+def _cholesky(matrix: Array) -> Array:
+    """Return the lower triangular factor in the type of the matrix."""
+    try:
+        return np.asarray(np.linalg.cholesky(matrix))
+    # Rounding to float32 can make eigenvalues negative that are small against the largest one.
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.cholesky(matrix.astype(FLOAT64)).astype(matrix.dtype))

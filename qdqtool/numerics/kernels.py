@@ -29,6 +29,7 @@ SMALL = 1 << 17
 """Elements below which NumPy is as fast as compiled code on several threads."""
 _ROWS = "qdqtool.numerics.compiled.rows"
 _HALF_ROWS = "qdqtool.numerics.compiled.half_rows"
+_FLOAT4_ROWS = "qdqtool.numerics.compiled.float4_rows"
 _HALF_FLOATS = ("float4e2m1",)
 """Floats whose codes do not depend on the rounding of a quotient below the smallest normal half."""
 _PIECE = 1 << 15
@@ -195,7 +196,7 @@ def _integer_call(
 def _float_call(
     x: Array, scale: Array, _zero: Array, fmt: NumberFormat, codes: Array, layout: Layout
 ) -> Callable[[tuple[int, ...]], None]:
-    kernels = _kernels()
+    kernels = importlib.import_module(_FLOAT4_ROWS) if fmt.name == "float4e2m1" else _kernels()
     bounds = np.float32(fmt.low), np.float32(fmt.high)
     kernel: Any = kernels.float_vectors if layout.vector else kernels.float_rows
     values, step, target = (_shaped(array, layout) for array in (x, scale, codes.view(np.uint8)))

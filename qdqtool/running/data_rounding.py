@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.compensation import PairedMoments, compensated, total
 from qdqtool.numerics.derive import ScaleRule
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.gptq import Moments, round_weights
+from qdqtool.numerics.gptq import Factor, Moments, round_weights
 from qdqtool.numerics.gptq_bound import is_within_bound
 from qdqtool.numerics.granularity import Blocked, Granularity
 from qdqtool.numerics.packing import pack
@@ -84,26 +86,28 @@ class DataRounding:
         rounded: dict[Slot, DerivedScales] = {}
         # What ONNX Runtime does not run in parts, it may run as a whole; what it does not run at all fails there.
         with suppress(QdqError):
-            for slot, folds in staged.of(list(schemes)):
-                rounded[slot], restored = self._compensated(slot, schemes[slot].granularity, folds)
-                staged.decide(slot, restored)
+            for folds, slots in groupby(staged.of(list(schemes)), key=itemgetter(1)):
+                whole = total(folds)
+                for slot, _ in slots:
+                    rounded[slot], restored = self._compensated(slot, schemes[slot].granularity, folds, whole)
+                    staged.decide(slot, restored)
         return rounded
 
     def _compensated(
-        self, slot: Slot, granularity: Granularity, folds: Sequence[PairedMoments]
+        self, slot: Slot, granularity: Granularity, folds: Sequence[PairedMoments], whole: PairedMoments
     ) -> tuple[DerivedScales, Array]:
         assert isinstance(granularity, Blocked)
-        weights, moments, inputs_first = self._values(slot), total(folds), granularity.axis % 2 == 0
-        wanted = compensated(weights if inputs_first else weights.T, folds)
+        weights, inputs_first = self._values(slot), granularity.axis % 2 == 0
+        wanted = compensated(weights if inputs_first else weights.T, folds, whole)
         wanted = wanted if inputs_first else wanted.T
         if not np.array_equal(wanted, weights):
-            found, restored = self._rounded(slot, np.ascontiguousarray(wanted, np.float32), moments)
+            found, restored = self._rounded(slot, np.ascontiguousarray(wanted, np.float32), whole.factor)
             # A check takes codes further away than this for damage.
             if is_within_bound(weights, restored, found.params):
                 return found, restored
-        return self._rounded(slot, weights, moments)
+        return self._rounded(slot, weights, whole.factor)
 
-    def _rounded(self, slot: Slot, wanted: Array, moments: Moments) -> tuple[DerivedScales, Array]:
+    def _rounded(self, slot: Slot, wanted: Array, moments: Moments | Factor) -> tuple[DerivedScales, Array]:
         """Return the scales and codes of these values, and the values that the codes stand for."""
         found = self.derive(slot, wanted)
         codes = round_weights(wanted, found.params, moments)

@@ -28,7 +28,7 @@ def weights():
 def test_the_result_is_the_least_squares_solution_on_all_samples_with_the_damping_as_rows_of_their_own():
     (first, first_rounded), (second, second_rounded) = rows(1, follows=0.1), rows(2, follows=0.1)
     parts = moments(first, first_rounded), moments(second, second_rounded)
-    found = compensated(weights(), parts)
+    found = compensated(weights(), parts, total(parts))
     exact, rounded = np.concatenate([first, second]), np.concatenate([first_rounded, second_rounded])
     damping = np.sqrt(DAMPING * np.mean(np.diag(rounded.T @ rounded))) * np.eye(CHANNELS)
     wanted = np.concatenate([exact @ weights(), damping @ weights()])
@@ -42,7 +42,8 @@ def test_the_result_is_the_least_squares_solution_on_all_samples_with_the_dampin
 
 
 def test_products_of_other_rows_get_nearer_to_the_float_ones():
-    found = compensated(weights(), [moments(*rows(seed, follows=0.1)) for seed in (1, 2)])
+    parts = [moments(*rows(seed, follows=0.1)) for seed in (1, 2)]
+    found = compensated(weights(), parts, total(parts))
     exact, rounded = rows(3, follows=0.1)
     errors = [np.square(rounded @ w - exact @ weights()).sum() for w in (weights(), found)]
     assert errors[1] < 0.3 * errors[0]
@@ -51,7 +52,7 @@ def test_products_of_other_rows_get_nearer_to_the_float_ones():
 def test_a_correction_that_does_not_help_the_other_samples_is_not_made():
     helpful, contrary = moments(*rows(1, follows=0.1)), moments(*rows(2, follows=-0.1))
     given = weights()
-    assert compensated(given, [helpful, contrary]) is given
+    assert compensated(given, [helpful, contrary], total([helpful, contrary])) is given
 
 
 @pytest.mark.parametrize("folds", [1, 2])
@@ -59,7 +60,8 @@ def test_nothing_changes_with_one_sample_or_where_the_inputs_are_those_of_the_fl
     exact, rounded = rows(1, follows=0.1)
     change = rounded.T @ (exact - rounded) if folds == 1 else None
     given = weights()
-    assert compensated(given, [PairedMoments(rounded.T @ rounded, change)] * folds) is given
+    parts = [PairedMoments(rounded.T @ rounded, change)] * folds
+    assert compensated(given, parts, total(parts)) is given
 
 
 @pytest.mark.parametrize("follows", [0.1, 0.002, -0.1])
@@ -76,9 +78,13 @@ def test_the_useful_share_is_the_best_of_many(follows):
 def test_inputs_that_are_all_zero_change_nothing():
     zero = np.zeros((CHANNELS, CHANNELS))
     given = weights()
-    np.testing.assert_array_equal(compensated(given, [PairedMoments(zero, zero)] * 2), given)
+    parts = [PairedMoments(zero, zero)] * 2
+    np.testing.assert_array_equal(compensated(given, parts, total(parts)), given)
 
 
 def test_the_total_is_the_sum_over_the_parts():
     parts = [moments(*rows(seed)) for seed in (1, 2, 3)]
-    np.testing.assert_array_equal(total(parts), parts[0].inputs + parts[1].inputs + parts[2].inputs)
+    whole = total(parts)
+    np.testing.assert_array_equal(whole.inputs, parts[0].inputs + parts[1].inputs + parts[2].inputs)
+    np.testing.assert_array_equal(whole.change, parts[0].change + parts[1].change + parts[2].change)
+    assert total([*parts, PairedMoments(parts[0].inputs)]).change is None

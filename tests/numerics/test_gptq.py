@@ -7,7 +7,7 @@ from qdqtool import formats
 from qdqtool.numerics import search
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.derive import ScaleRule
-from qdqtool.numerics.gptq import round_weights
+from qdqtool.numerics.gptq import DAMPING, Factor, round_weights
 from qdqtool.numerics.granularity import Blocked, PerTensor
 from qdqtool.numerics.scheme import QuantScheme
 
@@ -116,3 +116,29 @@ def test_a_transposed_weight_gets_the_same_codes():
         found.append(round_weights(stored, params, x.T @ x).astype(np.int8))
     for codes in (found[1], found[2].T, found[3].T):
         np.testing.assert_array_equal(codes, found[0])
+
+
+@pytest.mark.parametrize("channels", [1, 128, 300])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-3)])
+def test_a_factor_solves_damped_moments(channels, dtype, tolerance):
+    rng = np.random.default_rng(channels)
+    rows = rng.normal(size=(500, channels)) * np.exp(rng.normal(size=channels))
+    moments, right = rows.T @ rows, rng.normal(size=(channels, 7))
+    expected = np.linalg.solve(moments + DAMPING * np.mean(np.diag(moments)) * np.eye(channels), right)
+    found = Factor.of(moments.astype(dtype)).solve(right)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+
+
+def test_a_matrix_that_float32_makes_indefinite_is_factorized_in_float64(monkeypatch):
+    cholesky = np.linalg.cholesky
+
+    def indefinite(matrix):
+        if matrix.dtype == np.float32:
+            raise np.linalg.LinAlgError
+        return cholesky(matrix)
+
+    monkeypatch.setattr(np.linalg, "cholesky", indefinite)
+    factor = Factor.of(np.eye(3, dtype=np.float32))
+    np.testing.assert_allclose(factor.upper, np.eye(3) * np.sqrt(1 + DAMPING), rtol=1e-6)
+    assert factor.upper.dtype == np.float32
