@@ -30,11 +30,13 @@ def test_all_three_answers_make_it_green(tmp_path: Path):
 
 
 def test_a_check_without_a_limit_on_the_accuracy_is_told(tmp_path: Path):
-    with_limit = edited(CHECK, lambda it: it["gates"].append({**it["gates"][0], "name": "min-sqnr"}))
+    with_limit = CHECK
     without = edited(CHECK, lambda it: it.update(gates=[each for each in it["gates"] if each["name"] != "min-sqnr"]))
-    said = [verdict(tmp_path, **{**GREEN, "check": each}).judgements[1].detail for each in (with_limit, without)]
+    exact = edited(without, lambda it: it["outputs"][0].update(exact=True, sqnr_db=None))
+    found = [verdict(tmp_path, **{**GREEN, "check": each}) for each in (with_limit, without, exact)]
 
-    assert ["no limit" in each for each in said] == [False, True]
+    assert [each.overall for each in found] == ["passed", "unknown", "passed"]
+    assert ["no limit" in each.judgements[1].detail for each in found] == [False, True, False]
 
 
 @pytest.mark.parametrize("missing", GREEN)

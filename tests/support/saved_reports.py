@@ -141,7 +141,10 @@ CHECK: Document = {
     "baseline": "net.onnx",
     "reference": {"runtime": "onnxruntime", "version": "1.2.3", "profile": "semantic", "cpu": "a processor"},
     "data": {"source": "data.npz", "samples": 8, "seed": None},
-    "gates": [{"name": "own-core", "requires": "bits", "passed": True, "detail": "2 of 2 agree"}],
+    "gates": [
+        {"name": "own-core", "requires": "bits", "passed": True, "detail": "2 of 2 agree"},
+        {"name": "min-sqnr", "requires": "at least 30 dB", "passed": True, "detail": "41.25 dB"},
+    ],
     "failures": [],
     "outputs": [
         {

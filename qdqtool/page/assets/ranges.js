@@ -324,12 +324,17 @@
     }
   }
 
-  const choosers = [...document.querySelectorAll("figure.charts")].map((figure) => new Chooser(figure));
+  // The charts are far down the page: they are made when the browser has nothing else to do, or at once when needed.
+  const figures = [...document.querySelectorAll("figure.charts")];
+  const choosers = new Map();
+  const all = () => figures.map((figure) => choosers.get(figure) ?? choosers.set(figure, new Chooser(figure)).get(figure));
+  (window.requestIdleCallback ?? setTimeout)(all);
+  addEventListener("beforeprint", all);
   // A link at the name of a tensor chooses it in the section that it leads to: a page of two models has two of them.
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a.tensor");
     const section = link && document.getElementById(link.hash.slice(1))?.closest("section");
-    const chooser = section && choosers.find((each) => section.contains(each.figure) && each.numbers.has(link.textContent));
+    const chooser = section && all().find((each) => section.contains(each.figure) && each.numbers.has(link.textContent));
     if (!chooser) return;
     event.preventDefault();
     chooser.choose(chooser.numbers.get(link.textContent));
