@@ -2,10 +2,10 @@
 
     python benchmarks/large_models.py [--layers 10 20 42] [--folder FOLDER] [--steps quantize strip]
 
-A decoder with random float16 weights in external data is written for each number of layers (10: 1.6 GB, 20: 2.9 GB,
-42: 5.9 GB). Each step is the command line in a process of its own: seconds from start to exit, processor seconds, peak resident
-memory, and how much of it is anonymous at most, looked at every 20 ms: the rest are pages of mapped files, which the
-system takes back when it needs them. Files are deleted at the end. See docs/benchmarks.md.
+A decoder with random float16 weights in external data is written for each number of layers: 1.6 GB for 10, 2.9 GB for
+20, 5.9 GB for 42. Each step is the command line in a process of its own: seconds from start to exit, processor seconds,
+peak resident memory, and how much of it is anonymous at most, looked at every 20 ms: the rest are pages of mapped
+files, which the system takes back when it needs them. Files are deleted at the end. See docs/benchmarks.md.
 """
 
 import argparse
