@@ -1,0 +1,108 @@
+"""Time and memory of weight-only quantization and of what only looks at a model, where the weights pass the memory.
+
+    python benchmarks/large_models.py [--layers 10 20 42] [--folder FOLDER] [--steps quantize strip]
+
+A decoder with random float16 weights in external data is written for each number of layers: 1.6 GB for 10, 2.9 GB for
+20, 5.9 GB for 42. Each step is the command line in a process of its own: seconds from start to exit, processor seconds,
+peak resident memory, and how much of it is anonymous at most, looked at every 20 ms: the rest are pages of mapped
+files, which the system takes back when it needs them. Files are deleted at the end. See docs/benchmarks.md.
+"""
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.comparison.decoder import Decoder, Size
+
+PLAN = 'schema_version = 1\n[[tensors]]\ntensor = "*.weight"\nformat = "int8"\nscale = 0.01\n'
+POLL = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a command took: seconds, processor seconds, bytes resident and bytes anonymous at most, exit code."""
+
+    wall: float
+    cpu: float
+    peak: int
+    anonymous: int
+    code: int
+
+    def __str__(self) -> str:
+        memory = f"{self.peak / 1e9:5.2f} GB, {self.anonymous / 1e9:5.2f} GB anonymous"
+        return f"{self.wall:7.1f} s {self.cpu:7.1f} CPU s {memory}, exit code {self.code}"
+
+
+def run(words: list[str], folder: Path) -> Taken:
+    """Run a command of the command line."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qdqtool", *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    highest = [0]
+    watch = threading.Thread(target=_watch, args=(process.pid, highest), daemon=True)
+    watch.start()
+    _, status, usage = os.wait4(process.pid, 0)
+    watch.join()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - begin
+    return Taken(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, highest[0], process.returncode)
+
+
+def _watch(pid: int, highest: list[int]) -> None:
+    """Note the most anonymous memory until the process has ended. Linux tells it."""
+    with contextlib.suppress(OSError):
+        while True:
+            # The command line starts a process of its own for the work.
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+            highest[0] = max(highest[0], sum(map(_anonymous, [str(pid), *children])))
+            time.sleep(POLL)
+
+
+def _anonymous(pid: str) -> int:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("RssAnon"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+STEPS = {
+    "quantize": ["quantize", "m.onnx", "--quantize-mode", "int4", "--target", "tensorrt-rtx", "-o", "q.onnx"],
+    "validate": ["validate", "q.onnx", "--target", "tensorrt-rtx"],
+    "diff": ["diff", "m.onnx", "q.onnx"],
+    "strip": ["strip", "q.onnx", "-o", "s.onnx"],
+    "insert": ["insert", "m.onnx", "p.toml", "-o", "s.onnx"],
+}
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--layers", type=int, nargs="+", default=[10, 20, 42], help="one model for each number")
+    parser.add_argument("--folder", type=Path, default=None, help="where the files go; default that of temporary files")
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
+    parser.add_argument("--width", type=int, default=2048)
+    options = parser.parse_args()
+    for layers in options.layers:
+        with tempfile.TemporaryDirectory(dir=options.folder) as name:
+            folder = Path(name)
+            size = Size(layers, width=options.width, inner=4 * options.width)
+            nbytes = Decoder(size).write(folder / "m.onnx")
+            (folder / "p.toml").write_text(PLAN, encoding="utf-8")
+            print(f"{layers} layers, {size.parameters / 1e9:.2f} B parameters, {nbytes / 1e9:.2f} GB", flush=True)
+            for step in options.steps:
+                print(f"  {step:9} {run(STEPS[step], folder)}", flush=True)
+                (folder / "s.onnx").unlink(missing_ok=True)
+                (folder / "s.onnx.data").unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()
