@@ -239,7 +239,7 @@ class ClusterCollector:
             elif time.monotonic() - last > GONE_SECONDS:
                 raise CapabilityError(
                     f"all workers of {self._cluster.name} are gone, and none came back within {GONE_SECONDS:.0f} s",
-                    hint="start workers, and run the same command again: it goes on where it stopped",
+                    hint="start workers, and run the same command again: it goes on from the samples that are done",
                 )
         found: Any = _result(batch, future, self._cluster.name)
         if isinstance(found, QdqError):

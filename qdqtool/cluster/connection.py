@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
+import os
 import re
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from qdqtool.cluster.machine import require_versions, this_machine
@@ -71,17 +75,21 @@ class Cluster:
         with self._answering():
             found = self._client.run(this_machine, on_error="return")
         for worker, machine in sorted(found.items()):
-            if isinstance(machine, ImportError):
+            # A worker without the function answers with an Exception whose text is that of the ImportError.
+            if isinstance(machine, Exception) and not _has_left(machine):
                 raise self._without_qdqtool(worker, str(here["qdqtool"]), machine)
-            # Another exception is that of a worker which left meanwhile.
             if not isinstance(machine, Exception):
                 require_versions(worker, machine, here)
 
-    def _without_qdqtool(self, worker: str, ours: str, error: ImportError) -> CapabilityError:
+    def _without_qdqtool(self, worker: str, ours: str, error: Exception) -> CapabilityError:
         with self._answering():
             answers = self._client.get_versions(packages=["qdqtool"])["workers"]
         theirs = answers.get(worker, {}).get("packages", {}).get("qdqtool")
-        has = "no qdqtool" if theirs is None else f"qdqtool {theirs}, without `calibrate --dask` ({error})"
+        has = (
+            f"no qdqtool ({error})"
+            if theirs is None
+            else f"qdqtool {theirs}, and cannot run `calibrate --dask` ({error})"
+        )
         return CapabilityError(
             f"worker {worker} has {has}, and this machine has qdqtool {ours}",
             hint=f"in the environment of the worker: `pip install qdqtool=={ours}`",
@@ -98,10 +106,8 @@ class Cluster:
         with self._answering():
             found = self._client.run(function, *arguments, workers=workers, on_error="return")
         for worker, answer in found.items():
-            if isinstance(answer, Exception) and not isinstance(answer, OSError | TimeoutError):
-                raise CapabilityError(f"worker {worker} fails: {type(answer).__name__}: {answer}")
-            if isinstance(answer, OSError) and answer.errno is not None:
-                raise CapabilityError(f"worker {worker} cannot store the model: {answer.strerror or answer}")
+            if isinstance(answer, Exception) and not _has_left(answer):
+                raise CapabilityError(f"worker {worker} fails: {answer}", hint="its log says more")
         return {worker: answer for worker, answer in found.items() if not isinstance(answer, Exception)}
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -129,6 +135,11 @@ class Cluster:
             raise scheduler_gone(self.name) from error
 
 
+def _has_left(error: Exception) -> bool:
+    """Whether an exception is that of a connection. Those of a disk have a number."""
+    return isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno is None)
+
+
 def scheduler_gone(name: str) -> CapabilityError:
     """Return the error of a scheduler that answered before and does so no more."""
     return CapabilityError(f"scheduler {name} does not answer any more", hint="start it again, or look at its log")
@@ -153,11 +164,8 @@ def connected(scheduler: str) -> Iterator[Cluster]:
 
     with _silent(), dask.config.set(_SETTINGS), contextlib.ExitStack() as stack:
         address = scheduler if local is None else stack.enter_context(_local_cluster(local))
-        try:
-            client = stack.enter_context(Client(address, timeout=CONNECT_SECONDS, set_as_default=False))
-        # A server that is no scheduler makes Dask raise anything, a MemoryError for example.
-        except Exception as error:  # noqa: BLE001
-            raise _unreachable(scheduler, error) from None
+        _require_scheduler(address)
+        client = stack.enter_context(Client(address, timeout=CONNECT_SECONDS, set_as_default=False))
         cluster = Cluster(client, scheduler)
         _wait_for_worker(client, scheduler)
         cluster.require_versions()
@@ -195,6 +203,36 @@ def require_dask() -> None:
         raise CapabilityError(
             "--dask takes Dask's package distributed, which is not installed", hint="`pip install distributed`"
         ) from None
+
+
+def _require_scheduler(address: str) -> None:
+    """Ask a server who it is. A client that does not get an answer takes 20 s to close, and prints a traceback.
+
+    Raises:
+        CapabilityError: It does not answer in time, or is no scheduler.
+    """
+    # In another thread, since notebooks have a running event loop in this one.
+    with ThreadPoolExecutor(1) as beside:
+        try:
+            kind = beside.submit(asyncio.run, _kind_of(address)).result()
+        # A server that is no scheduler makes Dask raise anything, a MemoryError for example.
+        except Exception as error:  # noqa: BLE001
+            raise _unreachable(address, error) from None
+    if kind != "Scheduler":
+        raise CapabilityError(
+            f"{address} is a Dask {kind.lower()} and no scheduler", hint="name the address that `dask scheduler` prints"
+        )
+
+
+async def _kind_of(address: str) -> str:
+    from distributed import Security
+    from distributed.core import rpc
+
+    async with asyncio.timeout(CONNECT_SECONDS):
+        async with rpc(
+            address, timeout=CONNECT_SECONDS, connection_args=Security().get_connection_args("client")
+        ) as server:
+            return str((await server.identity())["type"])
 
 
 def _unreachable(scheduler: str, error: Exception) -> CapabilityError:
@@ -238,7 +276,16 @@ def _local_cluster(count: int) -> Iterator[str]:
     except (OSError, RuntimeError, TimeoutError) as error:
         raise CapabilityError(f"{plural(count, 'worker')} cannot be started on this machine: {error}") from None
     with cluster:
-        yield cluster.scheduler_address
+        try:
+            yield cluster.scheduler_address
+        except BaseException:
+            # A worker ends by itself only after the samples that it runs. Ctrl-C has 3 seconds (supervisor.GRACE).
+            for nanny in cluster.workers.values():
+                nanny.auto_restart = False
+                if nanny.pid is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(nanny.pid, signal.SIGKILL)
+            raise
 
 
 @contextlib.contextmanager

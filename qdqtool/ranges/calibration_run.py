@@ -7,6 +7,7 @@ from typing import Protocol
 
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
+from qdqtool.errors import CapabilityError
 from qdqtool.ranges.checkpoint import RangesCheckpoint
 from qdqtool.ranges.shard import Shard
 from qdqtool.ranges.types import CalibrationRecord, Part, Ranges, TensorKey, TensorRange
@@ -110,6 +111,7 @@ def fold_samples(
             left.
         OutputError: The file cannot be written.
         Interrupted: Ctrl-C, when there is a file.
+        CapabilityError: No machine is left that runs samples. The file holds what is done.
     """
     count = len(samples.feeds)
     part = scope.shard.part(count) if scope.shard else Part(0, count, 0)
@@ -133,4 +135,9 @@ def fold_samples(
         if checkpoint is None:
             raise
         raise checkpoint.interrupted(so_far()) from None
+    except CapabilityError:
+        # The machines that ran the samples are gone.
+        if checkpoint is not None and part.done > part.start:
+            checkpoint.keep(so_far())
+        raise
     return CalibrationResult(so_far() if scope.shard else replace(so_far(), part=None), resumed)
