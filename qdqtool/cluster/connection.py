@@ -85,13 +85,9 @@ class Cluster:
         with self._answering():
             answers = self._client.get_versions(packages=["qdqtool"])["workers"]
         theirs = answers.get(worker, {}).get("packages", {}).get("qdqtool")
-        has = (
-            f"no qdqtool ({error})"
-            if theirs is None
-            else f"qdqtool {theirs}, and cannot run `calibrate --dask` ({error})"
-        )
+        has = "no qdqtool" if theirs is None else f"qdqtool {theirs}"
         return CapabilityError(
-            f"worker {worker} has {has}, and this machine has qdqtool {ours}",
+            f"worker {worker} has {has} and cannot run this ({error}); this machine has qdqtool {ours}",
             hint=f"in the environment of the worker: `pip install qdqtool=={ours}`",
         )
 

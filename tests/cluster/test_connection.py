@@ -120,7 +120,7 @@ def test_a_scheduler_without_workers(cluster: DaskCluster, soon: None):
         ),
         (
             "import sys\nsys.modules['qdqtool.cluster'] = None",
-            r"worker tcp://\S+ has (no )?qdqtool.*No module named 'qdqtool.*, and this machine has qdqtool \d",
+            r"worker tcp://\S+ has (no )?qdqtool .*and cannot run this \(.*No module named .*\); this machine has q",
         ),
     ],
     ids=["qdqtool", "onnxruntime", "no onnxruntime", "no qdqtool"],
