@@ -4,6 +4,8 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,13 +15,14 @@ from support.dask_cluster import DaskCluster, dask_cluster
 from support.small import conv_model
 
 from qdqtool.cluster import collector as collector_module
+from qdqtool.cluster.task import Batch
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.jobs.calibrate import CalibrationPlace, calibrate, calibrate_to_file
 from qdqtool.planning.recipe import Recipe
 from qdqtool.ranges.shard import Shard
 from qdqtool.ranges.types import CHUNK
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 COUNT = 12 * CHUNK + 3
 OWN_FOLDER = Path("/proc/self/cwd")
 """Another folder for each process, as on different machines."""
@@ -159,3 +162,49 @@ def test_local_workers_give_the_bytes_of_one_run(folder: Path, whole: bytes, tmp
     assert (done.code, done.err) == (0, "")
     assert "of local:2" in done.out
     assert (tmp_path / "r").read_bytes() == whole
+
+
+def test_where_the_scheduler_is_gone_the_samples_that_are_done_are_kept(folder: Path, whole: bytes, tmp_path: Path):
+    output = tmp_path / "r.json"
+    with dask_cluster(tmp_path / "dask") as cluster:
+        cluster.add_worker()
+        with pytest.raises(CapabilityError, match=r"scheduler tcp://\S+ does not answer any more"):
+            calibrate_to_file(
+                folder / "m.onnx",
+                folder / "data.npz",
+                output,
+                progress=killer(cluster.processes[0]),
+                place=CalibrationPlace(dask=cluster.address),
+            )
+
+    resumed = calibrate_to_file(folder / "m.onnx", folder / "data.npz", output)
+    assert CHUNK <= resumed.resumed < COUNT
+    assert output.read_bytes() == whole
+
+
+def future(error: Exception, *, cancelled: bool = False) -> Any:
+    """A task that failed."""
+
+    def result() -> None:
+        raise error
+
+    return SimpleNamespace(result=result, cancelled=lambda: cancelled)
+
+
+@pytest.mark.parametrize(
+    ("failed", "message"),
+    [
+        (
+            future(distributed.KilledWorker("task", None, 3)),
+            "samples 16 to 17 ended every worker process that ran them",
+        ),
+        (future(OSError(28, "No space left")), r"samples 16 to 17 fail on the workers: OSError: .*No space left"),
+        (future(RuntimeError("lost"), cancelled=True), "scheduler tcp://s:1 does not answer any more"),
+    ],
+    ids=["crash", "disk", "cancelled"],
+)
+def test_a_task_that_fails_for_a_reason_of_the_workers_is_a_lacking_machine(failed: Any, message: str):
+    batch = Batch(start=16, samples=[{}, {}], digests=[b"", b""], held=())
+    with pytest.raises(CapabilityError, match=message) as caught:
+        collector_module._result(batch, failed, "tcp://s:1")
+    assert caught.value.hint
