@@ -32,6 +32,8 @@ BATCH_BYTES = 64 << 20
 """Bytes of samples that make a batch full: the scheduler keeps a few batches for each worker in memory."""
 AHEAD = 3
 """Batches that are handed out for each worker before the first of them is done: one runs, the others wait."""
+FETCH_SECONDS = 30.0
+"""How long the ranges of a batch may take from a worker to this machine: some 20 MB for a large model."""
 _POLL_SECONDS = 1.0
 
 
@@ -71,8 +73,11 @@ class CalibrationCluster:
             )
         self._sent.update(found)
 
-    def remove_model(self) -> None:
-        """Close the model on all workers and remove the copies."""
+    def remove_model(self, *, wait: bool) -> None:
+        """Close the model on all workers and remove the copies; each worker does so when its batch has ended."""
+        if not wait:
+            self.cluster.tell(_remove, self.files)
+            return
         with contextlib.suppress(QdqError):
             self.cluster.call(_remove, self.files)
 
@@ -114,8 +119,11 @@ def calibration_cluster(scheduler: str, model: Path | Model, recipe: Recipe) -> 
         try:
             found.send_model(cluster.workers())
             yield found
-        finally:
-            found.remove_model()
+        except BaseException:
+            # A batch may take longer than Ctrl-C has (supervisor.GRACE).
+            found.remove_model(wait=False)
+            raise
+        found.remove_model(wait=True)
 
 
 class ClusterCollector:
@@ -232,8 +240,7 @@ class ClusterCollector:
             QdqError: What the task found, or that no worker can run it.
         """
         last = time.monotonic()
-        while not future.done():
-            self._cluster.wait(future, _POLL_SECONDS)
+        while (found := self._fetched(batch, future)) is None:
             if self._cluster.workers():
                 last = time.monotonic()
             elif time.monotonic() - last > GONE_SECONDS:
@@ -241,11 +248,17 @@ class ClusterCollector:
                     f"all workers of {self._cluster.name} are gone, and none came back within {GONE_SECONDS:.0f} s",
                     hint="start workers, and run the same command again: it goes on from the samples that are done",
                 )
-        found: Any = _result(batch, future, self._cluster.name)
         if isinstance(found, QdqError):
             raise found
-        assert isinstance(found, BatchRanges | ModelAbsent)
         return found
+
+    def _fetched(self, batch: Batch, future: Future[Answer]) -> Answer | None:
+        """Wait for a task for a while, and return its answer; None where it has none yet.
+
+        An answer lies in the memory of its worker until it is fetched, and goes with it: then the task runs again.
+        """
+        self._cluster.wait(future, _POLL_SECONDS)
+        return _result(batch, future, self._cluster.name) if future.done() else None
 
     def _merge(self, found: BatchRanges) -> None:
         self._place.processors[found.worker] = found.processor
@@ -264,11 +277,11 @@ def _merged(
     return {key: found.merge(other[key]) for key, found in one.items()}
 
 
-def _result(batch: Batch, future: Future[Answer], scheduler: str) -> object:
+def _result(batch: Batch, future: Future[Answer], scheduler: str) -> Answer | None:
     from distributed import KilledWorker
 
     try:
-        return future.result()
+        answer: Answer = future.result(timeout=FETCH_SECONDS)
     except KilledWorker:
         raise CapabilityError(
             f"samples {batch.start} to {batch.stop - 1} ended every worker process that ran them",
@@ -278,10 +291,13 @@ def _result(batch: Batch, future: Future[Answer], scheduler: str) -> object:
         # The class of this error has moved between releases of Dask.
         if future.cancelled():
             raise scheduler_gone(scheduler) from error
+        if isinstance(error, TimeoutError) and future.status != "error":
+            return None
         raise CapabilityError(
             f"samples {batch.start} to {batch.stop - 1} fail on the workers: {type(error).__name__}: {error}",
             hint="the logs of the workers say more",
         ) from error
+    return answer
 
 
 async def _find(files: ModelFiles, dask_worker: Any) -> bool:

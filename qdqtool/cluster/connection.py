@@ -106,15 +106,25 @@ class Cluster:
                 raise CapabilityError(f"worker {worker} fails: {answer}", hint="its log says more")
         return {worker: answer for worker, answer in found.items() if not isinstance(answer, Exception)}
 
+    def tell(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Have each worker call a coroutine function and do not wait; do nothing where the scheduler is gone."""
+        with contextlib.suppress(Exception):
+            self._client.run(function, *arguments, wait=False, on_error="ignore")
+
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Have one worker call a function; another one does it again where that worker is lost."""
         return self._client.submit(function, *arguments, pure=False, retries=RETRIES)
 
     def wait(self, future: Future[Any], seconds: float) -> None:
-        """Return when a task is done, or after some seconds."""
+        """Return when a task is done, or after some seconds.
+
+        Raises:
+            CapabilityError: The scheduler does not answer.
+        """
         from distributed import wait
 
-        with self._client.as_current(), contextlib.suppress(TimeoutError):
+        # Where the scheduler is lost, Dask cancels all tasks.
+        with self._answering(), self._client.as_current(), contextlib.suppress(TimeoutError):
             wait([future], timeout=seconds)
 
     def cancel(self, futures: Sequence[Future[Any]]) -> None:
@@ -138,7 +148,10 @@ def _has_left(error: Exception) -> bool:
 
 def scheduler_gone(name: str) -> CapabilityError:
     """Return the error of a scheduler that answered before and does so no more."""
-    return CapabilityError(f"scheduler {name} does not answer any more", hint="start it again, or look at its log")
+    return CapabilityError(
+        f"scheduler {name} does not answer any more",
+        hint="start it again, and run the same command again: it goes on from the samples that are done",
+    )
 
 
 @contextlib.contextmanager

@@ -137,6 +137,8 @@ def test_where_all_workers_are_gone_the_samples_that_are_done_are_kept(
     cluster: DaskCluster, folder: Path, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(collector_module, "GONE_SECONDS", 1.0)
+    # Some batches are done when their worker is killed, and their ranges are lost with it.
+    monkeypatch.setattr(collector_module, "FETCH_SECONDS", 2.0)
     worker = cluster.add_worker()
     output = tmp_path / "r.json"
 
@@ -182,13 +184,13 @@ def test_where_the_scheduler_is_gone_the_samples_that_are_done_are_kept(folder: 
     assert output.read_bytes() == whole
 
 
-def future(error: Exception, *, cancelled: bool = False) -> Any:
-    """A task that failed."""
+def future(error: Exception, *, status: str = "error") -> Any:
+    """A task whose result cannot be fetched."""
 
-    def result() -> None:
+    def result(timeout: float) -> None:
         raise error
 
-    return SimpleNamespace(result=result, cancelled=lambda: cancelled)
+    return SimpleNamespace(result=result, cancelled=lambda: status == "cancelled", status=status)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def future(error: Exception, *, cancelled: bool = False) -> Any:
             "samples 16 to 17 ended every worker process that ran them",
         ),
         (future(OSError(28, "No space left")), r"samples 16 to 17 fail on the workers: OSError: .*No space left"),
-        (future(RuntimeError("lost"), cancelled=True), "scheduler tcp://s:1 does not answer any more"),
+        (future(RuntimeError("lost"), status="cancelled"), "scheduler tcp://s:1 does not answer any more"),
     ],
     ids=["crash", "disk", "cancelled"],
 )
@@ -208,3 +210,10 @@ def test_a_task_that_fails_for_a_reason_of_the_workers_is_a_lacking_machine(fail
     with pytest.raises(CapabilityError, match=message) as caught:
         collector_module._result(batch, failed, "tcp://s:1")
     assert caught.value.hint
+
+
+def test_a_result_that_is_lost_with_its_worker_is_waited_for_again():
+    batch = Batch(start=16, samples=[{}, {}], digests=[b"", b""], held=())
+    assert collector_module._result(batch, future(TimeoutError(), status="pending"), "tcp://s:1") is None
+    with pytest.raises(CapabilityError, match="fail on the workers: TimeoutError"):
+        collector_module._result(batch, future(TimeoutError()), "tcp://s:1")
