@@ -96,6 +96,8 @@ class RecipeKeywords(TypedDict, total=False):
 class CalibrateKeywords(DataKeywords, RecipeKeywords, total=False):
     """Options of ``calibrate``."""
 
+    dask: str | None
+
 
 class QuantizationKeywords(DataKeywords, RecipeKeywords, total=False):
     """How a model is quantized, less the files that are written beside it."""

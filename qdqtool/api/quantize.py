@@ -20,6 +20,7 @@ from qdqtool.graph.io.any_model import ModelLike, as_source
 from qdqtool.jobs import calibrate as calibrate_job
 from qdqtool.jobs import quantize as quantize_job
 from qdqtool.jobs import sensitivity as sensitivity_job
+from qdqtool.jobs.calibrate import CalibrationPlace
 from qdqtool.jobs.calibrate_report import CalibrateReport
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -48,18 +49,19 @@ def calibrate(
         progress: Told of every sample.
         shard: Run these samples only; :func:`~qdqtool.merge_ranges` joins shards.
         options: In place of ``recipe``: options of ``qdqtool calibrate``, with ``_`` for ``-``; and ``samples``,
-            ``allow_constant_data``, ``random_calibration`` and ``seed``.
+            ``allow_constant_data``, ``random_calibration``, ``seed`` and ``dask``.
 
     Raises:
         ArgumentError: An argument is of no accepted kind, or an option is unknown or given twice.
         ModelError: The model cannot be read.
         UsageError: The data does not fit the model, the model fails on a sample, or a tensor is not finite.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model, or the cluster cannot be used.
     """
     given = checked(options, CalibrateKeywords, "calibrate")
+    place = CalibrationPlace(shard=shard, dask=given.pop("dask", None))
     source = as_source(model)
     samples = _required(take_data(data, given))
-    return calibrate_job.calibrate(source, samples, settled(recipe, given, calibrate_recipe, "recipe"), progress, shard)
+    return calibrate_job.calibrate(source, samples, settled(recipe, given, calibrate_recipe, "recipe"), progress, place)
 
 
 def calibrate_to_file(
@@ -80,10 +82,11 @@ def calibrate_to_file(
         OutputError: The file cannot be written.
     """
     given = checked(options, CalibrateKeywords, "calibrate_to_file")
+    place = CalibrationPlace(shard=shard, dask=given.pop("dask", None))
     source = as_source(model)
     samples = _required(take_data(data, given))
     chosen = settled(recipe, given, calibrate_recipe, "recipe")
-    return calibrate_job.calibrate_to_file(source, samples, output, chosen, progress, shard)
+    return calibrate_job.calibrate_to_file(source, samples, output, chosen, progress, place)
 
 
 def quantize_model(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from qdqtool.cluster.collector import CalibrationCluster, calibration_cluster
 from qdqtool.data.feeds import Progress
 from qdqtool.data.request import FileData, RandomData
 from qdqtool.graph.io.load import load_model
@@ -23,12 +27,26 @@ from qdqtool.ranges.shard import Shard
 from qdqtool.ranges.types import Ranges
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationPlace:
+    """Which samples of a calibration are run, and where.
+
+    Attributes:
+        shard: The shard of the samples; None for all of them.
+        dask: The scheduler of a Dask cluster whose workers run them (:mod:`qdqtool.cluster.connection`); None for this
+            process.
+    """
+
+    shard: Shard | None = None
+    dask: str | None = None
+
+
 def calibrate(
     model: str | Path | Model,
     data: str | Path | FileData | RandomData,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
-    shard: Shard | None = None,
+    place: CalibrationPlace | None = None,
 ) -> Ranges:
     """Run a float model over data and return the range of every tensor that ``quantize_model`` would quantize.
 
@@ -37,19 +55,20 @@ def calibrate(
         data: Where the samples are, or that they are random.
         recipe: What is to be quantized; default int8 for TensorRT.
         progress: Told of every sample.
-        shard: Run these samples only; :func:`qdqtool.ranges.merge.merge_ranges` joins shards.
+        place: Run some of the samples only, whose ranges :func:`qdqtool.ranges.merge.merge_ranges` joins with others;
+            or run them on a cluster.
 
     Raises:
         ModelError: The model cannot be read.
         UsageError: The data does not fit the model, the model fails on a sample, or a tensor is not finite.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model, or the cluster cannot be used.
     """
+    recipe, place = recipe or Recipe(), place or CalibrationPlace()
     source = spilled(model if isinstance(model, Model) else load_model(model))
-    settled = settle_model(source, recipe or Recipe())
-    with runs_for(settled.recipe) as runs:
-        return calibrate_model(
-            settled.model, data, settled.recipe, runs, progress, CalibrationScope(shard=shard)
-        ).ranges
+    settled = settle_model(source, recipe)
+    with _cluster(place, model, recipe) as cluster, runs_for(settled.recipe) as runs:
+        scope = CalibrationScope(shard=place.shard, elsewhere=cluster.collector if cluster else None)
+        return calibrate_model(settled.model, data, settled.recipe, runs, progress, scope).ranges
 
 
 def calibrate_to_file(
@@ -58,7 +77,7 @@ def calibrate_to_file(
     output: str | Path,
     recipe: Recipe | None = None,
     progress: Progress | None = None,
-    shard: Shard | None = None,
+    place: CalibrationPlace | None = None,
 ) -> CalibrateReport:
     """As :func:`calibrate`, and write the ranges to a file.
 
@@ -68,18 +87,18 @@ def calibrate_to_file(
     Raises:
         OutputError: The file cannot be written.
     """
-    recipe, output = recipe or Recipe(), Path(output)
+    recipe, output, place = recipe or Recipe(), Path(output), place or CalibrationPlace()
     source = spilled(model if isinstance(model, Model) else load_model(model))
     check_output(output, [source.path] if source.path else [])
     kept = None if is_stream(output) else output
     settled = settle_model(source, recipe)
-    with runs_for(settled.recipe) as runs:
-        done = calibrate_model(
-            settled.model, data, settled.recipe, runs, progress, CalibrationScope(shard=shard, keep=kept)
-        )
+    with _cluster(place, model, recipe) as cluster, runs_for(settled.recipe) as runs:
+        scope = CalibrationScope(shard=place.shard, keep=kept, elsewhere=cluster.collector if cluster else None)
+        done = calibrate_model(settled.model, data, settled.recipe, runs, progress, scope)
+        used = cluster.used() if cluster else None
     write_output(output, encode_ranges(done.ranges))
     assert done.feeds is not None
-    unseen, part = done.ranges.unseen(), done.ranges.part
+    unseen, part, shard = done.ranges.unseen(), done.ranges.part, place.shard
     return CalibrateReport(
         model=str(source.path or ""),
         output=str(output),
@@ -97,4 +116,14 @@ def calibrate_to_file(
         preparation=done.prepared.reports,
         chosen=used_ranges("", done.ranges.record, recipe).chosen,
         method_trial=done.method_trial,
+        cluster=used,
     )
+
+
+@contextlib.contextmanager
+def _cluster(place: CalibrationPlace, model: str | Path | Model, recipe: Recipe) -> Iterator[CalibrationCluster | None]:
+    if place.dask is None:
+        yield None
+        return
+    with calibration_cluster(place.dask, model if isinstance(model, Model) else Path(model), recipe) as cluster:
+        yield cluster

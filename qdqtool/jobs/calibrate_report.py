@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from qdqtool.cluster.report import ClusterUsed
 from qdqtool.data import DataDescription
 from qdqtool.preparation.prepare import PreparationReport
 from qdqtool.ranges.method_choice import MethodTrial
@@ -42,6 +43,7 @@ class CalibrateReport(Report):
         chosen: Id of the method that ``auto`` chose for the whole model by its outputs; ``auto`` where it chooses for
             each tensor by itself, and empty for other methods.
         method_trial: The effect of the methods that were tried; None where none was.
+        cluster: The workers of a Dask cluster that ran the samples; None where this process did.
     """
 
     model: str
@@ -57,3 +59,4 @@ class CalibrateReport(Report):
     preparation: tuple[PreparationReport, ...]
     chosen: str = ""
     method_trial: MethodTrial | None = None
+    cluster: ClusterUsed | None = None

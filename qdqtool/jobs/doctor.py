@@ -45,6 +45,7 @@ _PACKAGES = (
     _Package("soundfile", ("soundfile",), "`pip install soundfile soxr`", "sound files; optional"),
     _Package("soxr", ("soxr",), "`pip install soundfile soxr`", "sound files of other rates; optional"),
     _Package("tokenizers", ("tokenizers",), "`pip install tokenizers`", "text; optional"),
+    _Package("distributed", ("distributed",), "`pip install distributed`", "calibrate --dask; optional"),
     _Package("numba", ("numba",), "`pip install numba`", "faster kernels; optional"),
 )
 

@@ -21,13 +21,14 @@ from qdqtool.preparation.method_trial import ModelTrial, try_methods
 from qdqtool.preparation.prepare import Prepared, prepare
 from qdqtool.preparation.step import StepRequest
 from qdqtool.ranges import calibrators
-from qdqtool.ranges.calibration_run import CalibrationScope, Samples, fold_samples
+from qdqtool.ranges.calibration_run import CalibrationScope, Collector, Samples, fold_samples
 from qdqtool.ranges.collector import RangeCollector
 from qdqtool.ranges.loud_layer import encode_loud
 from qdqtool.ranges.method_choice import MethodTrial, encode_choice
 from qdqtool.ranges.types import CalibrationRecord, PreparationStep, Ranges
 from qdqtool.running.channel_statistics import product_inputs
 from qdqtool.running.float_runs import FloatRuns
+from qdqtool.transforms.taps import tensor_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,10 @@ def calibrate_model(
     choosing = split.choosing_of(feeds)
     prepared = prepared_for(recipe, model, choosing, runs)
     index = runs.index_of(prepared.model)
-    proposal = propose_for(index, recipe)
-    refuse_nothing(proposal.slots, proposal.skipped)
-    values = [index.value(entry.slot) for entry in proposal.activations]
+    values = calibrated_values(index, recipe)
     automatic = recipe.method == calibrators.DEFAULT
     tried = try_methods(prepared, recipe, split.choosing_of(feeds), runs) if automatic else None
     prepared = replace(prepared, record=(*prepared.record, *_decisions(tried)))
-    histograms = calibrators.get(recipe.method).needs_histogram
-    collector = RangeCollector(index, values, runs, histograms=histograms, held=split.held)
     record = CalibrationRecord(
         method=recipe.method,
         samples=len(feeds),
@@ -107,8 +104,25 @@ def calibrate_model(
         parameters=recipe.parameters(),
         preprocessing=feeds.description.preprocessing,
     )
+    collector: Collector
+    if scope.elsewhere is None:
+        histograms = calibrators.get(recipe.method).needs_histogram
+        collector = RangeCollector(index, values, runs, histograms=histograms, held=split.held)
+    else:
+        collector = scope.elsewhere(record, [tensor_key(value) for value in values], split.held)
     done = fold_samples(collector, record, Samples(feeds, digests), scope, progress)
     return Calibrated(prepared, done.ranges, feeds, split, done.resumed, None if tried is None else tried.methods)
+
+
+def calibrated_values(index: ModelIndex, recipe: Recipe) -> list[Value]:
+    """Return the tensors of a prepared model whose ranges are needed.
+
+    Raises:
+        UsageError: Nothing is to be quantized.
+    """
+    proposal = propose_for(index, recipe)
+    refuse_nothing(proposal.slots, proposal.skipped)
+    return list(dict.fromkeys(index.value(entry.slot) for entry in proposal.activations))
 
 
 def _decisions(tried: ModelTrial | None) -> Iterator[PreparationStep]:

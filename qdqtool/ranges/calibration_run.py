@@ -1,15 +1,49 @@
 """Run the samples of a calibration, or of one shard, collect ranges, and keep partial results in a file meanwhile."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
+from qdqtool.errors import CapabilityError
 from qdqtool.ranges.checkpoint import RangesCheckpoint
-from qdqtool.ranges.collector import RangeCollector
 from qdqtool.ranges.shard import Shard
-from qdqtool.ranges.types import CalibrationRecord, Part, Ranges
+from qdqtool.ranges.types import CalibrationRecord, Part, Ranges, TensorKey, TensorRange
+
+
+class Collector(Protocol):
+    """Collects ranges, as :class:`qdqtool.ranges.collector.RangeCollector` does in this process."""
+
+    @property
+    def ranges(self) -> Mapping[TensorKey, TensorRange]:
+        """The ranges of the samples that are done."""
+        ...
+
+    @property
+    def choosing(self) -> Mapping[TensorKey, TensorRange] | None:
+        """The same without samples that are held back."""
+        ...
+
+    @property
+    def unreadable(self) -> Mapping[TensorKey, str]:
+        """Why a tensor could not be read everywhere."""
+        ...
+
+    def resume(self, ranges: Ranges) -> None:
+        """Continue from ranges of the same tensors."""
+        ...
+
+    def chunks(
+        self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
+    ) -> Iterator[int]:
+        """Run the samples of a part that are not done, and yield one past the last that is done."""
+        ...
+
+
+Elsewhere = Callable[[CalibrationRecord, Sequence[TensorKey], Collection[int]], Collector]
+"""Makes a collector that runs samples in other processes, of the record, the tensors and the samples held back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +55,13 @@ class CalibrationScope:
         keep: A ranges file that is written from time to time and at Ctrl-C, and from which an interrupted run
             continues; None for no file.
         hold_back: Whether some of the samples choose nothing, so that accuracy can be measured on them.
+        elsewhere: Runs the samples in other processes; None for this one.
     """
 
     shard: Shard | None = None
     keep: Path | None = None
     hold_back: bool = True
+    elsewhere: Elsewhere | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +91,7 @@ class CalibrationResult:
 
 
 def fold_samples(
-    collector: RangeCollector,
+    collector: Collector,
     record: CalibrationRecord,
     samples: Samples,
     scope: CalibrationScope,
@@ -71,10 +107,11 @@ def fold_samples(
         progress: Called for every sample.
 
     Raises:
-        UsageError: As :meth:`RangeCollector.chunks`; or the file holds what an interrupted run of another calibration
+        UsageError: As :meth:`Collector.chunks`; or the file holds what an interrupted run of another calibration
             left.
         OutputError: The file cannot be written.
         Interrupted: Ctrl-C, when there is a file.
+        CapabilityError: No machine is left that runs samples. The file holds what is done.
     """
     count = len(samples.feeds)
     part = scope.shard.part(count) if scope.shard else Part(0, count, 0)
@@ -98,4 +135,9 @@ def fold_samples(
         if checkpoint is None:
             raise
         raise checkpoint.interrupted(so_far()) from None
+    except CapabilityError:
+        # The machines that ran the samples are gone.
+        if checkpoint is not None and part.done > part.start:
+            checkpoint.keep(so_far())
+        raise
     return CalibrationResult(so_far() if scope.shard else replace(so_far(), part=None), resumed)

@@ -197,6 +197,12 @@ POSITIONAL: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
+OWN: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "calibrate": (["--dask=tcp://10.0.0.5:8786"], {"dask": "tcp://10.0.0.5:8786"}),
+}
+"""What a command has beside options of ``quantize``."""
+
+
 class StopError(Exception):
     """What the job was called with."""
 
@@ -239,7 +245,8 @@ def test_every_keyword_gives_what_the_option_gives(monkeypatch: pytest.MonkeyPat
         for word in CASES["quantize"][0]
         if word.split("=")[0].removeprefix("--no-").strip("-").replace("-", "_") in recipe
     ]
-    options, more = (CASES.get(name) or (shared, recipe)) if given else ([], {})
+    own_words, own = OWN.get(name, ([], {}))
+    options, more = (CASES.get(name) or ([*shared, *own_words], recipe | own)) if given else ([], {})
     if given:
         missing = set(typing.get_type_hints(ARGUMENTS[name][1])) - set(more)
         # tests/api/test_media.py has those of images, sound and text, tests/api/test_reports.py has reports

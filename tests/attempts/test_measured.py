@@ -18,7 +18,7 @@ from qdqtool.data.request import FileData
 from qdqtool.data.split import split_samples
 from qdqtool.errors import ModelError, UsageError
 from qdqtool.insertion import apply_plan
-from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
+from qdqtool.jobs.calibrate import CalibrationPlace, calibrate, calibrate_to_file
 from qdqtool.jobs.merge import merge_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -359,7 +359,7 @@ def test_shards_a_cache_and_one_run_give_the_same_model(tmp_path):
     data = saved(tmp_path / "d.npz", samples())
     shards = [tmp_path / f"{number}.json" for number in (1, 2, 3)]
     for number, path in enumerate(shards, 1):
-        calibrate_to_file(tmp_path / "m.onnx", data, path, shard=Shard(number, 3))
+        calibrate_to_file(tmp_path / "m.onnx", data, path, place=CalibrationPlace(shard=Shard(number, 3)))
     merge_to_file(shards, tmp_path / "r.json")
     quantize_model(tmp_path / "m.onnx", CachedRanges(path=tmp_path / "r.json"), tmp_path / "two.onnx")
     quantize_model(tmp_path / "m.onnx", data, tmp_path / "one.onnx")

@@ -13,7 +13,7 @@ from support.small import conv_model, make_model
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.graph.model import Model
-from qdqtool.jobs.calibrate import calibrate_to_file
+from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file
 from qdqtool.jobs.convert_ranges import convert_ranges
 from qdqtool.jobs.insert import InsertOptions, insert_encodings
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
@@ -156,7 +156,9 @@ def test_there_are_no_ranges_of_ours_to_save_from_another_tool(model, tmp_path):
 
 def test_ranges_of_a_shard_are_not_converted_and_the_hint_names_what_can_be_done(model, tmp_path):
     np.savez(tmp_path / "many.npz", x=np.linspace(0, 1, 32 * 192, dtype=np.float32).reshape(32, 3, 8, 8))
-    calibrate_to_file(model, tmp_path / "many.npz", tmp_path / "s.json", Recipe(), shard=Shard(1, 2))
+    calibrate_to_file(
+        model, tmp_path / "many.npz", tmp_path / "s.json", Recipe(), place=CalibrationPlace(shard=Shard(1, 2))
+    )
     with pytest.raises(UsageError, match="are those of a shard, with 16 of 32 samples") as caught:
         convert_ranges(tmp_path / "s.json", tmp_path / "r.npz", "npz")
     join, force = "`qdqtool merge SHARD... -o RANGES`", "quantizing with `--force` takes them all the same"

@@ -10,7 +10,7 @@ from support.small import make_model, run
 
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
-from qdqtool.jobs.calibrate import calibrate_to_file
+from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file
 from qdqtool.jobs.merge import merge_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -101,7 +101,7 @@ def test_cached_and_sharded_ranges_give_the_same_model(tmp_path):
     calibrate_to_file(model, data, tmp_path / "whole")
     shards = [tmp_path / "1", tmp_path / "2"]
     for number, path in enumerate(shards, 1):
-        calibrate_to_file(model, data, path, shard=Shard(number, 2))
+        calibrate_to_file(model, data, path, place=CalibrationPlace(shard=Shard(number, 2)))
     merge_to_file(shards, tmp_path / "merged")
     for name in ("whole", "merged"):
         assert LOUD_LAYER in {step.step for step in read_ranges(tmp_path / name).record.preparation}

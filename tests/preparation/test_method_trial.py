@@ -19,7 +19,7 @@ from qdqtool.graph.io.save import inlined
 from qdqtool.graph.model import Model
 from qdqtool.inputs.sample import Sample
 from qdqtool.insertion.apply_plan import apply_plan
-from qdqtool.jobs.calibrate import calibrate_to_file
+from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.convert_ranges import convert_ranges
 from qdqtool.jobs.merge import merge_to_file
@@ -255,7 +255,7 @@ def test_cached_ranges_give_the_same_model(made, tmp_path, data):
 def test_shards_give_the_ranges_of_one_run(made, tmp_path):
     shards = [tmp_path / f"{number}.json" for number in (1, 2)]
     for number, path in enumerate(shards, 1):
-        calibrate_to_file(made / "m.onnx", made / "d.npz", path, shard=Shard(number, 2))
+        calibrate_to_file(made / "m.onnx", made / "d.npz", path, place=CalibrationPlace(shard=Shard(number, 2)))
     merge_to_file(shards, tmp_path / "merged.json")
     assert (tmp_path / "merged.json").read_bytes() == (made / "r.json").read_bytes()
 

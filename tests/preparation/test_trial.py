@@ -21,7 +21,7 @@ from qdqtool.graph.io.save import save_model
 from qdqtool.graph.io.tensors import is_pending, nbytes, payload_of
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
-from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
+from qdqtool.jobs.calibrate import CalibrationPlace, calibrate, calibrate_to_file
 from qdqtool.jobs.convert_ranges import convert_ranges
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -210,7 +210,7 @@ def test_every_shard_decides_alike(which, hurt):
     trials = [step.trial for step in whole]
     assert [trial.kept for trial in trials if trial is not None] == [which == "made"]
     for number in (1, 2):
-        part = calibrate(model, data, shard=Shard(number, 2)).record.preparation
+        part = calibrate(model, data, place=CalibrationPlace(shard=Shard(number, 2))).record.preparation
         assert part == whole
         assert [step.trial for step in part] == trials
 

@@ -19,7 +19,7 @@ from support.small import conv_model, make_model
 from qdqtool.data.request import RandomData
 from qdqtool.errors import UsageError
 from qdqtool.graph.model import Model
-from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
+from qdqtool.jobs.calibrate import CalibrationPlace, calibrate, calibrate_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.planning.recipe import Recipe
 from qdqtool.ranges import checkpoint
@@ -59,7 +59,12 @@ def whole(folder: Path) -> dict[str, bytes]:
 @given(of=st.integers(1, 6), method=st.sampled_from(list(RECIPES)), random=st.randoms())
 def test_any_number_of_shards_gives_the_bytes_of_one_run(folder, whole, of, method, random):
     shards = [
-        ("", calibrate(folder / "m.onnx", folder / "data.npz", RECIPES[method], shard=Shard(number, of)))
+        (
+            "",
+            calibrate(
+                folder / "m.onnx", folder / "data.npz", RECIPES[method], place=CalibrationPlace(shard=Shard(number, of))
+            ),
+        )
         for number in range(1, of + 1)
     ]
     random.shuffle(shards)
@@ -135,12 +140,12 @@ def test_an_interrupt_before_the_first_chunk_leaves_nothing(folder, tmp_path):
 
 
 def test_an_interrupted_shard_goes_on(folder, tmp_path):
-    path, shard = tmp_path / "r.json", Shard(2, 2)
+    path, place = tmp_path / "r.json", CalibrationPlace(shard=Shard(2, 2))
     arguments = folder / "m.onnx", folder / "data.npz", path, RECIPES["max"]
     with pytest.raises(Interrupted, match="16 of 35 samples"):
-        calibrate_to_file(*arguments, stopped_after(17), shard)
-    assert calibrate_to_file(*arguments, None, shard).resumed == CHUNK
-    expected = calibrate(folder / "m.onnx", folder / "data.npz", RECIPES["max"], shard=shard)
+        calibrate_to_file(*arguments, stopped_after(17), place)
+    assert calibrate_to_file(*arguments, None, place).resumed == CHUNK
+    expected = calibrate(folder / "m.onnx", folder / "data.npz", RECIPES["max"], place=place)
     assert path.read_bytes() == encode_ranges(expected)
 
 
@@ -168,7 +173,14 @@ def test_quantize_takes_no_part_unless_told(folder, tmp_path):
     report = quantize_model(folder / "m.onnx", CachedRanges(path=path, force=True), out, options)
     assert report.calibration is not None
     assert report.calibration.samples == 32
-    calibrate_to_file(folder / "m.onnx", folder / "data.npz", tmp_path / "s.json", RECIPES["max"], None, Shard(1, 2))
+    calibrate_to_file(
+        folder / "m.onnx",
+        folder / "data.npz",
+        tmp_path / "s.json",
+        RECIPES["max"],
+        None,
+        CalibrationPlace(shard=Shard(1, 2)),
+    )
     with pytest.raises(UsageError, match="of a shard, with 48 of 83 samples"):
         quantize_model(folder / "m.onnx", CachedRanges(path=tmp_path / "s.json"), out, options)
 

@@ -9,7 +9,7 @@ from support.small import conv_model
 
 from qdqtool.data.request import FileData
 from qdqtool.data.split import split_samples
-from qdqtool.jobs.calibrate import calibrate
+from qdqtool.jobs.calibrate import CalibrationPlace, calibrate
 from qdqtool.planning.recipe import Preparation, Recipe
 from qdqtool.ranges.file import encode_ranges, read_ranges
 from qdqtool.ranges.shard import Shard
@@ -47,8 +47,10 @@ def test_the_model_runs_once_for_both(folder, monkeypatch):
 
 
 def test_a_finished_file_does_not_keep_the_choosing_part(folder, tmp_path):
-    for shard in (None, Shard(1, 2)):
-        found = calibrate(folder / "m.onnx", folder / "all.npz", Recipe(preparation=AS_IT_IS), shard=shard)
+    for shard in (None, CalibrationPlace(shard=Shard(1, 2))):
+        found = calibrate(
+            folder / "m.onnx", folder / "all.npz", Recipe(preparation=AS_IT_IS), place=CalibrationPlace(shard=shard)
+        )
         (tmp_path / "r.json").write_bytes(encode_ranges(found))
         assert found.choosing is not None
         assert read_ranges(tmp_path / "r.json").choosing is None

@@ -165,6 +165,11 @@ def refusals(folder: Path) -> None:
     onnx.save(net.model(ROWS), folder / "mixed.onnx")
 
 
+def cluster(folder: Path) -> None:
+    """Have what the command that is not run writes."""
+    run(folder, "calibrate model.onnx --calib-data data.npz -o ranges.json")
+
+
 def strip(folder: Path) -> None:
     run(folder, "quantize float.onnx --calib-data calibration.npz -o model.int8.onnx")
 
@@ -230,6 +235,11 @@ FOLDERS: Mapping[str, Folder] = {
          "lm.npz": SAMPLES / "char_lm/calibration.npz"}, check,
     ),
     "docs/ci.md": Folder(COMMON, two_models),
+    "docs/cluster.md": Folder(
+        COMMON,
+        cluster,
+        not_run={"qdqtool calibrate model.onnx --calib-data data.npz --dask tcp": "there is no such cluster"},
+    ),
     "docs/convert.md": Folder(COMMON, builds=True),
     "docs/diff.md": Folder(COMMON, diff),
     "docs/fixes.md": Folder({"calib.npz": SAMPLES / "digits_transformer/calibration.npz"}, fixes),

@@ -3,6 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.cluster.report import ClusterUsed
 from qdqtool.jobs.calibrate_report import CalibrateReport
 from qdqtool.report.terminal import escape
 from qdqtool.report.text._calibration import (
@@ -27,6 +28,8 @@ def render(report: CalibrateReport, console: Console) -> None:
         )
     )
     print_preprocessing(report.data.preprocessing, console)
+    if report.cluster is not None:
+        _print_cluster(report.cluster, console)
     if report.resumed:
         console.print(f"went on from {plural(report.resumed, 'sample')} that an interrupted run had done")
     if report.data.seed is not None:
@@ -40,6 +43,17 @@ def render(report: CalibrateReport, console: Console) -> None:
         console.print(f"UNSEEN   {escape(tensor.tensor)}{scope}: {escape(tensor.reason)}", style="yellow")
     print_rest(len(report.unseen), SHOWN, console)
     console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+
+
+def _print_cluster(used: ClusterUsed, console: Console) -> None:
+    sent = f"; the model was sent to {used.sent} of them" if used.sent else ""
+    console.print(f"run by {plural(used.workers, 'worker')} of {escape(used.scheduler)}{sent}")
+    if used.lost:
+        names = ", ".join(map(escape, used.lost))
+        console.print(f"LOST     {plural(len(used.lost), 'worker')}: {names}; others ran the samples", style="yellow")
+    for processor in used.other_processors:
+        text = f"OTHER    processor of a worker: {escape(processor)}; ranges may differ by rounding"
+        console.print(text, style="yellow")
 
 
 def _samples(report: CalibrateReport) -> str:

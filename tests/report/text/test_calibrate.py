@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
+from qdqtool.cluster.report import ClusterUsed
 from qdqtool.data import DataDescription
 from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
 from qdqtool.ranges.method_choice import MethodTrial
@@ -74,3 +75,21 @@ def test_strings_of_model_and_data_are_escaped():
 
 def test_ranges_of_one_sample_are_said_to_be_that():
     assert lines(data=DataDescription("images", 1, None, {}), samples=1)[1].startswith("ONE sample: what lies outside")
+
+
+def test_a_cluster_and_what_was_lost_of_it_are_named():
+    used = ClusterUsed(
+        scheduler="tcp://10.0.0.5:1",
+        workers=3,
+        lost=("tcp://10.0.0.6:2", "tcp://10.0.0.7:3"),
+        sent=1,
+        other_processors=("Another (x86_64), 8 CPUs, avx2",),
+    )
+    found = lines(cluster=used)
+    assert "run by 3 workers of tcp://10.0.0.5:1; the model was sent to 1 of them" in found
+    assert "LOST     2 workers: tcp://10.0.0.6:2, tcp://10.0.0.7:3; others ran the samples" in found
+    assert "OTHER    processor of a worker: Another (x86_64), 8 CPUs, avx2; ranges may differ by rounding" in found
+
+    quiet = lines(cluster=replace(used, lost=(), sent=0, other_processors=()))
+    assert "run by 3 workers of tcp://10.0.0.5:1" in quiet
+    assert not [line for line in quiet if line.startswith(("LOST", "OTHER"))]
