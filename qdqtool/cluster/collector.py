@@ -7,7 +7,7 @@ import contextlib
 import time
 import uuid
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,8 @@ from qdqtool.errors import CapabilityError, QdqError
 from qdqtool.graph.model import Model
 from qdqtool.inputs.sample import Sample
 from qdqtool.planning.recipe import Recipe
-from qdqtool.ranges.types import CHUNK, UNSEEN, CalibrationRecord, Part, Ranges, TensorKey, TensorRange
+from qdqtool.ranges.collected import CollectedRanges
+from qdqtool.ranges.types import CHUNK, CalibrationRecord, Part, TensorKey
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -126,7 +127,7 @@ def calibration_cluster(scheduler: str, model: Path | Model, recipe: Recipe) -> 
         found.remove_model(wait=True)
 
 
-class ClusterCollector:
+class ClusterCollector(CollectedRanges):
     """The ranges of some tensors, collected by workers. It is used as :class:`qdqtool.ranges.collector.RangeCollector`.
 
     Args:
@@ -134,9 +135,6 @@ class ClusterCollector:
         record: The record of the calibration.
         keys: The tensors.
         held: Numbers of the samples that are held back.
-
-    Attributes:
-        unreadable: Why a tensor could not be read everywhere; such a tensor counts as unseen.
     """
 
     def __init__(
@@ -144,26 +142,7 @@ class ClusterCollector:
     ) -> None:
         self._place, self._cluster, self._record = place, place.cluster, record
         self._held = frozenset(held)
-        self._ranges: dict[TensorKey, TensorRange] = dict.fromkeys(keys, UNSEEN)
-        self._choosing = dict(self._ranges) if self._held else None
-        self.unreadable: dict[TensorKey, str] = {}
-
-    @property
-    def ranges(self) -> dict[TensorKey, TensorRange]:
-        """The ranges of the batches that are done, up to the first one that is not."""
-        return self._readable(self._ranges)
-
-    @property
-    def choosing(self) -> dict[TensorKey, TensorRange] | None:
-        """The same without the samples that are held back; None where none are, or where they are not known."""
-        return None if self._choosing is None else self._readable(self._choosing)
-
-    def resume(self, ranges: Ranges) -> None:
-        """Continue from ranges of the same tensors."""
-        self._ranges.update(ranges.tensors)
-        self.unreadable.update(ranges.unreadable)
-        if self._choosing is not None:
-            self._choosing = None if ranges.choosing is None else dict(ranges.choosing)
+        super().__init__(keys, holds_back=bool(self._held))
 
     def chunks(
         self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
@@ -208,7 +187,9 @@ class ClusterCollector:
                     waiting[0] = (batch, self._cluster.submit(run_batch, job, batch))
                     continue
                 waiting.popleft()
-                self._merge(answer)
+                self._place.processors[answer.worker] = answer.processor
+                self.merge(answer.tensors, answer.choosing)
+                self.unreadable.update(answer.unreadable)
                 workers = max(len(self._cluster.workers()), 1)
                 if progress is not None:
                     progress(batch.stop - part.start, part.stop - part.start)
@@ -259,22 +240,6 @@ class ClusterCollector:
         """
         self._cluster.wait(future, _POLL_SECONDS)
         return _result(batch, future, self._cluster.name) if future.done() else None
-
-    def _merge(self, found: BatchRanges) -> None:
-        self._place.processors[found.worker] = found.processor
-        self._ranges = _merged(self._ranges, found.tensors)
-        if self._choosing is not None:
-            self._choosing = _merged(self._choosing, found.choosing)
-        self.unreadable.update(found.unreadable)
-
-    def _readable(self, ranges: Mapping[TensorKey, TensorRange]) -> dict[TensorKey, TensorRange]:
-        return {key: UNSEEN if key in self.unreadable else found for key, found in ranges.items()}
-
-
-def _merged(
-    one: Mapping[TensorKey, TensorRange], other: Mapping[TensorKey, TensorRange]
-) -> dict[TensorKey, TensorRange]:
-    return {key: found.merge(other[key]) for key, found in one.items()}
 
 
 def _result(batch: Batch, future: Future[Answer], scheduler: str) -> Answer | None:

@@ -17,8 +17,9 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
+from qdqtool.ranges.collected import CollectedRanges
 from qdqtool.ranges.tensor_statistics import TensorStatistics
-from qdqtool.ranges.types import CHUNK, UNSEEN, Part, Ranges, TensorKey, TensorRange
+from qdqtool.ranges.types import CHUNK, Part
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.nonfinite import first_nonfinite
 from qdqtool.running.observer import Observer, is_fed
@@ -34,7 +35,7 @@ class _Taken:
     arrays: Sequence[tuple[Value, Sequence[Array]]]
 
 
-class RangeCollector:
+class RangeCollector(CollectedRanges):
     """Ranges of some tensors of a model over data.
 
     Args:
@@ -43,9 +44,6 @@ class RangeCollector:
         runs: Runs it.
         histograms: Whether histograms are made as well.
         held: Numbers of the samples that are held back. The ranges of the others are collected beside those of all.
-
-    Attributes:
-        unreadable: Why a tensor could not be read everywhere; such a tensor counts as unseen.
     """
 
     def __init__(
@@ -62,26 +60,7 @@ class RangeCollector:
         self._values = list(dict.fromkeys(values))
         self._counter = Counter() if histograms else None
         self._held = frozenset(held)
-        self._ranges: dict[TensorKey, TensorRange] = {tensor_key(value): UNSEEN for value in self._values}
-        self._choosing = dict(self._ranges) if self._held else None
-        self.unreadable: dict[TensorKey, str] = {}
-
-    @property
-    def ranges(self) -> dict[TensorKey, TensorRange]:
-        """The ranges of the chunks that are done. A tensor that could not be read everywhere has none."""
-        return self._readable(self._ranges)
-
-    @property
-    def choosing(self) -> dict[TensorKey, TensorRange] | None:
-        """The same without the samples that are held back; None where none are, or where they are not known."""
-        return None if self._choosing is None else self._readable(self._choosing)
-
-    def resume(self, ranges: Ranges) -> None:
-        """Continue from ranges of the same tensors."""
-        self._ranges.update(ranges.tensors)
-        self.unreadable.update(ranges.unreadable)
-        if self._choosing is not None:
-            self._choosing = None if ranges.choosing is None else dict(ranges.choosing)
+        super().__init__(map(tensor_key, self._values), holds_back=bool(self._held))
 
     def chunks(
         self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
@@ -121,16 +100,10 @@ class RangeCollector:
                 chunk = _Chunk(self._values, self._counter, digests, self._held)
 
     def _end(self, chunk: "_Chunk", observer: Observer) -> None:
-        for key, counted in chunk.choosing.items():
-            found = counted.result()
-            self._ranges[key] = self._ranges[key].merge(found).merge(chunk.held[key].result())
-            if self._choosing is not None:
-                self._choosing[key] = self._choosing[key].merge(found)
+        choosing = {key: counted.result() for key, counted in chunk.choosing.items()}
+        self.merge({key: found.merge(chunk.held[key].result()) for key, found in choosing.items()}, choosing)
         problems = ((tensor_key(value), observer.problem(value)) for value in self._values if not is_fed(value))
         self.unreadable.update({key: why for key, why in problems if why is not None})
-
-    def _readable(self, ranges: Mapping[TensorKey, TensorRange]) -> dict[TensorKey, TensorRange]:
-        return {key: UNSEEN if key in self.unreadable else found for key, found in ranges.items()}
 
     def _raise_for(self, fault: "_Fault | None", feeds: Feeds) -> None:
         if fault is None:
