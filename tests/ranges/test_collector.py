@@ -47,7 +47,7 @@ def test_the_model_runs_once_for_both(folder, monkeypatch):
 
 
 def test_a_finished_file_does_not_keep_the_choosing_part(folder, tmp_path):
-    for shard in (None, CalibrationPlace(shard=Shard(1, 2))):
+    for shard in (None, Shard(1, 2)):
         found = calibrate(
             folder / "m.onnx", folder / "all.npz", Recipe(preparation=AS_IT_IS), place=CalibrationPlace(shard=shard)
         )
