@@ -41,8 +41,11 @@ def test_a_tensor_that_could_not_be_read_everywhere_is_unseen():
 def test_a_run_goes_on_from_stored_ranges():
     record = CalibrationRecord(method="max", samples=4, random=True, seed=0, data_sha256="", model_sha256="")
     found = CollectedRanges((X, Y), holds_back=True)
-    stored = Ranges(record=record, tensors={X: spread(0, 1)}, unreadable={Y: "a branch"}, choosing={X: spread(0, 0.5)})
+    stored = Ranges(
+        record=record, tensors={X: spread(0, 1)}, unreadable={Y: "a branch"}, choosing={X: spread(0, 0.5), Y: UNSEEN}
+    )
     found.resume(stored)
     found.merge({X: spread(-1, 0), Y: spread(0, 2)}, {X: UNSEEN, Y: UNSEEN})
 
     assert found.ranges == {X: replace(spread(-1, 1), count=4), Y: UNSEEN}
+    assert found.choosing == {X: spread(0, 0.5), Y: UNSEEN}
