@@ -88,7 +88,7 @@ class Cluster:
         has = "no qdqtool" if theirs is None else f"qdqtool {theirs}"
         return CapabilityError(
             f"worker {worker} has {has} and cannot run this ({error}); this machine has qdqtool {ours}",
-            hint=f"in the environment of the worker: `pip install qdqtool=={ours}`",
+            hint=f"install qdqtool {ours} in the environment of the worker",
         )
 
     def call(self, function: Callable[..., Any], *arguments: Any, workers: list[str] | None = None) -> dict[str, Any]:

@@ -59,10 +59,15 @@ def require_versions(worker: str, found: Machine, here: Machine) -> None:
         raise CapabilityError(
             f"worker {worker} has {_named(name, theirs)}, and this machine has {_named(name, ours)}; other versions "
             "may give other ranges",
-            hint=f"in the environment of the worker: `pip install {name}=={ours}`"
+            hint=f"in the environment of the worker: {_installing(name, ours)}"
             if ours
-            else f"on this machine: `pip install {name}=={theirs}`",
+            else f"on this machine: {_installing(name, theirs)}",
         )
+
+
+def _installing(name: str, version: str | None) -> str:
+    # qdqtool is in no package index.
+    return f"install the wheel of qdqtool {version}" if name == "qdqtool" else f"`pip install {name}=={version}`"
 
 
 def _named(name: str, version: str | None) -> str:

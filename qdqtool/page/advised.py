@@ -10,11 +10,11 @@ from qdqtool import targets
 from qdqtool.checking.limits import ON_OUTPUTS
 from qdqtool.jobs.advice import command
 from qdqtool.page.content import Step
-from qdqtool.page.stored_outputs import StoredOutput
-from qdqtool.page.stored_parts import StoredCalibration
-from qdqtool.page.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity
-from qdqtool.page.story import Story
 from qdqtool.planning import modes
+from qdqtool.saved_reports.stored_outputs import StoredOutput
+from qdqtool.saved_reports.stored_parts import StoredCalibration
+from qdqtool.saved_reports.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity
+from qdqtool.saved_reports.story import Story
 
 ACCURACY_GATES = ON_OUTPUTS | {"accuracy"}
 """The gates that say how much quantizing costs; the others find faults."""

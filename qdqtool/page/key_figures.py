@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from qdqtool.page.content import Cell, Facts, decibels, percentage, scoped, text
 from qdqtool.page.layers import join_layers
-from qdqtool.page.stored_outputs import StoredOutput
-from qdqtool.page.stored_parts import StoredAccuracyOutput
-from qdqtool.page.stored_reports import StoredBuild, StoredCheck, StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_outputs import StoredOutput
+from qdqtool.saved_reports.stored_parts import StoredAccuracyOutput
+from qdqtool.saved_reports.stored_reports import StoredBuild, StoredCheck, StoredQuantize
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import human_bytes, plural
 
 _LAYERS = 3

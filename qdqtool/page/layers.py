@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from qdqtool.page.stored_parts import StoredBoundary, StoredPair, StoredPrecision
-from qdqtool.page.stored_reports import StoredBuild, StoredCheck, StoredQuantize, StoredSensitivity
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_parts import StoredBoundary, StoredPair, StoredPrecision
+from qdqtool.saved_reports.stored_reports import StoredBuild, StoredCheck, StoredQuantize, StoredSensitivity
+from qdqtool.saved_reports.story import Story
 
 _Place = tuple[str, str]
 """Scope and label of a node, or scope and name of a tensor."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from qdqtool.page.identity import DIGITS
-from qdqtool.page.story import Story
 from qdqtool.page.verdict import Verdict, judge
+from qdqtool.saved_reports.identity import DIGITS
+from qdqtool.saved_reports.story import Story
 
 _LETTERS = "AB"
 Found = TypeVar("Found")

@@ -1,9 +1,9 @@
 """Which tensors have a chart of their values or scales, in which order, and where the page shows it."""
 
 from qdqtool.page.content import Cell, scoped
-from qdqtool.page.stored_ranges import StoredActivationRange, StoredWeightScales
-from qdqtool.page.stored_reports import StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_ranges import StoredActivationRange, StoredWeightScales
+from qdqtool.saved_reports.stored_reports import StoredQuantize
+from qdqtool.saved_reports.story import Story
 
 ORDER = 52
 """The place of the section with the charts."""

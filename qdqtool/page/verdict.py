@@ -9,9 +9,9 @@ from typing import Literal
 from qdqtool.checking.limits import ON_OUTPUTS
 from qdqtool.errors import GateError
 from qdqtool.page.content import State
-from qdqtool.page.reading import SavedReport
-from qdqtool.page.stored_parts import StoredModel, StoredStep
-from qdqtool.page.stored_reports import (
+from qdqtool.saved_reports.reading import SavedReport
+from qdqtool.saved_reports.stored_parts import StoredModel, StoredStep
+from qdqtool.saved_reports.stored_reports import (
     FailedCommand,
     StoredBuild,
     StoredCheck,
@@ -19,7 +19,7 @@ from qdqtool.page.stored_reports import (
     StoredQuantize,
     StoredRefusedBuild,
 )
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import plural
 
 Question = Literal["rules", "numbers", "engine"]

@@ -10,14 +10,14 @@ import msgspec
 
 from qdqtool.errors import QdqError
 from qdqtool.graph.io.output import check_output, write_output
-from qdqtool.page.grouping import group
 from qdqtool.page.html import render
 from qdqtool.page.pair import JudgedModel, judged
-from qdqtool.page.reading import SavedReport, read_document, read_reports
-from qdqtool.page.stored_reports import FailedCommand
-from qdqtool.page.story import join
 from qdqtool.page.verdict import Overall
 from qdqtool.results import Report
+from qdqtool.saved_reports.grouping import group
+from qdqtool.saved_reports.reading import SavedReport, read_document, read_reports
+from qdqtool.saved_reports.stored_reports import FailedCommand
+from qdqtool.saved_reports.story import join
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,8 +86,7 @@ class WeightPlanner:
         def weights() -> Iterator[_Weight]:
             for entry in slots:
                 known = rounded.get(entry.slot)
-                array = None if known is not None else index.constant(index.value(entry.slot))
-                yield _Weight(entry, known, array)
+                yield _Weight(entry, known, index.constant(index.value(entry.slot)) if known is None else None)
 
         return ahead(
             lambda weight: weight.known or self._derive(weight.entry, weight.array, index), weights(), WEIGHTS_AHEAD

@@ -547,6 +547,12 @@ ELSEWHERE = {
     "the same calibration again": "tests/ranges/test_checkpoint.py goes on with one",
     "take it out of the recipe": "tests/cli/test_recipe_file.py names it on the command line",
     "`--no-build` converts without an engine": "tests/conversion/test_convert.py takes the builder away",
+    "`dask scheduler` prints": "tests/cluster/test_connection.py starts one",
+    "name the address that `dask scheduler` prints": "the same",
+    "`dask scheduler` starts one": "the same",
+    "of the worker: {}": "tests/cluster/test_machine.py has other versions",
+    "on each machine: `dask worker": "tests/cluster/test_collector.py starts them",
+    "of this machine, or `--shard`": "tests/cluster/test_task.py has another processor",
     "choose the --quantize-mode": "names a page, as tests/jobs/test_pages.py wants",
 }
 """Parts of the hints that are not tried here, and why."""

@@ -5,8 +5,8 @@ from typing import Any
 from support.saved_reports import ALL, edited
 
 from qdqtool.page.key_figures import key_figures
-from qdqtool.page.reading import read_document
-from qdqtool.page.story import join
+from qdqtool.saved_reports.reading import read_document
+from qdqtool.saved_reports.story import join
 
 
 def figures(**documents: Any) -> dict[str, str]:

@@ -6,8 +6,8 @@ from typing import Any
 from support.saved_reports import ALL, BUILD, edited, save
 
 from qdqtool.page.layers import Layer, join_layers
-from qdqtool.page.reading import read_reports
-from qdqtool.page.story import join
+from qdqtool.saved_reports.reading import read_reports
+from qdqtool.saved_reports.story import join
 
 
 def layers(folder: Path, **documents: Any) -> dict[str, Layer]:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from qdqtool.page.identity import Claim
 from qdqtool.page.pair import judged
-from qdqtool.page.reading import SavedReport
-from qdqtool.page.stored_parts import StoredModelFile
-from qdqtool.page.stored_reports import FailedCommand
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.identity import Claim
+from qdqtool.saved_reports.reading import SavedReport
+from qdqtool.saved_reports.stored_parts import StoredModelFile
+from qdqtool.saved_reports.stored_reports import FailedCommand
+from qdqtool.saved_reports.story import Story
 
 FOLDERS = ["m.onnx [pr/r.json]", "m.onnx [main/r.json]"]
 

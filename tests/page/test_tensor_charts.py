@@ -8,9 +8,9 @@ from support.saved_reports import CHECK, QUANTIZE, edited, save
 
 from qdqtool.page import tensor_charts
 from qdqtool.page.content import Cell
-from qdqtool.page.reading import read_reports
-from qdqtool.page.story import Story, join
 from qdqtool.page.tensor_charts import charted, shown_ranges, shown_scales, tensor_cell
+from qdqtool.saved_reports.reading import read_reports
+from qdqtool.saved_reports.story import Story, join
 
 
 def story(folder: Path, ranges: dict[str, dict[str, Any]], scales: dict[str, dict[str, Any]]) -> Story:

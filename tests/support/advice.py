@@ -6,8 +6,8 @@ from typing import Any
 
 from qdqtool.page.advised import Advice, Files
 from qdqtool.page.content import Step
-from qdqtool.page.reading import read_reports
-from qdqtool.page.story import join
+from qdqtool.saved_reports.reading import read_reports
+from qdqtool.saved_reports.story import join
 from support.block_checks import command_fault
 from support.saved_reports import save
 

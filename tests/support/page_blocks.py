@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from qdqtool.page.content import Block, Cell, Facts, Lines, State, Table
-from qdqtool.page.reading import SavedReport, read_reports
-from qdqtool.page.story import Story, join
+from qdqtool.saved_reports.reading import SavedReport, read_reports
+from qdqtool.saved_reports.story import Story, join
 from support.saved_reports import save
 
 Section = Callable[[Story], tuple[Block, ...]]

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from qdqtool.page.content import Block, Cell, Lines, Table
-from qdqtool.page.grouping import group
 from qdqtool.page.pair import Pair, judged
-from qdqtool.page.reading import read_reports
+from qdqtool.saved_reports.grouping import group
+from qdqtool.saved_reports.reading import read_reports
 from support.saved_reports import save
 
 Documents = dict[str, Any]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from qdqtool.jobs.advice import MOST_HINTED, command, excluding
 from qdqtool.page.advised import Advice, Files
 from qdqtool.page.content import Step
-from qdqtool.page.stored_parts import StoredPrecision
-from qdqtool.page.stored_reports import StoredBuild, StoredQuantize, StoredRefusedBuild, StoredSensitivity
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_parts import StoredPrecision
+from qdqtool.saved_reports.stored_reports import StoredBuild, StoredQuantize, StoredRefusedBuild, StoredSensitivity
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import plural
 
 

@@ -6,8 +6,8 @@ from qdqtool import targets
 from qdqtool.jobs.advice import command
 from qdqtool.page.advised import Advice, Files
 from qdqtool.page.content import Step
-from qdqtool.page.stored_parts import StoredFinding
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_parts import StoredFinding
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import plural
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from qdqtool.jobs.advice import excluding
 from qdqtool.page.advised import ACCURACY_GATES, Advice, Files, has_fault
 from qdqtool.page.content import Step, percentage
-from qdqtool.page.stored_parts import StoredGate
-from qdqtool.page.stored_reports import StoredCheck
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_parts import StoredGate
+from qdqtool.saved_reports.stored_reports import StoredCheck
+from qdqtool.saved_reports.story import Story
 
 _SCALES = {"activations", "weights"}
 

@@ -6,8 +6,8 @@ from qdqtool.attempts.blame import FAIR_DB
 from qdqtool.jobs.advice import command, excluding, loud_layers
 from qdqtool.page.advised import Advice, Files, compared, has_fault, worst_output
 from qdqtool.page.content import Step, percentage
-from qdqtool.page.stored_reports import StoredQuantize, StoredSensitivity
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_reports import StoredQuantize, StoredSensitivity
+from qdqtool.saved_reports.story import Story
 
 
 def steps(story: Story, files: Files) -> Iterator[Step]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from qdqtool.page.advised import Advice, Files
 from qdqtool.page.content import Step
-from qdqtool.page.stored_reports import StoredCheck, StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_reports import StoredCheck, StoredQuantize
+from qdqtool.saved_reports.story import Story
 
 
 def steps(story: Story, files: Files) -> Iterator[Step]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from qdqtool.jobs.advice import command
 from qdqtool.page.advised import Advice, Files
 from qdqtool.page.content import Step
-from qdqtool.page.story import Story
 from qdqtool.page.verdict import QUESTIONS, Question, judge
+from qdqtool.saved_reports.story import Story
 
 
 def steps(story: Story, files: Files) -> Iterator[Step]:

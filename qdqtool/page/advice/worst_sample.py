@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from qdqtool.checking.sample_errors import is_outlier
 from qdqtool.page.advised import Advice, Files, compared, worst_output
 from qdqtool.page.content import Step
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.story import Story
 
 
 def steps(story: Story, files: Files) -> Iterator[Step]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from qdqtool.page.identity import same_content, same_file
 from qdqtool.page.pair import Pair
-from qdqtool.page.stored_parts import StoredCalibration, StoredModelFile
-from qdqtool.page.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.identity import same_content, same_file
+from qdqtool.saved_reports.stored_parts import StoredCalibration, StoredModelFile
+from qdqtool.saved_reports.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import plural
 
 FAIR = ""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from qdqtool.page.comparison._cells import Row, in_words
-from qdqtool.page.identity import DIGITS, Claim
 from qdqtool.page.pair import Pair
-from qdqtool.page.stored_parts import StoredData
-from qdqtool.page.stored_reports import StoredBuild, StoredCheck, StoredInspect, StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.identity import DIGITS, Claim
+from qdqtool.saved_reports.stored_parts import StoredData
+from qdqtool.saved_reports.stored_reports import StoredBuild, StoredCheck, StoredInspect, StoredQuantize
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import plural
 
 

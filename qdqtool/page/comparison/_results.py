@@ -11,8 +11,8 @@ from qdqtool.page.comparison._fairness import accuracies_differ, check_pairs
 from qdqtool.page.comparison._origin import builder
 from qdqtool.page.pair import Pair
 from qdqtool.page.sections.findings import findings_of
-from qdqtool.page.stored_reports import StoredBuild, StoredCheck, StoredInspect, StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_reports import StoredBuild, StoredCheck, StoredInspect, StoredQuantize
+from qdqtool.saved_reports.story import Story
 
 
 class Measured(Protocol):

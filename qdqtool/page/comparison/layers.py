@@ -11,7 +11,7 @@ from qdqtool.page.content import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.page.layers import Layer, join_layers
 from qdqtool.page.pair import Pair
 from qdqtool.page.section import Section
-from qdqtool.page.stored_reports import StoredSensitivity
+from qdqtool.saved_reports.stored_reports import StoredSensitivity
 from qdqtool.wording import plural
 
 _MEASURES = ("Share of noise", "SQNR alone", "SQNR of worst input")

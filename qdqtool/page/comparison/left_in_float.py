@@ -6,8 +6,8 @@ from qdqtool.page.comparison._cells import DIFFERENCE, Row, in_numbers
 from qdqtool.page.content import Block, Column, Lines, Table, scoped, text
 from qdqtool.page.pair import Pair
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredCoverage, StoredSkip
-from qdqtool.page.stored_reports import StoredInspect, StoredQuantize
+from qdqtool.saved_reports.stored_parts import StoredCoverage, StoredSkip
+from qdqtool.saved_reports.stored_reports import StoredInspect, StoredQuantize
 
 SKIPPED = (Column("Node"), Column("Operator"), Column("Reason", prose=True))
 COVERAGE = (

@@ -8,7 +8,7 @@ from qdqtool.page.comparison._results import sqnr
 from qdqtool.page.content import Block, Cell, Column, Table, text
 from qdqtool.page.pair import Pair
 from qdqtool.page.section import Section
-from qdqtool.page.stored_outputs import StoredOutput
+from qdqtool.saved_reports.stored_outputs import StoredOutput
 
 COLUMNS = (
     Column("Output"),

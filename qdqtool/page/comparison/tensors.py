@@ -7,8 +7,8 @@ from qdqtool.page.comparison._fairness import CheckPair, check_pairs
 from qdqtool.page.content import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.page.pair import Pair
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredBoundary
-from qdqtool.page.stored_reports import StoredCheck
+from qdqtool.saved_reports.stored_parts import StoredBoundary
+from qdqtool.saved_reports.stored_reports import StoredCheck
 from qdqtool.wording import plural
 
 COLUMNS = (

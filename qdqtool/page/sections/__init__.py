@@ -7,8 +7,8 @@ from functools import cache
 
 from qdqtool.page import sections as _package
 from qdqtool.page.section import Section
-from qdqtool.page.story import Story
 from qdqtool.registry import load_unit, unit_names
+from qdqtool.saved_reports.story import Story
 
 
 @cache

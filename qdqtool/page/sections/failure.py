@@ -2,8 +2,8 @@
 
 from qdqtool.page.content import Block, Lines
 from qdqtool.page.section import Section
-from qdqtool.page.stored_reports import FailedCommand
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_reports import FailedCommand
+from qdqtool.saved_reports.story import Story
 
 
 def blocks(story: Story) -> tuple[Block, ...]:

@@ -6,9 +6,9 @@ from qdqtool.findings import SEVERITIES
 from qdqtool.jobs.catalogue import RuleCard, catalogue
 from qdqtool.page.content import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredFinding
-from qdqtool.page.stored_reports import StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_parts import StoredFinding
+from qdqtool.saved_reports.stored_reports import StoredQuantize
+from qdqtool.saved_reports.story import Story
 
 COLUMNS = (
     Column("Rule"),

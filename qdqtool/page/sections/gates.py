@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from qdqtool.page.content import Block, Cell, Column, Table, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredGate
-from qdqtool.page.stored_reports import StoredBuild, StoredCheck
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_parts import StoredGate
+from qdqtool.saved_reports.stored_reports import StoredBuild, StoredCheck
+from qdqtool.saved_reports.story import Story
 
 COLUMNS = (
     Column("Gate"),

@@ -3,9 +3,9 @@
 from qdqtool.page.content import Block, Drawing, DrawnNode, NodeState, decibels, share
 from qdqtool.page.layers import Layer, join_layers
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredNode
-from qdqtool.page.stored_reports import StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_parts import StoredNode
+from qdqtool.saved_reports.stored_reports import StoredQuantize
+from qdqtool.saved_reports.story import Story
 
 
 def blocks(story: Story) -> tuple[Block, ...]:

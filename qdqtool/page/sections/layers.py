@@ -3,7 +3,7 @@
 from qdqtool.page.content import Block, Cell, Column, Table, decibels, number, scoped, share, text
 from qdqtool.page.layers import Layer, join_layers
 from qdqtool.page.section import Section
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.story import Story
 
 COLUMNS = (
     Column("Layer"),

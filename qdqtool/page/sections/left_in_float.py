@@ -2,8 +2,8 @@
 
 from qdqtool.page.content import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_reports import StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_reports import StoredQuantize
+from qdqtool.saved_reports.story import Story
 
 SKIPPED = (Column("Node"), Column("Operator"), Column("Reason", prose=True))
 DEGENERATE = (Column("Tensor"), Column("Condition"), Column("What was done", prose=True))

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from qdqtool.page.content import Block, Cell, Column, Table, number, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredDataFile, StoredModelFile
-from qdqtool.page.stored_reports import (
+from qdqtool.saved_reports.stored_parts import StoredDataFile, StoredModelFile
+from qdqtool.saved_reports.stored_reports import (
     StoredBuild,
     StoredCheck,
     StoredInspect,
@@ -13,7 +13,7 @@ from qdqtool.page.stored_reports import (
     StoredRefusedBuild,
     StoredSensitivity,
 )
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.story import Story
 
 COLUMNS = (
     Column("Report"),

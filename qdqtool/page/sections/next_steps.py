@@ -6,9 +6,9 @@ from qdqtool.page.advice import every_advice
 from qdqtool.page.advised import Files
 from qdqtool.page.content import Block, Lines, Steps
 from qdqtool.page.section import Section
-from qdqtool.page.stored_reports import FailedCommand, StoredBuild, StoredSensitivity
-from qdqtool.page.story import Story
 from qdqtool.page.verdict import judge
+from qdqtool.saved_reports.stored_reports import FailedCommand, StoredBuild, StoredSensitivity
+from qdqtool.saved_reports.story import Story
 
 NOTE = (
     "Words in capitals stand for files of your own. Add the options of the first run that the reports do not have, "

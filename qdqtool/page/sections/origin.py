@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from qdqtool.page.content import Block, Cell, Column, Facts, State, Table, number, text
-from qdqtool.page.reading import step_source
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredCalibration
-from qdqtool.page.stored_reports import (
+from qdqtool.saved_reports.reading import step_source
+from qdqtool.saved_reports.stored_parts import StoredCalibration
+from qdqtool.saved_reports.stored_reports import (
     StoredBuild,
     StoredCheck,
     StoredConvert,
@@ -14,7 +14,7 @@ from qdqtool.page.stored_reports import (
     StoredQuantize,
     StoredSensitivity,
 )
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import plural
 
 FILES = (Column("File"), Column("Content"), Column("Bytes", numeric=True), Column("SHA-256"))

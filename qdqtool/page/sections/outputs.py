@@ -6,9 +6,9 @@ from dataclasses import replace
 from qdqtool.checking.sample_errors import is_outlier
 from qdqtool.page.content import Block, Cell, Column, Lines, Table, decibels, number, share, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_outputs import StoredDistribution, StoredOutput, StoredWorstSample
-from qdqtool.page.stored_reports import StoredCheck, StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_outputs import StoredDistribution, StoredOutput, StoredWorstSample
+from qdqtool.saved_reports.stored_reports import StoredCheck, StoredQuantize
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import plural
 
 CHECKED = (

@@ -2,9 +2,9 @@
 
 from qdqtool.page.content import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredPrecision
-from qdqtool.page.stored_reports import StoredBuild, StoredRefusedBuild
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_parts import StoredPrecision
+from qdqtool.saved_reports.stored_reports import StoredBuild, StoredRefusedBuild
+from qdqtool.saved_reports.story import Story
 
 COLUMNS = (
     Column("Node"),

@@ -4,9 +4,6 @@ from collections.abc import Iterable
 
 from qdqtool.page.content import UNKNOWN, Block, Cell, Charts, Column, Table, number, scoped, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_ranges import StoredActivationRange, StoredWeightScales
-from qdqtool.page.stored_reports import StoredQuantize
-from qdqtool.page.story import Story
 from qdqtool.page.tensor_charts import (
     ORDER,
     charted,
@@ -17,6 +14,9 @@ from qdqtool.page.tensor_charts import (
     tensor_cell,
     unevenness,
 )
+from qdqtool.saved_reports.stored_ranges import StoredActivationRange, StoredWeightScales
+from qdqtool.saved_reports.stored_reports import StoredQuantize
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import escape
 
 ACTIVATIONS = (

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from qdqtool.page.content import Block, Cell, Column, Curve, Facts, Series, Table, decibels, number, share, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_reports import StoredQuantize
-from qdqtool.page.stored_search import StoredSearch, StoredState
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_reports import StoredQuantize
+from qdqtool.saved_reports.stored_search import StoredSearch, StoredState
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import plural
 
 _NONE = Cell("\N{EN DASH}")

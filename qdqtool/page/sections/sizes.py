@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from qdqtool.page.content import Block, Cell, Column, Facts, Table, number, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_reports import StoredBuild, StoredInspect, StoredQuantize
-from qdqtool.page.story import Story
+from qdqtool.saved_reports.stored_reports import StoredBuild, StoredInspect, StoredQuantize
+from qdqtool.saved_reports.story import Story
 from qdqtool.wording import human_bytes
 
 COVERAGE = (

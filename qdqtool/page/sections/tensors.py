@@ -2,10 +2,10 @@
 
 from qdqtool.page.content import Block, Cell, Column, Table, decibels, number, scoped, share, text
 from qdqtool.page.section import Section
-from qdqtool.page.stored_parts import StoredBoundary
-from qdqtool.page.stored_reports import StoredCheck
-from qdqtool.page.story import Story
 from qdqtool.page.tensor_charts import charted, tensor_cell
+from qdqtool.saved_reports.stored_parts import StoredBoundary
+from qdqtool.saved_reports.stored_reports import StoredCheck
+from qdqtool.saved_reports.story import Story
 
 COLUMNS = (
     Column("Tensor"),

@@ -10,7 +10,7 @@ from support.saved_reports import ALL, SECOND, SECOND_FILE, edited
 
 from qdqtool.page.comparison._fairness import accuracies_differ, check_pairs, sensitivities_differ
 from qdqtool.page.comparison.facts import blocks
-from qdqtool.page.stored_reports import StoredQuantize, StoredSensitivity
+from qdqtool.saved_reports.stored_reports import StoredQuantize, StoredSensitivity
 
 Edit = Callable[[Any], object]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from support.page_blocks import blocks_of, lines, of_failures
 from support.saved_reports import ALL
 
-from qdqtool.page.reading import SavedReport
 from qdqtool.page.sections.failure import blocks
-from qdqtool.page.stored_reports import FailedCommand
+from qdqtool.saved_reports.reading import SavedReport
+from qdqtool.saved_reports.stored_reports import FailedCommand
 
 
 def failed(command: str, hint: str | None = None, exit_code: int = 4) -> SavedReport:

@@ -6,9 +6,9 @@ from typing import Any
 from support.saved_reports import ALL, BUILD, QUANTIZE, SENSITIVITY, edited, save
 
 from qdqtool.page.content import Drawing
-from qdqtool.page.reading import read_reports
 from qdqtool.page.sections.graph import blocks
-from qdqtool.page.story import join
+from qdqtool.saved_reports.reading import read_reports
+from qdqtool.saved_reports.story import join
 
 
 def drawn(folder: Path, **documents: Any) -> Drawing:

@@ -7,10 +7,10 @@ from typing import Any
 from support.saved_reports import ALL, CHECK, CONVERT, QUANTIZE, edited, save
 
 from qdqtool.page.content import Block, Lines, Steps
-from qdqtool.page.reading import SavedReport, read_reports
 from qdqtool.page.sections.next_steps import blocks
-from qdqtool.page.stored_reports import FailedCommand
-from qdqtool.page.story import join
+from qdqtool.saved_reports.reading import SavedReport, read_reports
+from qdqtool.saved_reports.stored_reports import FailedCommand
+from qdqtool.saved_reports.story import join
 
 
 def shown(folder: Path, **documents: Any) -> Block:

@@ -6,9 +6,9 @@ from typing import Any
 from support.saved_reports import CHECK, QUANTIZE, SAMPLES, edited, save
 
 from qdqtool.page.content import Table
-from qdqtool.page.reading import read_reports
 from qdqtool.page.sections.outputs import blocks
-from qdqtool.page.story import join
+from qdqtool.saved_reports.reading import read_reports
+from qdqtool.saved_reports.story import join
 
 
 def tables(folder: Path, **documents: Any) -> dict[str, Table]:

@@ -9,10 +9,10 @@ from support.saved_reports import ALL, QUANTIZE, edited, save
 from qdqtool.errors import UsageError
 from qdqtool.page import tensor_charts
 from qdqtool.page.content import Block, Charts, Table
-from qdqtool.page.reading import read_reports
 from qdqtool.page.sections.ranges import blocks
 from qdqtool.page.sections.tensors import blocks as tensor_blocks
-from qdqtool.page.story import join
+from qdqtool.saved_reports.reading import read_reports
+from qdqtool.saved_reports.story import join
 
 
 def made(folder: Path, **documents: Any) -> tuple[Block, ...]:

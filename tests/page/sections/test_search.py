@@ -6,9 +6,9 @@ from typing import Any
 from support.saved_reports import QUANTIZE, SEARCH, edited, save
 
 from qdqtool.page.content import Block, Curve, Facts, Table
-from qdqtool.page.reading import read_reports
 from qdqtool.page.sections.search import blocks
-from qdqtool.page.story import join
+from qdqtool.saved_reports.reading import read_reports
+from qdqtool.saved_reports.story import join
 
 
 def shown(folder: Path, search: Any, **quantize: Any) -> tuple[Block, ...]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from qdqtool.errors import UsageError
-from qdqtool.page.claims import float_claims, quantized_claims, validated_claims
-from qdqtool.page.identity import ANOTHER_MODEL, Claim, agreed, same_model, way_out
-from qdqtool.page.reading import SavedReport
-from qdqtool.page.stored_parts import StoredModel
-from qdqtool.page.stored_reports import (
+from qdqtool.saved_reports.claims import float_claims, quantized_claims, validated_claims
+from qdqtool.saved_reports.identity import ANOTHER_MODEL, Claim, agreed, same_model, way_out
+from qdqtool.saved_reports.reading import SavedReport
+from qdqtool.saved_reports.stored_parts import StoredModel
+from qdqtool.saved_reports.stored_reports import (
     FailedCommand,
     StoredInspect,
     StoredQuantize,

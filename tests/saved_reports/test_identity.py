@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from qdqtool.errors import UsageError
-from qdqtool.page.identity import Claim, agreed, same_model
-from qdqtool.page.stored_parts import StoredDataFile, StoredModelFile
+from qdqtool.saved_reports.identity import Claim, agreed, same_model
+from qdqtool.saved_reports.stored_parts import StoredDataFile, StoredModelFile
 
 FILE = StoredModelFile(bytes=3, sha256="a" * 64, external_data=())
 OTHER = StoredModelFile(bytes=3, sha256="c" * 64, external_data=())

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from qdqtool.errors import UsageError
-from qdqtool.page.stored_reports import (
+from qdqtool.results import SCHEMA_VERSION
+from qdqtool.saved_reports.stored_reports import (
     FailedCommand,
     StoredBuild,
     StoredCheck,
@@ -23,7 +24,6 @@ from qdqtool.page.stored_reports import (
     StoredSensitivity,
     StoredValidate,
 )
-from qdqtool.results import SCHEMA_VERSION
 from qdqtool.schemas import schema_names, schema_text
 
 

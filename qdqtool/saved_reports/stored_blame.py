@@ -1,6 +1,6 @@
 """The layers that make most of the noise, in JSON reports of ``quantize`` and ``check``, as types."""
 
-from qdqtool.page.stored_parts import Stored
+from qdqtool.saved_reports.stored_parts import Stored
 
 
 class StoredBlamedLayer(Stored, frozen=True, kw_only=True):

@@ -21,8 +21,8 @@ from support.saved_reports import (
 )
 
 from qdqtool.errors import UsageError
-from qdqtool.page.grouping import group
-from qdqtool.page.reading import read_reports
+from qdqtool.saved_reports.grouping import group
+from qdqtool.saved_reports.reading import read_reports
 
 A, B = ALL["quantize"], SECOND["quantize"]
 CALIBRATION = SENSITIVITY["calibration"]

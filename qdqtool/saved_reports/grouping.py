@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from qdqtool.errors import UsageError
-from qdqtool.page.claims import float_claims, quantized_claims, validated_claims
-from qdqtool.page.identity import ANOTHER_MODEL, Claim, same_file, same_model, way_out
-from qdqtool.page.reading import SavedReport
-from qdqtool.page.stored_reports import StoredQuantize, StoredSensitivity
-from qdqtool.page.story import Story, join
+from qdqtool.saved_reports.claims import float_claims, quantized_claims, validated_claims
+from qdqtool.saved_reports.identity import ANOTHER_MODEL, Claim, same_file, same_model, way_out
+from qdqtool.saved_reports.reading import SavedReport
+from qdqtool.saved_reports.stored_reports import StoredQuantize, StoredSensitivity
+from qdqtool.saved_reports.story import Story, join
 
 _Unit = tuple[SavedReport, ...]
 """One file: a report, or that of a conversion with those of its steps."""

@@ -7,9 +7,9 @@ import pytest
 from support.saved_reports import ALL, CHECK, CONVERT, INSPECT, QUANTIZE, QUANTIZED_FILE, SENSITIVITY, VALIDATE, save
 
 from qdqtool.errors import UsageError
-from qdqtool.page.identity import same_file
-from qdqtool.page.reading import read_reports
-from qdqtool.page.story import Story, join
+from qdqtool.saved_reports.identity import same_file
+from qdqtool.saved_reports.reading import read_reports
+from qdqtool.saved_reports.story import Story, join
 
 
 def joined(folder: Path, **documents: Any) -> Story:

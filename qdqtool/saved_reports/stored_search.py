@@ -1,6 +1,6 @@
 """The search of ``quantize`` for an accuracy in its JSON report, as types."""
 
-from qdqtool.page.stored_parts import Stored
+from qdqtool.saved_reports.stored_parts import Stored
 
 
 class StoredState(Stored, frozen=True, kw_only=True):

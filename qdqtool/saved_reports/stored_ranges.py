@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from qdqtool.page.stored_parts import Stored
+from qdqtool.saved_reports.stored_parts import Stored
 
 _COUNTS = r"^(\d{1,18}(\*\d{1,2})?( |$))*$"
 _NUMBERS = r"^(\d+(\.\d+)?(e[+-]\d+)?( |$))*$"

@@ -10,10 +10,10 @@ import pytest
 from support.saved_reports import ALL, CHECK, CONVERT, REFUSED, edited, save
 
 from qdqtool.errors import UsageError
-from qdqtool.page import stored_reports
-from qdqtool.page.reading import _KINDS, read_reports
-from qdqtool.page.stored_parts import Stored
-from qdqtool.page.stored_reports import StoredCheck, StoredRefusedBuild
+from qdqtool.saved_reports import stored_reports
+from qdqtool.saved_reports.reading import _KINDS, read_reports
+from qdqtool.saved_reports.stored_parts import Stored
+from qdqtool.saved_reports.stored_reports import StoredCheck, StoredRefusedBuild
 from qdqtool.schemas import schema_names, schema_text
 
 SCHEMAS = {"build-refused": "StoredRefusedBuild"} | {name: f"Stored{name.capitalize()}" for name in (*ALL, "convert")}

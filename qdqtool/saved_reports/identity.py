@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from qdqtool.errors import UsageError
-from qdqtool.page.stored_parts import StoredModelFile
+from qdqtool.saved_reports.stored_parts import StoredModelFile
 
 DIGITS = 12
 """Digits of a digest that a message shows."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from qdqtool.page.stored_blame import StoredBlame
-from qdqtool.page.stored_outputs import StoredOutput
-from qdqtool.page.stored_parts import (
+from qdqtool.saved_reports.stored_blame import StoredBlame
+from qdqtool.saved_reports.stored_outputs import StoredOutput
+from qdqtool.saved_reports.stored_parts import (
     Stored,
     StoredAccuracy,
     StoredBoundary,
@@ -31,8 +31,8 @@ from qdqtool.page.stored_parts import (
     StoredSkip,
     StoredStep,
 )
-from qdqtool.page.stored_ranges import StoredActivationRange, StoredWeightScales
-from qdqtool.page.stored_search import StoredSearch
+from qdqtool.saved_reports.stored_ranges import StoredActivationRange, StoredWeightScales
+from qdqtool.saved_reports.stored_search import StoredSearch
 
 
 class StoredQuantize(Stored, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Outputs of a check in its JSON report, with their worst samples, as types."""
 
-from qdqtool.page.stored_parts import Stored
+from qdqtool.saved_reports.stored_parts import Stored
 
 
 class StoredWorstSample(Stored, frozen=True, kw_only=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.page.identity import Claim
-from qdqtool.page.reading import SavedReport
-from qdqtool.page.stored_parts import StoredModel
-from qdqtool.page.stored_reports import (
+from qdqtool.saved_reports.identity import Claim
+from qdqtool.saved_reports.reading import SavedReport
+from qdqtool.saved_reports.stored_parts import StoredModel
+from qdqtool.saved_reports.stored_reports import (
     FailedCommand,
     StoredBuild,
     StoredCheck,
