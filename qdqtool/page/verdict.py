@@ -146,11 +146,19 @@ def _of_check(source: str, check: StoredCheck) -> Judgement:
     if check.data.seed is not None:
         return Judgement("numbers", "unknown", f"{held}; random inputs say nothing about real ones", source)
     compared = f"{held}, against {check.baseline}"
-    is_exact = bool(check.outputs) and all(output.exact for output in check.outputs)
-    if is_exact or ON_OUTPUTS & {gate.name for gate in check.gates}:
+    if _is_limited(check):
         return Judgement("numbers", "passed", compared, source)
     # The gates that are always active let 0 dB pass: what is near enough, only the user knows.
     return Judgement("numbers", "unknown", f"{compared}; no limit on the accuracy was given", source)
+
+
+def _is_limited(check: StoredCheck) -> bool:
+    """Return whether a limit holds for every output that is not exact; one on agreement is none for float outputs."""
+    limits = ON_OUTPUTS & {gate.name for gate in check.gates}
+    differing = [output for output in check.outputs if not output.exact]
+    if limits == {"min-agreement"}:
+        return all(output.agreement is not None for output in differing)
+    return bool(limits) or (bool(check.outputs) and not differing)
 
 
 def _of_build(source: str, build: StoredBuild) -> Judgement:

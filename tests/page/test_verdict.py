@@ -31,10 +31,11 @@ def test_all_three_answers_make_it_green(tmp_path: Path):
 
 def test_a_check_without_a_limit_on_the_accuracy_is_told(tmp_path: Path):
     exact = edited(CHECK, lambda it: it["outputs"][0].update(exact=True, sqnr_db=None))
-    found = [verdict(tmp_path, **{**GREEN, "check": each}) for each in (LIMITED, CHECK, exact)]
+    of_labels = edited(LIMITED, lambda it: it["gates"][-1].update(name="min-agreement"))
+    found = [verdict(tmp_path, **{**GREEN, "check": each}) for each in (LIMITED, CHECK, exact, of_labels)]
 
-    assert [each.overall for each in found] == ["passed", "unknown", "passed"]
-    assert ["no limit" in each.judgements[1].detail for each in found] == [False, True, False]
+    assert [each.overall for each in found] == ["passed", "unknown", "passed", "unknown"]
+    assert ["no limit" in each.judgements[1].detail for each in found] == [False, True, False, True]
 
 
 @pytest.mark.parametrize("missing", GREEN)
