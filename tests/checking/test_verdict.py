@@ -12,6 +12,7 @@ from qdqtool.checking.limits import Gates
 from qdqtool.checking.options import CheckOptions
 from qdqtool.checking.reference_run import CheckJob
 from qdqtool.checking.report import CheckReport, KnownFault, NotObserved
+from qdqtool.checking.sample_errors import SampleOrigin
 from qdqtool.checking.verdict import verdict
 from qdqtool.data.feeds import DataDescription
 from qdqtool.graph.index.model_index import ModelIndex
@@ -73,7 +74,7 @@ def test_samples_of_another_shape_are_told() -> None:
     (output,) = job.outputs
     assert told(job).not_observed == ()
     for _ in range(2):
-        output.add(SEEN, SEEN[:1])
+        output.add(SEEN, SEEN[:1], SampleOrigin(0))
     reason = "not compared with the baseline: its shape differs for 2 of the samples"
     assert told(job).not_observed == (NotObserved(node="Neg -> y", graph="", tensor="y", reason=reason),)
 
@@ -81,7 +82,7 @@ def test_samples_of_another_shape_are_told() -> None:
 def test_an_input_that_is_an_output_has_no_node_to_name() -> None:
     model = make_model([], {"x": ("n",)}, {"x": ("n",)}, {})
     job = job_of(Model(model), Model(model))
-    job.outputs[0].add(SEEN, SEEN[:1])
+    job.outputs[0].add(SEEN, SEEN[:1], SampleOrigin(0))
     assert told(job).not_observed == ()
 
 
@@ -152,10 +153,10 @@ def test_nan_is_warned_of_only_where_the_baseline_has_it_too() -> None:
     bad, line = np.float32([np.nan, 1]), "output 'y' has 1 NaN or infinite elements, as in the baseline"
     for baseline, warned in ((bad, True), (SEEN, False)):
         job = job_of(negation(), negation())
-        job.outputs[0].add(bad, baseline)
+        job.outputs[0].add(bad, baseline, SampleOrigin(0))
         assert (line in told(job).warnings) is warned
     job = job_of(negation(), negation())
-    job.outputs[0].add(SEEN, bad)
+    job.outputs[0].add(SEEN, bad, SampleOrigin(0))
     assert not any("NaN" in warning for warning in told(job).warnings)
 
 
@@ -171,7 +172,7 @@ def test_saved_outputs_without_a_limit_are_warned_of(gates: Gates, tmp_path) -> 
 
 def test_warnings_of_gates_are_those_of_random_inputs() -> None:
     job = job_of(negation(), negation())
-    job.outputs[0].add(SEEN, -SEEN)
+    job.outputs[0].add(SEEN, -SEEN, SampleOrigin(0))
     assert not told(job).passed
     report = told(job, seed=0)
     assert report.passed
