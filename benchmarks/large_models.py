@@ -19,6 +19,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.comparison.decoder import Decoder, Size
 
 PLAN = 'schema_version = 1\n[[tensors]]\ntensor = "*.weight"\nformat = "int8"\nscale = 0.01\n'
@@ -74,13 +76,21 @@ def _anonymous(pid: str) -> int:
     return 0
 
 
+SAMPLES = 8
+
+_QUANTIZE = ["quantize", "m.onnx", "--target", "tensorrt-rtx"]
+_DATA = ["--calib-data", "c.npz", "-o", "s.onnx"]
+
 STEPS = {
-    "quantize": ["quantize", "m.onnx", "--quantize-mode", "int4", "--target", "tensorrt-rtx", "-o", "q.onnx"],
+    "quantize": [*_QUANTIZE, "--quantize-mode", "int4", "-o", "q.onnx"],
     "validate": ["validate", "q.onnx", "--target", "tensorrt-rtx"],
     "diff": ["diff", "m.onnx", "q.onnx"],
     "strip": ["strip", "q.onnx", "-o", "s.onnx"],
     "insert": ["insert", "m.onnx", "p.toml", "-o", "s.onnx"],
+    "int8": [*_QUANTIZE, "--quantize-mode", "int8", *_DATA],
+    "gptq": [*_QUANTIZE, "--quantize-mode", "int4", *_DATA],
 }
+"""``gptq`` has AWQ too: int4 with data has both by default."""
 
 
 def main() -> None:
@@ -97,6 +107,8 @@ def main() -> None:
             size = Size(layers, width=options.width, inner=4 * options.width)
             nbytes = Decoder(size).write(folder / "m.onnx")
             (folder / "p.toml").write_text(PLAN, encoding="utf-8")
+            tokens = np.random.default_rng(0).integers(0, size.vocabulary, (SAMPLES, size.tokens))
+            np.savez(folder / "c.npz", input_ids=tokens)
             print(f"{layers} layers, {size.parameters / 1e9:.2f} B parameters, {nbytes / 1e9:.2f} GB", flush=True)
             for step in options.steps:
                 print(f"  {step:9} {run(STEPS[step], folder)}", flush=True)

@@ -11,6 +11,7 @@ from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.preparation.layer_search import LayerRuns
+from qdqtool.running.parted_session import has_large_weights
 from qdqtool.sensitivity.blame import HALF, Extent, Probe, find_blame
 from qdqtool.sensitivity.blame_report import BlameReport, blamed_layers, finite_db
 
@@ -44,6 +45,8 @@ def blame_of(attempt: Attempt, attempts: Attempts, ready: Model) -> BlameReport 
     inputs, worst = attempts.steps.inputs, _worst(attempt.measured.accuracy)
     if inputs.choosing is None or worst is None or inputs.choosing.description.seed is not None:
         return None
+    if has_large_weights(ready):
+        return BlameReport(problem="its weights, float and rounded, would take too much memory at once")
     budget = _Budget.of(attempts.runs.values)
     try:
         with LayerRuns.of(ready, attempt.planned.plan, inputs.prepared, inputs.choosing, budget.samples) as layers:

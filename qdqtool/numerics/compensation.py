@@ -8,17 +8,62 @@ Source: Li et al., GPTAQ: Efficient Finetuning-Free Quantization for Asymmetric 
 the first channel is this sum; here it is made for all channels before any is rounded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.gptq import Factor, Moments
 
+NARROW = 3
+"""A weight ``[K, N]`` is narrow if K is at least so many times N."""
+
 SHARE_COLUMNS = 128
 """Outputs of a matrix by which the useful share of its correction is found: it is one number for the whole matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """``D = sum(x'' (x - x'))``, ``[K, K]``, by the rows of which it is the sum: it is only multiplied with weights.
+
+    Attributes:
+        rounded: ``x'``, in pieces ``[n, K]``: what the product reads in the quantized model.
+        difference: ``x - x'``, likewise: ``x`` are the same rows in the float model.
+    """
+
+    rounded: tuple[Array, ...]
+    difference: tuple[Array, ...]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Change"]) -> "Change":
+        """Return the sum of changes."""
+        rounded = tuple(piece for part in parts for piece in part.rounded)
+        return cls(rounded, tuple(piece for part in parts for piece in part.difference))
+
+    def __matmul__(self, weights: Array) -> Array:
+        """Return ``D W`` of a weight ``[K, N]``, in the type of the rows."""
+        inputs, outputs = weights.shape
+        # Of a weight that is so narrow, products with the rows are less work than to make D.
+        if outputs * NARROW <= inputs and "_matrix" not in self.__dict__:
+            return self._sum(lambda difference: difference @ weights)
+        return np.asarray(self._matrix @ weights)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all rows are finite."""
+        return all(np.isfinite(piece).all() for piece in (*self.rounded, *self.difference))
+
+    @cached_property
+    def _matrix(self) -> Array:
+        return self._sum(lambda difference: difference)
+
+    def _sum(self, right: Callable[[Array], Array]) -> Array:
+        pieces = zip(self.rounded, self.difference, strict=True)
+        # An overflow gives infinity, which no caller takes for a correction.
+        with np.errstate(all="ignore"):
+            return reduce(np.add, (rounded.T @ right(difference) for rounded, difference in pieces))
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +72,11 @@ class PairedMoments:
 
     Attributes:
         inputs: ``sum(x'' x')``, ``[K, K]``, ``x'`` the rows that the product reads in the quantized model.
-        change: ``sum(x'' (x - x'))``, ``[K, K]``, ``x`` the same rows in the float model; None where they are equal.
+        change: ``sum(x'' (x - x'))``, ``x`` the same rows in the float model; None where they are equal.
     """
 
     inputs: Moments
-    change: Moments | None = None
+    change: Change | None = None
 
     @cached_property
     def factor(self) -> Factor:
@@ -42,8 +87,9 @@ class PairedMoments:
 def total(folds: Sequence[PairedMoments]) -> PairedMoments:
     """Return the moments of the inputs on all samples."""
     changes = [fold.change for fold in folds if fold.change is not None]
-    change = np.asarray(np.sum(changes, axis=0)) if len(changes) == len(folds) else None
-    return PairedMoments(np.asarray(np.sum([fold.inputs for fold in folds], axis=0)), change)
+    change = Change.joined(changes) if len(changes) == len(folds) else None
+    # np.sum would copy all of them into one array first.
+    return PairedMoments(reduce(np.add, [fold.inputs for fold in folds]), change)
 
 
 def compensated(weights: Array, folds: Sequence[PairedMoments], whole: PairedMoments) -> Array:

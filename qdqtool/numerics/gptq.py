@@ -72,7 +72,8 @@ class Factor:
         # NumPy's Cholesky factor is lower triangular. The factor of the reversed matrix, reversed again, is upper
         # triangular.
         backward = order[::-1]
-        scaled = moments[np.ix_(backward, backward)] * moments.dtype.type(1 / mean if mean else 1.0)
+        scaled = moments[backward].take(backward, axis=1)
+        scaled *= moments.dtype.type(1 / mean if mean else 1.0)
         np.fill_diagonal(scaled, np.diag(scaled) + moments.dtype.type(DAMPING if mean else 1.0))
         return cls(order, np.ascontiguousarray(_cholesky(scaled)[::-1, ::-1]), mean or 1.0)
 
@@ -81,11 +82,13 @@ class Factor:
         upper, size = self.upper, len(self.order)
         found = right[self.order].astype(upper.dtype) / upper.dtype.type(self.mean)
         edges = [slice(first, min(first + LAZY, size)) for first in range(0, size, LAZY)]
-        for block in reversed(edges):
-            found[block] = np.linalg.solve(upper[block, block], found[block])
+        # One inverse of a small triangle serves all columns; NumPy cannot solve a triangular system as such.
+        inverses = [np.linalg.inv(upper[block, block]) for block in edges]
+        for block, inverse in zip(reversed(edges), reversed(inverses), strict=True):
+            found[block] = inverse @ found[block]
             found[: block.start] -= upper[: block.start, block] @ found[block]
-        for block in edges:
-            found[block] = np.linalg.solve(upper[block, block].T, found[block])
+        for block, inverse in zip(edges, inverses, strict=True):
+            found[block] = inverse.T @ found[block]
             found[block.stop :] -= upper[block, block.stop :].T @ found[block]
         result: Array = np.empty_like(found)
         result[self.order] = found
@@ -134,7 +137,24 @@ def _round(weights: Array, scales: Array, fmt: NumberFormat, factor: Factor) -> 
 def _cholesky(matrix: Array) -> Array:
     """Return the lower triangular factor in the type of the matrix."""
     try:
-        return np.asarray(np.linalg.cholesky(matrix))
+        return _blocked_cholesky(matrix)
     # Rounding to float32 can make eigenvalues negative that are small against the largest one.
     except np.linalg.LinAlgError:
         return np.asarray(np.linalg.cholesky(matrix.astype(FLOAT64)).astype(matrix.dtype))
+
+
+def _blocked_cholesky(matrix: Array) -> Array:
+    """Factorize block after block, with matrix products for all but the blocks on the diagonal.
+
+    OpenBLAS 0.3.31, which NumPy 2.4 brings, factorizes a float32 matrix of 3,072 rows at a tenth of the speed of its
+    matrix products.
+    """
+    size = len(matrix)
+    lower = np.zeros_like(matrix)
+    for first in range(0, size, LAZY):
+        last = min(first + LAZY, size)
+        below = matrix[first:, first:last] - lower[first:, :first] @ lower[first:last, :first].T
+        block = np.linalg.cholesky(below[: last - first])
+        lower[first:last, first:last] = block
+        lower[last:, first:last] = below[last - first :] @ np.linalg.inv(block).T
+    return lower

@@ -21,6 +21,7 @@ within one standard error of the best method, it is taken in its place.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from math import inf
 
 import numpy as np
@@ -48,6 +49,7 @@ from qdqtool.ranges.types import UNSEEN, CalibrationRecord, Ranges
 from qdqtool.running.channel_statistics import FOLDS
 from qdqtool.running.float_runs import FloatRuns, Outputs
 from qdqtool.running.observer import is_fed
+from qdqtool.running.parted_session import has_large_weights
 from qdqtool.sensitivity.masked_model import MaskedModel, Setting, mask_model
 from qdqtool.sensitivity.masked_runs import MaskedRuns
 from qdqtool.sensitivity.output_noise import OutputNoise
@@ -101,13 +103,14 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
         runs: Runs the float model. Its session is closed afterwards.
 
     Returns:
-        The methods with their gains; None where there are too few samples, the model has no float outputs, or
-        something fails: the calibration that follows says what.
+        The methods with their gains; None where there are too few samples, the model has no float outputs, its weights
+        would take much memory, or something fails: the calibration that follows says what.
 
     Raises:
         ModelError: The model is no graph, or imports an opset that the onnx package does not know.
     """
-    if len(feeds) < MIN_SAMPLES:
+    # A model with switches has its weights in memory, float and rounded.
+    if len(feeds) < MIN_SAMPLES or has_large_weights(prepared.model):
         return None
     # A ranges file keeps the choice, and is for either type: scales of float32 decide.
     recipe, index = replace(recipe, high_precision=HighPrecision.FP32), index_to_plan(prepared.model)
@@ -231,18 +234,20 @@ def _parts(folds: Sequence[_Fold]) -> tuple[slice, slice]:
     return slice(None, early), slice(early, None)
 
 
-def _noise(
-    session: MaskedRuns, folds: Sequence[_Fold], method: str, part: slice, left: Setting | None = None
+def _noise(session: MaskedRuns, folds: Sequence[_Fold], method: str, part: slice) -> OutputNoise:
+    """Return the noise with the scales of a method, on a part of the judges of each fold."""
+    return OutputNoise.joined(session.noise(fold.settings[method], fold.judges[part]) for fold in folds)
+
+
+def _noise_without(
+    session: MaskedRuns, folds: Sequence[_Fold], method: str, left: Setting, samples: Sequence[int]
 ) -> OutputNoise:
-    """Return the noise with the scales of a method, on a part of the judges of each fold, some pairs switched off."""
+    """Return the noise with some pairs switched off, on some of the judges, numbered as methods are run on them."""
+    judges = [(fold, number) for part in _parts(folds) for fold in folds for number in fold.judges[part]]
+    chosen = groupby((judges[sample] for sample in samples), key=lambda judge: judge[0])
     return OutputNoise.joined(
-        session.noise({**fold.settings[method], **(left or {})}, fold.judges[part]) for fold in folds
+        session.noise({**fold.settings[method], **left}, [number for _, number in group]) for fold, group in chosen
     )
-
-
-def _noise_without(session: MaskedRuns, folds: Sequence[_Fold], method: str, left: Setting) -> OutputNoise:
-    """Return the noise on all judges, in the order in which methods are run."""
-    return OutputNoise.joined(_noise(session, folds, method, part, left) for part in _parts(folds))
 
 
 def _scales(setting: Setting) -> bytes:

@@ -1,6 +1,10 @@
-"""Cut a main graph into parts, so that what a product reads is known before the product itself runs."""
+"""Cut a main graph into parts: in front of products, to know first what they read, or so that no part has many weights.
 
-from collections.abc import Iterable, Mapping
+A node that depends on no input is in every part that needs it: what it makes may be as large as the weights.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
@@ -32,7 +36,7 @@ class Parts:
     """A graph in parts.
 
     Attributes:
-        parts: The parts, in order. What no product needs is in none of them.
+        parts: The parts, in order. What nobody needs is in none of them.
         made: The number of the part behind which a tensor is known; without those that depend on no input.
     """
 
@@ -49,13 +53,35 @@ def cut_graph(graph: onnx.GraphProto, products: Mapping[NodeKey, str], inputs: I
         inputs: Names of the inputs that samples provide.
 
     Returns:
-        Parts, such that every product is in a later part than what makes its activation. A node that depends on no
-        input is in every part that needs it.
+        Parts, such that every product is in a later part than what makes its activation.
     """
-    cutter = _Cutter(products, inputs)
+    cutter = _ByProducts(products, inputs)
     for node in _needed(graph, set(products.values())):
         cutter.add(node)
-    return cutter.result()
+    # What a product reads is kept even where the product itself is in no part.
+    return cutter.result((name, cutter.made.get(name, BEFORE) + 1) for name in products.values())
+
+
+def cut_by_weights(
+    graph: onnx.GraphProto, sizes: Mapping[str, int], limit: int, inputs: Iterable[str], outputs: Sequence[str]
+) -> Parts:
+    """Cut a graph where the weights of a part would take more than a limit.
+
+    Args:
+        graph: The main graph.
+        sizes: The size of each weight, by name.
+        limit: Largest sum of the sizes of the weights of a part, in the same unit. One node may have more.
+        inputs: Names of the inputs that samples provide.
+        outputs: Tensors that the caller reads.
+
+    Returns:
+        Parts, in the order of the graph.
+    """
+    cutter = _ByWeights(sizes, limit, inputs)
+    for node in _needed(graph, set(outputs)):
+        cutter.add(node)
+    cutter.make_constants(outputs)
+    return cutter.result((name, cutter.current + 1) for name in outputs)
 
 
 def _needed(graph: onnx.GraphProto, wanted: set[str]) -> list[onnx.NodeProto]:
@@ -68,23 +94,25 @@ def _needed(graph: onnx.GraphProto, wanted: set[str]) -> list[onnx.NodeProto]:
     return found[::-1]
 
 
-class _Cutter:
-    def __init__(self, products: Mapping[NodeKey, str], inputs: Iterable[str]) -> None:
-        self._products = products
-        self._made = dict.fromkeys(inputs, BEFORE)
+class _Cutter(ABC):
+    def __init__(self, inputs: Iterable[str]) -> None:
+        self.made = dict.fromkeys(inputs, BEFORE)
         self._last: dict[str, int] = {}
         self._constant: dict[str, onnx.NodeProto] = {}
         self._parts: list[Part] = [Part()]
         self._held: list[set[str]] = [set()]
 
+    @abstractmethod
+    def number(self, node: onnx.NodeProto, ready: int) -> int:
+        """Return the part of a node, not in front of ``ready``, where all that it reads is known or made."""
+
     def add(self, node: onnx.NodeProto) -> None:
         read = list(names_read(node))
-        ready = [self._made[name] for name in read if name in self._made]
+        ready = [self.made[name] for name in read if name in self.made]
         if not ready:
             self._constant.update(dict.fromkeys(filter(None, node.output), node))
             return
-        activation = self._products.get(tuple(node.output))
-        number = max(0, *ready, self._made.get(activation or "", BEFORE) + 1)
+        number = self.number(node, max(0, *ready))
         while len(self._parts) <= number:
             self._parts.append(Part())
             self._held.append(set())
@@ -92,19 +120,34 @@ class _Cutter:
         self._parts[number].nodes.append(node)
         for name in read:
             self._note_reading(name, number)
-        self._made.update(dict.fromkeys(filter(None, node.output), number))
+        self.made.update(dict.fromkeys(filter(None, node.output), number))
 
-    def result(self) -> Parts:
-        for name in self._products.values():
-            # What a product reads is kept even where the product itself is in no part.
-            self._note_reading(name, self._made.get(name, BEFORE) + 1)
+    def result(self, wanted: Iterable[tuple[str, int]]) -> Parts:
+        """Return the parts.
+
+        Args:
+            wanted: Tensors that are read besides, with the number of the part that reads them.
+        """
+        for name, number in wanted:
+            self._note_reading(name, number)
         for name, number in self._last.items():
             if number < len(self._parts):
                 self._parts[number].unread.add(name)
-        return Parts(tuple(self._parts), self._made)
+        return Parts(tuple(self._parts), self.made)
+
+    def constants_of(self, names: Iterable[str]) -> set[str]:
+        """Return these names, and all that the nodes that depend on no input read to make them."""
+        found: set[str] = set()
+        rest = list(names)
+        while rest:
+            name = rest.pop()
+            if name not in found:
+                found.add(name)
+                rest += names_read(self._constant[name]) if name in self._constant else ()
+        return found
 
     def _note_reading(self, name: str, number: int) -> None:
-        made = self._made.get(name)
+        made = self.made.get(name)
         if made is None:
             return
         if BEFORE < made < number:
@@ -118,3 +161,38 @@ class _Cutter:
                 self._held[number].update(node.output)
                 self._add_constants(names_read(node), number)
                 self._parts[number].nodes.append(node)
+
+
+class _ByProducts(_Cutter):
+    def __init__(self, products: Mapping[NodeKey, str], inputs: Iterable[str]) -> None:
+        super().__init__(inputs)
+        self._products = products
+
+    def number(self, node: onnx.NodeProto, ready: int) -> int:
+        """Return the part behind the one that makes the activation of a product; any part for other nodes."""
+        activation = self._products.get(tuple(node.output))
+        return max(ready, self.made.get(activation or "", BEFORE) + 1)
+
+
+class _ByWeights(_Cutter):
+    def __init__(self, sizes: Mapping[str, int], limit: int, inputs: Iterable[str]) -> None:
+        super().__init__(inputs)
+        self.current = 0
+        self._sizes, self._limit = sizes, limit
+        self._weights: set[str] = set()
+
+    def number(self, node: onnx.NodeProto, ready: int) -> int:
+        """Return the current part, or the next one where its weights would take too much."""
+        weights = self.constants_of(names_read(node)) & self._sizes.keys()
+        if self._weights and sum(self._sizes[name] for name in self._weights | weights) > self._limit:
+            self.current, self._weights = self.current + 1, set()
+        self._weights |= weights
+        assert ready <= self.current, "nodes come in the order in which they run"
+        return self.current
+
+    def make_constants(self, names: Iterable[str]) -> None:
+        """Make tensors that depend on no input in the last part."""
+        for name in names:
+            if name in self._constant:
+                self._add_constants([name], self.current)
+                self._parts[self.current].kept.add(name)

@@ -4,7 +4,8 @@ The ``semantic`` profile computes what ONNX specifies. It switches off every opt
 results (measured: a weight-only int4 MatMul at the default level keeps 45 dB of 131). It uses one thread, because the
 order of float sums depends on the number of threads. The ``unpacked`` profile is the same, but a stored weight and one
 that a node makes are multiplied by the same kernel, with the same bits: proofs of changes use it. The ``deployed``
-profile has ONNX Runtime's default options; ``optimized`` has them too, but no Q or DQ is fused or moved.
+profile has ONNX Runtime's default options; ``optimized`` has them too, but no Q or DQ is fused or moved. The ``lean``
+profile stands for ``deployed`` where a session runs once: weights are neither packed nor converted ahead.
 """
 
 import ctypes
@@ -42,6 +43,7 @@ class Profile(enum.Enum):
     UNPACKED = "unpacked"
     OPTIMIZED = "optimized"
     DEPLOYED = "deployed"
+    LEAN = "lean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,8 @@ def _described_options(profile: Profile) -> dict[str, str]:
         return {}
     if profile is Profile.OPTIMIZED:
         return dict([_QDQ_ENTRY])
+    if profile is Profile.LEAN:
+        return {"graph_optimization_level": "ORT_ENABLE_BASIC", **dict([_UNPACKED_ENTRY])}
     return {
         "graph_optimization_level": "ORT_DISABLE_ALL",
         "intra_op_num_threads": "1",
@@ -197,6 +201,11 @@ def _session_options(profile: Profile) -> Any:
     options.log_severity_level = _FATAL_ONLY
     if profile is Profile.OPTIMIZED:
         options.add_session_config_entry(*_QDQ_ENTRY)
+    elif profile is Profile.LEAN:
+        # Measured with 1.31.1 on a float16 decoder of 1.6 GB: the default level converts all weights to float32 ahead,
+        # 3.0 GB and 8.8 s, and a run takes 0.5 s. So configured it opens in 0.1 s, and a run takes 2 s.
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.add_session_config_entry(*_UNPACKED_ENTRY)
     elif profile is not Profile.DEPLOYED:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         # A float32 MatMul with K >= 512 gives other bits with 2 threads than with 1 (up to 8.6e-6 on |y| up to 12);

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Protocol, Self
 
-import numpy as np
-import onnx
 from onnx import TensorProto
 
 from qdqtool.errors import ModelError
@@ -20,17 +18,17 @@ from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
 from qdqtool.numerics.side_by_side import side_by_side
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.running.own_nodes import evaluate
-from qdqtool.running.own_segments import Segment, segment_model
+from qdqtool.running.own_segments import Segment, run_segment, segment_model
 from qdqtool.running.own_stages import Stages, make_stages
 from qdqtool.running.own_support import OwnNode, Split
-from qdqtool.transforms.taps import READABLE_AS
+from qdqtool.running.parted_session import PartedSession
 
 LARGE_RUN = 1 << 28
 """Bytes of activations of a run beside which there should be no other one in memory."""
 
 
 class Runner(Protocol):
-    """A session of a model: a :class:`Session`, or a :class:`SplitSession` with the same methods."""
+    """A session of a model: a :class:`Session`, or another class with the same methods."""
 
     def __enter__(self) -> Self: ...
 
@@ -44,7 +42,7 @@ class Runner(Protocol):
 
 
 def open_session(model: Model, split: Split | None, profile: Profile = Profile.SEMANTIC) -> Runner:
-    """Open a session of a model, divided where that is needed.
+    """Open a session of a model, divided where that is needed, or where its weights would take much memory.
 
     Args:
         model: The model; it may have more outputs than the one that ``split`` was made for.
@@ -56,7 +54,9 @@ def open_session(model: Model, split: Split | None, profile: Profile = Profile.S
         ModelError: ONNX Runtime refuses the model as invalid.
         RunError: A Q or DQ of constants does not fit its constants.
     """
-    return Session(model, profile) if split is None else SplitSession(model, split, profile)
+    if split is not None:
+        return SplitSession(model, split, profile)
+    return PartedSession.of(model, profile) or Session(model, profile)
 
 
 def run_each(
@@ -139,10 +139,7 @@ class SplitSession:
             segment = segment_model(self._model, self._split, self._stages.stages[number], known)
             session = self._open.enter_context(Session(segment.model, self._profile))
             self._sessions[number] = segment, session
-        segment, session = self._sessions[number]
-        made = session.run({inner: _readable(known[name]) for inner, name in segment.inputs.items()})
-        for inner, (name, dtype) in segment.outputs.items():
-            known[name] = made[inner] if dtype is None else made[inner].astype(dtype)
+        known.update(run_segment(*self._sessions[number], known))
 
     def _evaluate(self, own: OwnNode, known: dict[str, Array]) -> None:
         def read(value: Value) -> Array | None:
@@ -164,9 +161,3 @@ class SplitSession:
         array = self._split.index.constants.array(value)
         assert array is not None
         return array
-
-
-def _readable(array: Array) -> Array:
-    """Widen an array exactly to a type that ONNX Runtime takes from NumPy; the segment converts it back."""
-    wide = READABLE_AS.get(int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype)))
-    return array if wide is None else array.astype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wide)))

@@ -11,6 +11,7 @@ from qdqtool.errors import CapabilityError
 from qdqtool.graph.index.view import DEFAULT_DOMAINS
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
+from qdqtool.running.ort_cpu import Session
 from qdqtool.running.own_stages import Stage, names_read, produced
 from qdqtool.running.own_support import ABSENT_TYPES, NEWEST_OPSET, Split
 from qdqtool.targets import type_name
@@ -55,6 +56,33 @@ def segment_model(model: Model, split: Split, stage: Stage, known: Mapping[str, 
     for name in sorted(stage.needed):
         builder.add_output(name)
     return builder.segment
+
+
+def run_segment(segment: Segment, session: Session, known: Mapping[str, Array]) -> dict[str, Array]:
+    """Run a part of a model in its session.
+
+    Args:
+        segment: The part.
+        session: Its session.
+        known: Every tensor that it reads.
+
+    Returns:
+        The tensors of the whole model that it makes, in their own types, which may be ml_dtypes'.
+
+    Raises:
+        RunError: A node failed, which the message names.
+    """
+    made = session.run({inner: _readable(known[name]) for inner, name in segment.inputs.items()})
+    return {
+        name: made[inner] if dtype is None else made[inner].astype(dtype)
+        for inner, (name, dtype) in segment.outputs.items()
+    }
+
+
+def _readable(array: Array) -> Array:
+    """Widen an array exactly to a type that ONNX Runtime takes from NumPy; the segment converts it back."""
+    wide = READABLE_AS.get(int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype)))
+    return array if wide is None else array.astype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wide)))
 
 
 class _Builder:

@@ -15,7 +15,7 @@ from qdqtool.data.feeds import Progress
 from qdqtool.graph.edits.edit import NodeKey
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
-from qdqtool.numerics.compensation import PairedMoments
+from qdqtool.numerics.compensation import Change, PairedMoments
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.plan import Slot
 from qdqtool.running.channel_statistics import FOLDS
@@ -113,13 +113,13 @@ def _folds(samples: Sequence[SamplePair], name: str) -> Folds:
     """Return the moments on every :data:`FOLDS`-th sample; empty where they are not finite, or all zero."""
     found = [_moments(samples[first::FOLDS], name) for first in range(FOLDS)]
     kept = [each for each in found if each is not None]
-    usable = all(is_usable(each.inputs) and (each.change is None or np.isfinite(each.change).all()) for each in kept)
+    usable = all(is_usable(each.inputs) and (each.change is None or each.change.is_finite) for each in kept)
     return tuple(kept) if usable else ()
 
 
 def _moments(samples: Sequence[SamplePair], name: str) -> PairedMoments | None:
     full = [sample for sample in samples if sample.rounded[name].size]
-    inputs = change = None
+    inputs, changes = None, list[Change]()
     for first in range(0, len(full), BATCH):
         batch = full[first : first + BATCH]
         rounded = _rows([sample.rounded[name] for sample in batch])
@@ -127,9 +127,8 @@ def _moments(samples: Sequence[SamplePair], name: str) -> PairedMoments | None:
         with np.errstate(all="ignore"):
             inputs = rounded.T @ rounded + (0 if inputs is None else inputs)
             if batch[0].rounded is not batch[0].exact:
-                difference = _rows([sample.exact[name] for sample in batch]) - rounded
-                change = rounded.T @ difference + (0 if change is None else change)
-    return None if inputs is None else PairedMoments(inputs, change)
+                changes.append(Change((rounded,), (_rows([sample.exact[name] for sample in batch]) - rounded,)))
+    return None if inputs is None else PairedMoments(inputs, Change.joined(changes) if changes else None)
 
 
 def _rows(arrays: Sequence[Array]) -> Array:

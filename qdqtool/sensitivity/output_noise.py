@@ -49,6 +49,12 @@ class OutputNoise:
             found = 10 * np.log10(signal / noise)
         return np.where(noise == 0, np.inf, np.where(signal == 0, -np.inf, found))
 
+    def of(self, *, samples: Sequence[int] | None = None, output: int | None = None) -> "OutputNoise":
+        """Return the noise on some samples, and at one output; None for all of them."""
+        rows = slice(None) if samples is None else list(samples)
+        columns = slice(None) if output is None else [output]
+        return OutputNoise(self.signal[rows][:, columns], self.noise[rows][:, columns])
+
     def without(self, sample: int) -> "OutputNoise":
         """Return the noise on all samples but one."""
         return OutputNoise(np.delete(self.signal, sample, axis=0), np.delete(self.noise, sample, axis=0))

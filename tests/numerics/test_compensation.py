@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qdqtool.numerics.compensation import PairedMoments, compensated, total, useful_share
+from qdqtool.numerics.compensation import NARROW, Change, PairedMoments, compensated, total, useful_share
 from qdqtool.numerics.gptq import DAMPING
 
 CHANNELS, OUTPUTS, ROWS = 12, 5, 400
@@ -18,7 +18,7 @@ def rows(seed, noise=0.0, follows=0.0):
 
 
 def moments(exact, rounded):
-    return PairedMoments(rounded.T @ rounded, rounded.T @ (exact - rounded))
+    return PairedMoments(rounded.T @ rounded, Change((rounded,), (exact - rounded,)))
 
 
 def weights():
@@ -34,7 +34,8 @@ def test_the_result_is_the_least_squares_solution_on_all_samples_with_the_dampin
     wanted = np.concatenate([exact @ weights(), damping @ weights()])
     best, *_ = np.linalg.lstsq(np.concatenate([rounded, damping]), wanted)
     half = DAMPING * np.mean(np.diag(parts[0].inputs)) * np.eye(CHANNELS)
-    of_first = np.linalg.solve(parts[0].inputs + half, parts[0].change @ weights())
+    change = first_rounded.T @ (first - first_rounded)
+    of_first = np.linalg.solve(parts[0].inputs + half, change @ weights())
     share = useful_share(weights().astype(np.float64), of_first, parts[1])
     assert 0.5 < share <= 1
     expected = weights() + share * (best - weights())
@@ -58,7 +59,7 @@ def test_a_correction_that_does_not_help_the_other_samples_is_not_made():
 @pytest.mark.parametrize("folds", [1, 2])
 def test_nothing_changes_with_one_sample_or_where_the_inputs_are_those_of_the_float_model(folds):
     exact, rounded = rows(1, follows=0.1)
-    change = rounded.T @ (exact - rounded) if folds == 1 else None
+    change = Change((rounded,), (exact - rounded,)) if folds == 1 else None
     given = weights()
     parts = [PairedMoments(rounded.T @ rounded, change)] * folds
     assert compensated(given, parts, total(parts)) is given
@@ -78,7 +79,7 @@ def test_the_useful_share_is_the_best_of_many(follows):
 def test_inputs_that_are_all_zero_change_nothing():
     zero = np.zeros((CHANNELS, CHANNELS))
     given = weights()
-    parts = [PairedMoments(zero, zero)] * 2
+    parts = [PairedMoments(zero, Change((zero,), (zero,)))] * 2
     np.testing.assert_array_equal(compensated(given, parts, total(parts)), given)
 
 
@@ -86,5 +87,27 @@ def test_the_total_is_the_sum_over_the_parts():
     parts = [moments(*rows(seed)) for seed in (1, 2, 3)]
     whole = total(parts)
     np.testing.assert_array_equal(whole.inputs, parts[0].inputs + parts[1].inputs + parts[2].inputs)
-    np.testing.assert_array_equal(whole.change, parts[0].change + parts[1].change + parts[2].change)
+    eye = np.eye(CHANNELS)
+    changes = [part.change @ eye for part in parts]
+    np.testing.assert_allclose(whole.change @ eye, changes[0] + changes[1] + changes[2], rtol=1e-12)
     assert total([*parts, PairedMoments(parts[0].inputs)]).change is None
+
+
+@pytest.mark.parametrize("outputs", [1, CHANNELS // NARROW, CHANNELS // NARROW + 1, 40])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_change_is_multiplied_as_its_matrix_whatever_the_width_of_the_weight(outputs, pieces):
+    exact, rounded = rows(5, noise=0.2)
+    change = Change(tuple(np.array_split(rounded, pieces)), tuple(np.array_split(exact - rounded, pieces)))
+    wide = np.random.default_rng(8).normal(size=(CHANNELS, outputs))
+    expected = rounded.T @ (exact - rounded) @ wide
+    np.testing.assert_allclose(change @ wide, expected, rtol=1e-10, atol=1e-9)
+    # Where the matrix is known, narrow weights are multiplied with it too.
+    change @ np.ones((CHANNELS, 40))
+    np.testing.assert_allclose(change @ wide, expected, rtol=1e-10, atol=1e-9)
+
+
+def test_rows_that_are_not_finite_are_told():
+    exact, rounded = rows(6)
+    assert Change((rounded,), (exact - rounded,)).is_finite
+    exact[0, 0] = np.inf
+    assert not Change((rounded,), (exact - rounded,)).is_finite

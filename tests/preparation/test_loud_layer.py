@@ -1,5 +1,6 @@
 """A small layer that makes most of the noise stays in float, in every way to quantize; a large one does not."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -142,8 +143,23 @@ ONE_SAMPLE = np.array([1000.0, *[0.0] * 7])
 )
 def test_a_layer_is_found_where_it_is_small_and_makes_more_noise_than_all_others(alone, found):
     index, layers = units()
-    loud = find_loud(layers, index, measured(alone, {}), lambda off: measured(alone, off))
+    loud = find_loud(layers, index, measured(alone, {}), lambda off, samples: measured(alone, off).of(samples=samples))
     assert (loud and (loud.nodes[0][1][0], loud.noise_share)) == found
+
+
+def test_halves_are_run_on_the_median_sample_of_those_that_have_a_signal():
+    noise = np.array([[5.0, 1], [1, 1], [9, 1], [0, 1], [3, 1]])
+    signal = np.array([[1.0, 1], [1, 1], [1, 1], [0, 1], [10, 1]])
+    index, layers = units()
+    asked = []
+
+    def measure(_: Setting, samples: Sequence[int]) -> OutputNoise:
+        asked.extend(samples)
+        return OutputNoise(signal, noise).of(samples=samples)
+
+    # The ratios of noise to signal at the first output, the worst one, are 5, 1, 9, none and 0.3.
+    assert find_loud(layers, index, OutputNoise(signal, noise), measure) is None
+    assert asked == [0]
 
 
 def test_no_setting_is_measured_twice(monkeypatch):
@@ -151,13 +167,14 @@ def test_no_setting_is_measured_twice(monkeypatch):
     index, layers = units()
     asked = []
 
-    def measure(off: Setting) -> OutputNoise:
-        asked.append(frozenset(off))
-        return measured([EVEN, EVEN, EVEN, LOUD], off)
+    def measure(off: Setting, samples: Sequence[int]) -> OutputNoise:
+        asked.append((frozenset(off), len(samples)))
+        return measured([EVEN, EVEN, EVEN, LOUD], off).of(samples=samples)
 
     assert find_loud(layers, index, measured([EVEN, EVEN, EVEN, LOUD], {}), measure) is not None
-    # All, and two halves, twice.
-    assert len(asked) == len(set(asked)) == 5
+    # All, and two halves, twice, on one sample; then the layer that is left on all samples.
+    assert len(asked) == len(set(asked)) == 6
+    assert [samples for _, samples in asked] == [1, 1, 1, 1, 1, 8]
 
 
 def test_a_recipe_without_a_record_stays_as_it_is():

@@ -82,7 +82,9 @@ def test_each_weight_is_measured_behind_what_became_of_those_in_front_of_it():
             before, after = (np.concatenate(rows[first::2]).astype(np.float64) for rows in (exact, rounded))
             np.testing.assert_allclose(fold.inputs, after.T @ after, rtol=1e-5, atol=1e-4)
             if changed:
-                np.testing.assert_allclose(fold.change, after.T @ (before - after), rtol=1e-4, atol=1e-4)
+                np.testing.assert_allclose(
+                    fold.change @ np.eye(len(after.T)), after.T @ (before - after), rtol=1e-4, atol=1e-4
+                )
             else:
                 assert fold.change is None
         seen.append(slot.tensor)

@@ -51,7 +51,7 @@ class PlacementContext:
     def constant_minimum(self, value: Value) -> float | None:
         """Return the smallest element of a constant; None where it is no constant, empty, or too large to fold."""
         array = self.index.constants.array(value) if self.is_constant(value) else None
-        return float(array.astype("float64").min()) if array is not None and array.size else None
+        return float(array.min()) if array is not None and array.size else None
 
     def shape(self, value: Value) -> Shape | None:
         """Return the shape of a tensor, as far as it is known; that of a constant that folds is complete."""

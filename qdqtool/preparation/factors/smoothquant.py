@@ -10,15 +10,16 @@ a decoder whose tokens are drawn at random, smoothing gained 1.5 dB on these row
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool.graph.index.view import Value
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.product import Factors, ProductLayout
+from qdqtool.numerics.product import Factors
 from qdqtool.preparation.factors.equalization import ReadWeight, channel_factors
 from qdqtool.running.channel_statistics import ChannelStatistics, folded_peaks
-from qdqtool.transforms.joints import Joint
+from qdqtool.transforms.joints import Joint, Reader
 
 Peaks = Mapping[Value, Factors]
 """Largest magnitude of each channel, by tensor."""
@@ -28,6 +29,10 @@ CANDIDATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
 WORTHWHILE = 0.9
 """Largest share of the error that may be left: some half a dB less than before. So few rows show no smaller gain."""
+
+MOST_WEIGHTS = 1 << 22
+"""Elements of a weight on which alphas are tried; of a larger one, evenly spaced outputs. Each output has a step of its
+own, and thousands of them show the mean error as well as all."""
 
 HIGH = 127
 """Largest code of the format that a search rounds to: int8, in place of every format with some 256 codes."""
@@ -42,20 +47,16 @@ def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], rea
         read: Gives the values of a stored weight.
         alpha: From 0 to 1: how much of the unevenness goes into the weights.
     """
-    return _factors(joint, {reader.tensor: seen[reader.tensor].peak for reader in joint.readers}, read, alpha)
+    peaks = {reader.tensor: seen[reader.tensor].peak for reader in joint.readers}
+    return _factors(joint, peaks, _weight_peaks(joint, read), alpha)
 
 
 def fold_factors(
     joint: Joint, seen: Mapping[Value, ChannelStatistics], read: ReadWeight, alpha: float
 ) -> list[Factors]:
     """The factors that each part of the samples alone gives; one list entry where there is one part."""
-    return [_factors(joint, part, read, alpha) for part in _parts(joint, seen)]
-
-
-def _factors(joint: Joint, seen: Peaks, read: ReadWeight, alpha: float) -> Factors:
-    peaks = [folded_peaks(seen[reader.tensor], reader.repeat) for reader in joint.readers]
-    weight_peaks = [folded_peaks(r.weight.layout.input_peaks(read(r.weight)), r.repeat) for r in joint.readers]
-    return channel_factors(np.max(peaks, axis=0), np.max(weight_peaks, axis=0), alpha)
+    weight_peaks = _weight_peaks(joint, read)
+    return [_factors(joint, part, weight_peaks, alpha) for part in _parts(joint, seen)]
 
 
 def searched_alpha(
@@ -69,13 +70,30 @@ def searched_alpha(
         read: Gives the values of a stored weight.
         rows: Some rows ``[n, channels]`` of every tensor that a reader reads.
     """
-    identity, parts = np.ones(joint.channels), _parts(joint, seen)
-    best, least = None, WORTHWHILE * sum(_error(joint, part, read, rows, identity) for part in parts)
+    weight_peaks, parts = _weight_peaks(joint, read), _parts(joint, seen)
+    products = [_Product.of(reader, read(reader.weight), rows[reader.tensor]) for reader in joint.readers]
+
+    def error(factors: Factors, part: Peaks) -> float:
+        return sum(product.error(factors, part[product.tensor]) for product in products)
+
+    identity = np.ones(joint.channels)
+    best, least = None, WORTHWHILE * sum(error(identity, part) for part in parts)
     for alpha in CANDIDATES:
-        error = sum(_error(joint, part, read, rows, _factors(joint, part, read, alpha)) for part in parts)
-        if error < least:
-            best, least = alpha, error
+        found = sum(error(_factors(joint, part, weight_peaks, alpha), part) for part in parts)
+        if found < least:
+            best, least = alpha, found
     return best
+
+
+def _factors(joint: Joint, seen: Peaks, weight_peaks: Factors, alpha: float) -> Factors:
+    peaks = [folded_peaks(seen[reader.tensor], reader.repeat) for reader in joint.readers]
+    return channel_factors(np.max(peaks, axis=0), weight_peaks, alpha)
+
+
+def _weight_peaks(joint: Joint, read: ReadWeight) -> Factors:
+    """The largest weight that each channel of the joint is multiplied with."""
+    peaks = [folded_peaks(each.weight.layout.input_peaks(read(each.weight)), each.repeat) for each in joint.readers]
+    return np.asarray(np.max(peaks, axis=0), np.float64)
 
 
 def _parts(joint: Joint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]:
@@ -87,25 +105,46 @@ def _parts(joint: Joint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]
     return [{tensor: seen[tensor].folds[number] for tensor in tensors} for number in range(count)]
 
 
-def _error(joint: Joint, seen: Peaks, read: ReadWeight, rows: Mapping[Value, Array], factors: Factors) -> float:
-    """The squared error of all products that read the tensor, with both sides rounded to the steps of these peaks."""
-    total = 0.0
-    for reader in joint.readers:
-        by = np.repeat(factors, reader.repeat)
-        weight = _matrix(reader.weight.layout, read(reader.weight))
-        x = rows[reader.tensor].astype(np.float64)
-        step = float(np.max(seen[reader.tensor] / by)) / HIGH
-        steps = np.abs(weight * by[:, np.newaxis]).max(axis=0) / HIGH
-        rounded = _rounded(x / by, step) @ _rounded(weight * by[:, np.newaxis], steps)
-        total += float(np.sum((rounded - x @ weight) ** 2))
-    return total
+@dataclass(frozen=True, slots=True, eq=False)
+class _Product:
+    """A product on which factors are tried.
+
+    Attributes:
+        tensor: Its activation.
+        repeat: How many of its channels share a factor.
+        rows: Rows of the activation, ``[n, inputs]``, float32: candidates differ by far more than its roundings.
+        weight: Its weight, ``[inputs, outputs]``, float32; of a large one some of the outputs.
+        exact: ``rows @ weight``.
+    """
+
+    tensor: Value
+    repeat: int
+    rows: Array
+    weight: Array
+    exact: Array
+
+    @classmethod
+    def of(cls, reader: Reader, weight: Array, rows: Array) -> "_Product":
+        # A MatMul or a Gemm: one group, and no kernel.
+        outputs = reader.weight.layout.canonical(weight)[0, :, :, 0]
+        some = outputs[:: -(-outputs.size // MOST_WEIGHTS)].T.astype(np.float32)
+        given = rows.astype(np.float32)
+        return cls(reader.tensor, reader.repeat, given, some, given @ some)
+
+    def error(self, factors: Factors, peaks: Factors) -> float:
+        """The squared error with these factors, and both sides rounded to the steps that the peaks give."""
+        by = np.repeat(factors, self.repeat)
+        step = np.float32(np.max(peaks / by) / HIGH)
+        by = by.astype(np.float32)
+        scaled = self.weight * by[:, np.newaxis]
+        steps = np.maximum(scaled.max(axis=0), -scaled.min(axis=0)) / np.float32(HIGH)
+        rounded = _rounded(self.rows / by, step) @ _rounded(scaled, steps)
+        return float(np.square(rounded - self.exact).sum(dtype=np.float64))
 
 
-def _matrix(layout: ProductLayout, weight: Array) -> Array:
-    """The weight of a MatMul or Gemm as ``[inputs, outputs]``."""
-    return np.asarray(layout.canonical(weight)[0, :, :, 0].T, np.float64)
-
-
-def _rounded(values: Array, step: Array | float) -> Array:
-    steps = np.where(np.asarray(step) > 0, step, 1.0)
-    return np.asarray(np.clip(np.rint(values / steps), -HIGH, HIGH) * steps)
+def _rounded(values: Array, step: Array | np.float32) -> Array:
+    steps = np.where(np.asarray(step) > 0, step, np.float32(1.0))
+    found = values / steps
+    np.rint(found, out=found)
+    np.clip(found, -HIGH, HIGH, out=found)
+    return np.multiply(found, steps, out=found)

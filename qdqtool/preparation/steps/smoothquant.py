@@ -7,6 +7,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
+from qdqtool.numerics.side_by_side import side_by_side
 from qdqtool.ops import ChannelLayout
 from qdqtool.ops.support.weights import StoredWeight
 from qdqtool.planning.recipe import Preparation
@@ -56,7 +57,7 @@ class SmoothQuantStep(RescalingStep):
             return
         given = _given_alpha(request.asked)
         search = _Search(index, joints, data, given)
-        alphas = {joint: search.alpha(joint) for joint in search.joints}
+        alphas = dict(zip(search.joints, side_by_side(search.alpha, search.joints), strict=True))
         alone = [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
         factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
         # An alpha that the user gave is not tried on the quantized model.
