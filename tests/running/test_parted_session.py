@@ -166,4 +166,4 @@ def test_float32_bytes_decide(monkeypatch):
     assert has_large_weights(Model(proto))
     monkeypatch.setattr(parted_session, "LARGE_WEIGHTS", 65)
     assert not has_large_weights(Model(proto))
-    assert TensorProto.INT8 == proto.graph.initializer[0].data_type
+    assert proto.graph.initializer[0].data_type == TensorProto.INT8
