@@ -72,9 +72,9 @@ class Factor:
         # NumPy's Cholesky factor is lower triangular. The factor of the reversed matrix, reversed again, is upper
         # triangular.
         backward = order[::-1]
-        scaled = moments[backward].take(backward, axis=1)
-        scaled *= moments.dtype.type(1 / mean if mean else 1.0)
-        np.fill_diagonal(scaled, np.diag(scaled) + moments.dtype.type(DAMPING if mean else 1.0))
+        scaled: Array = moments[backward].take(backward, axis=1)
+        scaled *= scaled.dtype.type(1 / mean if mean else 1.0)
+        np.fill_diagonal(scaled, np.diag(scaled) + scaled.dtype.type(DAMPING if mean else 1.0))
         return cls(order, np.ascontiguousarray(_cholesky(scaled)[::-1, ::-1]), mean or 1.0)
 
     def solve(self, right: Array) -> Array:
