@@ -14,8 +14,8 @@ from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.tensors import element_count
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
+from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.side_by_side import LARGE, side_by_side
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.running.accumulated_error import AccumulatedError
 from qdqtool.running.fake_quantize import rounded

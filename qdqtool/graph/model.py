@@ -53,7 +53,7 @@ class Payload:
     @classmethod
     def in_parts(cls, nbytes: int, parts: Callable[[], Iterable[Callable[[], bytes]]]) -> "Payload":
         """A payload that is made in parts, on all cores."""
-        return cls(nbytes, lambda: b"".join(ahead(call, parts(), cores(), alone=True)), parts=parts)
+        return cls(nbytes, lambda: b"".join(ahead(call, parts(), cores(), one_core=True)), parts=parts)
 
 
 @dataclass(slots=True)

@@ -15,6 +15,12 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+MOST = 4
+"""Pieces of work at once on a machine with many cores: each has its own arrays in memory."""
+
+LARGE = 1 << 26
+"""Bytes of an array of which there should be no second one in memory."""
+
 _THREAD = threading.local()
 
 
@@ -39,28 +45,58 @@ def on_all_cores(work: Callable[[Item], object], parts: Sequence[Item]) -> None:
 
 
 def ahead(
-    make: Callable[[Item], Result], items: Iterable[Item], count: int = 1, *, alone: bool = False
+    make: Callable[[Item], Result],
+    items: Iterable[Item],
+    count: int = 1,
+    *,
+    one_core: bool = False,
+    by_itself: Callable[[Item], bool] = lambda _: False,
 ) -> Iterator[Result]:
     """Yield ``make(item)`` of each item in order, while the next ones are being made.
 
+    Items are taken one after the other, in the thread of the caller. An error is raised where its result would come.
+
     Args:
         make: Makes a result; called from so many threads.
-        items: The items, taken one after the other in the thread of the caller.
+        items: The items.
         count: Results that are made ahead: so many are in memory beside the one that was yielded.
-        alone: Whether each result is made on one core; otherwise it may share its work with :func:`on_all_cores`.
+        one_core: Whether each result is made on one core; otherwise it may share its work with :func:`on_all_cores`.
+        by_itself: Whether nothing else may be made beside an item, as where its result is large.
     """
-    with ThreadPoolExecutor(count, "ahead", initializer=_mark_worker if alone else None) as pool:
+    with ThreadPoolExecutor(count, "ahead", initializer=_mark_worker if one_core else None) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
-                waiting.append(pool.submit(make, item))
-                if len(waiting) > count:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                if by_itself(item):
+                    yield from _ended(waiting, 0)
+                    yield make(item)
+                else:
+                    waiting.append(pool.submit(make, item))
+                    yield from _ended(waiting, count)
+            yield from _ended(waiting, 0)
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def side_by_side(
+    work: Callable[[Item], Result], items: Iterable[Item], by_itself: Callable[[Item], bool] = lambda _: False
+) -> Iterator[Result]:
+    """Yield ``work(item)`` for each item, in order, on all cores but no more than :data:`MOST`.
+
+    Args:
+        work: A function that may run in another thread, at the same time as on other items.
+        items: What it is called with.
+        by_itself: As :func:`ahead` takes it.
+    """
+    workers = min(cores(), MOST)
+    return map(work, items) if workers == 1 else ahead(work, items, workers, by_itself=by_itself)
+
+
+def _ended(waiting: deque[Future[Result]], left: int) -> Iterator[Result]:
+    """Yield the oldest results until only ``left`` are waited for."""
+    while len(waiting) > left:
+        yield waiting.popleft().result()
 
 
 def call(make: Callable[[], Result]) -> Result:

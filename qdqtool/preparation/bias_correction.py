@@ -23,9 +23,9 @@ from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.tensors import make_tensor, nbytes
 from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
+from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors, ProductLayout
-from qdqtool.numerics.side_by_side import LARGE, side_by_side
 from qdqtool.ops.support.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.ranges.types import PreparationStep

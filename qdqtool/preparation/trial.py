@@ -32,9 +32,9 @@ from qdqtool.graph.index.view import Value
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
+from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.derive import scale_from_range, scale_from_tensor
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.side_by_side import LARGE, side_by_side
 from qdqtool.plan import Placement, QuantPlan
 from qdqtool.planning.placement import ProposedSlot
 from qdqtool.planning.planner import index_to_plan

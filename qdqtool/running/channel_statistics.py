@@ -12,9 +12,9 @@ from qdqtool.data import Feeds
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
+from qdqtool.numerics.cores import side_by_side
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
-from qdqtool.numerics.side_by_side import side_by_side
 from qdqtool.running.float_runs import FloatRuns
 from qdqtool.running.observer import Observer, Run, is_fed
 from qdqtool.transforms.taps import TensorKey, tensor_key

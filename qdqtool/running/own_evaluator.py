@@ -14,8 +14,8 @@ from onnx import TensorProto
 from qdqtool.errors import ModelError
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
+from qdqtool.numerics.cores import side_by_side
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
-from qdqtool.numerics.side_by_side import side_by_side
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.running.own_nodes import evaluate
 from qdqtool.running.own_segments import Segment, run_segment, segment_model

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from qdqtool.numerics import cores
-from qdqtool.numerics.cores import ahead, on_all_cores
+from qdqtool.numerics.cores import ahead, on_all_cores, side_by_side
 
 
 def test_processors_are_those_of_this_process_where_the_system_tells(monkeypatch):
@@ -102,4 +102,52 @@ def test_an_error_comes_where_its_result_would_be():
     results = ahead(make, range(100))
     assert next(results) == 0
     with pytest.raises(ValueError, match=r"^1$"):
+        next(results)
+
+
+@pytest.mark.parametrize("count", [1, 2, 64])
+def test_work_side_by_side_keeps_the_order_of_its_items(monkeypatch, count):
+    monkeypatch.setattr(cores, "cores", lambda: count)
+    assert list(side_by_side(lambda item: item * item, range(50))) == [item * item for item in range(50)]
+
+
+@pytest.mark.parametrize("count", [2, 64])
+def test_calls_run_at_the_same_time_and_no_more_than_allowed(monkeypatch, count):
+    monkeypatch.setattr(cores, "cores", lambda: count)
+    workers = min(count, cores.MOST)
+    together, taken = threading.Barrier(workers), []
+
+    def items():
+        for item in range(2 * workers):
+            taken.append(item)
+            yield item
+
+    def work(item):
+        together.wait(timeout=60)
+        return item, len(taken)
+
+    for item, seen in side_by_side(work, items()):
+        assert seen <= item + 2 * workers - 1
+
+
+def test_an_item_that_is_made_by_itself_runs_when_all_before_it_are_done(monkeypatch):
+    monkeypatch.setattr(cores, "cores", lambda: 2)
+    running, largest = set(), []
+
+    def work(item):
+        running.add(item)
+        largest.append((item, len(running)))
+        running.remove(item)
+        return item
+
+    found = list(side_by_side(work, range(30), lambda item: item % 3 == 0))
+    assert found == list(range(30))
+    assert [beside for item, beside in largest if item % 3 == 0] == [1] * 10
+
+
+def test_an_error_of_work_side_by_side_is_raised_where_its_result_would_come(monkeypatch):
+    monkeypatch.setattr(cores, "cores", lambda: 2)
+    results = side_by_side(lambda item: 1 / item, [1, 2, 0, 4])
+    assert [next(results), next(results)] == [1, 0.5]
+    with pytest.raises(ZeroDivisionError):
         next(results)

@@ -96,7 +96,7 @@ def write_data(model: Model, proto: onnx.ModelProto, writer: DataWriter, locatio
         The bytes that were written.
     """
     layout = _Layout(model, proto, location)
-    for part in ahead(call, layout.parts(), 2 * cores(), alone=True):
+    for part in ahead(call, layout.parts(), 2 * cores(), one_core=True):
         writer.write(part)
     return layout.end
 

@@ -18,7 +18,7 @@ from qdqtool.graph.io.data_file import EXTERNAL_MINIMUM, aligned, set_external, 
 from qdqtool.graph.io.save import INLINE_LIMIT
 from qdqtool.graph.io.tensors import is_external, is_pending, iter_tensors, nbytes, payload_of, read_bytes, set_pending
 from qdqtool.graph.model import Model, Payload, Place
-from qdqtool.numerics.side_by_side import LARGE, side_by_side
+from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.scratch import ScratchFolder
 
 

@@ -6,7 +6,7 @@ from statistics import median
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.tensors import nbytes
 from qdqtool.graph.model import Model
-from qdqtool.numerics.side_by_side import LARGE, side_by_side
+from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.factor_records import joint_site, with_statistics
 from qdqtool.preparation.factors.equalization import BestFactors, JointNoise

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
+from qdqtool.numerics.cores import side_by_side
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
-from qdqtool.numerics.side_by_side import side_by_side
 from qdqtool.ops import ChannelLayout
 from qdqtool.ops.support.weights import StoredWeight
 from qdqtool.planning.recipe import Preparation
