@@ -1,6 +1,7 @@
-"""Time and memory of weight-only quantization and of what only looks at a model, where the weights pass the memory.
+"""Time and memory of commands on models whose weights are gigabytes.
 
     python benchmarks/large_models.py [--layers 10 20 42] [--folder FOLDER] [--steps quantize strip]
+    pytest -m large tests/benchmarks/test_large_models.py     # 42 layers, against the limits below; about an hour
 
 A decoder with random float16 weights in external data is written for each number of layers: 1.6 GB for 10, 2.9 GB for
 20, 5.9 GB for 42. Each step is the command line in a process of its own: seconds from start to exit, processor seconds,
@@ -78,19 +79,49 @@ def _anonymous(pid: str) -> int:
 
 SAMPLES = 8
 
-_QUANTIZE = ["quantize", "m.onnx", "--target", "tensorrt-rtx"]
-_DATA = ["--calib-data", "c.npz", "-o", "s.onnx"]
+_QUANTIZE = ("quantize", "m.onnx", "--target", "tensorrt-rtx")
+_DATA = ("--calib-data", "c.npz", "-o", "s.onnx")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command, and the most memory that it may take: bytes resident without data, bytes anonymous with data."""
+
+    words: tuple[str, ...]
+    most_resident: float = float("inf")
+    most_anonymous: float = float("inf")
+
+    def holds(self, taken: Taken) -> bool:
+        """Whether it ended well and stayed below its limits."""
+        return not taken.code and taken.peak <= self.most_resident and taken.anonymous <= self.most_anonymous
+
 
 STEPS = {
-    "quantize": [*_QUANTIZE, "--quantize-mode", "int4", "-o", "q.onnx"],
-    "validate": ["validate", "q.onnx", "--target", "tensorrt-rtx"],
-    "diff": ["diff", "m.onnx", "q.onnx"],
-    "strip": ["strip", "q.onnx", "-o", "s.onnx"],
-    "insert": ["insert", "m.onnx", "p.toml", "-o", "s.onnx"],
-    "int8": [*_QUANTIZE, "--quantize-mode", "int8", *_DATA],
-    "gptq": [*_QUANTIZE, "--quantize-mode", "int4", *_DATA],
+    "quantize": Step((*_QUANTIZE, "--quantize-mode", "int4", "-o", "q.onnx"), most_resident=1e9),
+    "validate": Step(("validate", "q.onnx", "--target", "tensorrt-rtx"), most_resident=1e9),
+    "diff": Step(("diff", "m.onnx", "q.onnx"), most_resident=1e9),
+    "strip": Step(("strip", "q.onnx", "-o", "s.onnx"), most_resident=1e9),
+    "insert": Step(("insert", "m.onnx", "--plan", "p.toml", "-o", "s.onnx"), most_resident=1e9),
+    "int8": Step((*_QUANTIZE, "--quantize-mode", "int8", *_DATA), most_anonymous=2.5e9),
+    "gptq": Step((*_QUANTIZE, "--quantize-mode", "int4", *_DATA), most_anonymous=2.5e9),
 }
-"""``gptq`` has AWQ too: int4 with data has both by default."""
+"""The result of ``quantize`` is read by later steps. ``gptq`` has AWQ too: int4 with data has both by default."""
+
+
+def write_files(folder: Path, size: Size) -> int:
+    """Write what the steps read: model, plan and samples; return the bytes of the model."""
+    (folder / "p.toml").write_text(PLAN, encoding="utf-8")
+    tokens = np.random.default_rng(0).integers(0, size.vocabulary, (SAMPLES, size.tokens))
+    np.savez(folder / "c.npz", input_ids=tokens)
+    return Decoder(size).write(folder / "m.onnx")
+
+
+def take(step: Step, folder: Path) -> Taken:
+    """Run a step, and delete what no other one reads."""
+    taken = run(list(step.words), folder)
+    for name in ("s.onnx", "s.onnx.data"):
+        (folder / name).unlink(missing_ok=True)
+    return taken
 
 
 def main() -> None:
@@ -103,17 +134,13 @@ def main() -> None:
     options = parser.parse_args()
     for layers in options.layers:
         with tempfile.TemporaryDirectory(dir=options.folder) as name:
-            folder = Path(name)
-            size = Size(layers, width=options.width, inner=4 * options.width)
-            nbytes = Decoder(size).write(folder / "m.onnx")
-            (folder / "p.toml").write_text(PLAN, encoding="utf-8")
-            tokens = np.random.default_rng(0).integers(0, size.vocabulary, (SAMPLES, size.tokens))
-            np.savez(folder / "c.npz", input_ids=tokens)
+            folder, size = Path(name), Size(layers, width=options.width, inner=4 * options.width)
+            nbytes = write_files(folder, size)
             print(f"{layers} layers, {size.parameters / 1e9:.2f} B parameters, {nbytes / 1e9:.2f} GB", flush=True)
             for step in options.steps:
-                print(f"  {step:9} {run(STEPS[step], folder)}", flush=True)
-                (folder / "s.onnx").unlink(missing_ok=True)
-                (folder / "s.onnx.data").unlink(missing_ok=True)
+                taken = take(STEPS[step], folder)
+                verdict = "" if STEPS[step].holds(taken) else ", NOT within its limits"
+                print(f"  {step:9} {taken}{verdict}", flush=True)
 
 
 if __name__ == "__main__":

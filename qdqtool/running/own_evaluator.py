@@ -14,7 +14,7 @@ from onnx import TensorProto
 from qdqtool.errors import ModelError
 from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
-from qdqtool.numerics.cores import side_by_side
+from qdqtool.numerics.cores import ahead, cores, side_by_side
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.running.own_nodes import evaluate
@@ -80,6 +80,9 @@ def run_each(
     # A divided session makes its parts in the first run.
     if isinstance(session, Session) and values * FLOAT32.itemsize <= LARGE_RUN:
         yield from side_by_side(run, samples)
+    elif isinstance(session, PartedSession):
+        # Each run has the weights of one part in memory.
+        yield from ahead(run, samples, min(cores(), 2))
     else:
         yield from map(run, samples)
 

@@ -1,0 +1,47 @@
+"""Commands on a model of 6 GB stay within their memory: ``pytest -m large tests/benchmarks/test_large_models.py``."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.comparison.decoder import Size
+from benchmarks.large_models import STEPS, Step, Taken, take, write_files
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("large")
+    assert write_files(path, Size(42)) > 5.8e9
+    yield path
+    for file in path.iterdir():
+        file.unlink()
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", STEPS)
+def test_memory_stays_within_its_limit(name: str, folder: Path) -> None:
+    taken = take(STEPS[name], folder)
+    assert STEPS[name].holds(taken), str(taken)
+
+
+@pytest.mark.parametrize(
+    ("taken", "holds"),
+    [
+        (Taken(wall=1, cpu=1, peak=5, anonymous=3, code=0), True),
+        (Taken(wall=1, cpu=1, peak=6, anonymous=3, code=0), False),
+        (Taken(wall=1, cpu=1, peak=5, anonymous=4, code=0), False),
+        (Taken(wall=1, cpu=1, peak=5, anonymous=3, code=1), False),
+    ],
+)
+def test_a_step_holds_where_it_ends_well_within_both_limits(taken: Taken, holds: bool) -> None:
+    assert Step((), most_resident=5, most_anonymous=3).holds(taken) is holds
+
+
+def test_every_step_runs_on_a_small_decoder(tmp_path: Path) -> None:
+    size = Size(1, width=64, heads=2, inner=256, vocabulary=96, tokens=8)
+    write_files(tmp_path, size)
+    for name, step in STEPS.items():
+        taken = take(step, tmp_path)
+        assert taken.code == 0, name
+        assert 0 < taken.anonymous <= taken.peak
