@@ -9,7 +9,7 @@ import numpy as np
 LINEAR = 1.15
 """The largest exponent that counts as linear: that of n log n between 1,000 and 50,000 is 1.12."""
 
-LEAST = {"cpu": 0.1, "peak": 8e6}
+LEAST = {"cpu": 0.1, "own": 0.1, "peak": 8e6}
 """Seconds and bytes below which a figure is of starting a command, and not of its work."""
 
 
@@ -24,6 +24,7 @@ class Row:
         cpu: Processor seconds of each run, by size.
         wall: Seconds of each run, by size.
         peak: Bytes of memory of each run beyond those before, by size.
+        opening: Processor seconds of each run in which ONNX Runtime opens sessions, by size; a part of ``cpu``.
         failed: Why there are no figures of further sizes; empty: there are.
     """
 
@@ -33,6 +34,7 @@ class Row:
     cpu: Sequence[Sequence[float]]
     wall: Sequence[Sequence[float]]
     peak: Sequence[Sequence[float]]
+    opening: Sequence[Sequence[float]] = ()
     failed: str = ""
 
     @property
@@ -41,14 +43,23 @@ class Row:
         return f"{self.command}: {self.axis}"
 
     def exponent(self, figure: str) -> float | None:
-        """The exponent that ``cpu`` or ``peak`` grows with; None where too few sizes take enough of it."""
-        best = [min(runs) for runs in getattr(self, figure)]
+        """The exponent that ``cpu``, ``own`` or ``peak`` grows with; None where too few sizes take enough of it."""
+        best = self.own if figure == "own" else [min(runs) for runs in getattr(self, figure)]
         return fitted(self.sizes, best, LEAST[figure])
 
     @property
+    def own(self) -> list[float]:
+        """Processor seconds outside of ONNX Runtime's opening of sessions, by size."""
+        opening = self.opening or [[0.0] * len(runs) for runs in self.cpu]
+        return [
+            min(whole - part for whole, part in zip(*runs, strict=True))
+            for runs in zip(self.cpu, opening, strict=True)
+        ]  # fmt: skip
+
+    @property
     def defects(self) -> list[str]:
-        """Names of the figures that grow faster than the size."""
-        found = {"cpu": "time", "peak": "memory"}
+        """Names of the figures that grow faster than the size; seconds in which sessions are opened do not count."""
+        found = {"own": "time", "peak": "memory"}
         return [word for figure, word in found.items() if (self.exponent(figure) or 0.0) > LINEAR]
 
 

@@ -60,8 +60,7 @@ def split_samples(count: int, seed: int = SEED) -> Split:
     wanted = _held(count)
     # A digest, and not NumPy's generator, whose numbers may differ between its versions.
     order = sorted(range(count), key=lambda number: hashlib.sha256(f"{seed}:{number}".encode()).digest())
-    held = tuple(sorted(order[:wanted]))
-    return Split(tuple(number for number in range(count) if number not in set(held)), held)
+    return Split(tuple(sorted(order[wanted:])), tuple(sorted(order[:wanted])))
 
 
 def _held(count: int) -> int:

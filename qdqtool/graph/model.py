@@ -12,6 +12,9 @@ from qdqtool.scratch import ScratchFolder
 PENDING_LOCATION = "qdqtool:pending"
 """``location`` of a tensor whose bytes are made when the model is saved; its ``key`` names the payload."""
 
+THREADED_BYTES = 1 << 16
+"""Smaller payloads are made by the thread that asks: starting and joining others takes longer than their codes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -52,7 +55,9 @@ class Payload:
 
     @classmethod
     def in_parts(cls, nbytes: int, parts: Callable[[], Iterable[Callable[[], bytes]]]) -> "Payload":
-        """A payload that is made in parts, on all cores."""
+        """A payload that is made in parts, on all cores if it is large enough to gain by threads."""
+        if nbytes < THREADED_BYTES:
+            return cls(nbytes, lambda: b"".join(map(call, parts())), parts=parts)
         return cls(nbytes, lambda: b"".join(ahead(call, parts(), cores(), one_core=True)), parts=parts)
 
 

@@ -103,4 +103,19 @@ def test_what_grows_faster_than_its_size_is_a_defect():
         return Row("nodes", "insert", (100, 1000, 10000), runs, runs, [[1e7], [1e7], [1e7]])
 
     assert row(1.1).defects == []
+    assert row(1.2).exponent("own") == pytest.approx(1.2)
     assert row(1.2).defects == ["time"]
+
+
+def test_seconds_in_which_sessions_are_opened_are_shown_and_not_judged() -> None:
+    """Opening is quadratic here, and the rest linear: each run is split by itself."""
+    sizes = (100, 1000, 10000)
+    opening = [[(size / 100) ** 2, 2 * (size / 100) ** 2] for size in sizes]
+    cpu = [[size / 100 + first, size / 50 + second] for size, (first, second) in zip(sizes, opening, strict=True)]
+    row = Row("nodes", "insert", sizes, cpu, cpu, [[1e7]] * 3, opening)
+    assert row.own == pytest.approx([1, 10, 100])
+    assert (row.exponent("own"), row.defects) == (pytest.approx(1.0), [])
+    assert (row.exponent("cpu") or 0) > 1.5
+    older = Row("nodes", "insert", sizes, cpu, cpu, [[1e7]] * 3)
+    assert older.own == [min(runs) for runs in cpu]
+    assert older.defects == ["time"]

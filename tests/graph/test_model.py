@@ -1,6 +1,7 @@
 """A model in memory: its folder, its opset, forks of its own, and a folder for spilled weights that goes with it."""
 
 import gc
+import threading
 from pathlib import Path
 
 import onnx
@@ -8,7 +9,7 @@ import pytest
 from onnx import helper
 from support.small import conv_model
 
-from qdqtool.graph.model import Model, Payload, Place, opset_version
+from qdqtool.graph.model import THREADED_BYTES, Model, Payload, Place, opset_version
 from qdqtool.scratch import ScratchFolder
 
 
@@ -61,3 +62,19 @@ def test_two_spill_folders_are_two_folders():
     assert ScratchFolder().path.name.startswith("qdqtool-")
     one, other = ScratchFolder(), ScratchFolder()
     assert one.path != other.path
+
+
+@pytest.mark.parametrize("size", [0, 5, THREADED_BYTES - 1, THREADED_BYTES, 3 * THREADED_BYTES])
+def test_only_large_payloads_are_made_by_other_threads(size):
+    """A model has thousands of small weights, and starting threads for each takes longer than quantizing it."""
+    whole = bytes(number % 251 for number in range(size))
+    makers = set()
+
+    def part(start):
+        makers.add(threading.current_thread())
+        return whole[start : start + 1000]
+
+    payload = Payload.in_parts(size, lambda: (lambda start=start: part(start) for start in range(0, size, 1000)))
+    assert payload.make() == whole
+    assert (threading.main_thread() in makers) == (0 < size < THREADED_BYTES)
+    assert len(makers) <= 1 or size >= THREADED_BYTES

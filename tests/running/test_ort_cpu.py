@@ -208,3 +208,26 @@ def test_an_error_of_the_binding_is_not_printed_where_reports_go(
     with pytest.raises(QdqError, match="Failed to find node output"):
         Session(Model(make_model([node], {"x": (2,)}, {"y": (2,)}, {})))
     assert capfd.readouterr().out == ""
+
+
+def test_many_inputs_are_not_searched_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A masked model has thousands: the search in ONNX Runtime's Python class would be quadratic in them."""
+    names = [f"x{number}" for number in range(ort_cpu.MANY_FEEDS + 1)]
+    nodes = [helper.make_node("Sum", names, ["y"]), helper.make_node("Neg", ["y"], ["z"])]
+    proto = make_model(nodes, dict.fromkeys(names, (3,)), {"y": (3,), "z": (3,)}, {}, opset=21)
+    feeds = {name: np.full(3, number, np.float32) for number, name in enumerate(names)}
+    expected = np.full(3, sum(range(len(names))), np.float32)
+    searched: list[int] = []
+    monkeypatch.setattr(onnxruntime.InferenceSession, "_validate_input", lambda _, names: searched.append(len(names)))
+    with Session(Model(proto)) as session:
+        found, last = session.run(feeds), session.run(feeds, ["z"])
+        assert session.run(feeds, []) == {}
+        with pytest.raises(QdqError, match="x7"):
+            session.run({name: array for name, array in feeds.items() if name != "x7"})
+        with pytest.raises(QdqError, match="more"):
+            session.run(feeds | {"more": feeds["x0"]})
+    assert list(found) == ["y", "z"]
+    assert list(last) == ["z"]
+    np.testing.assert_array_equal(found["y"], expected)
+    np.testing.assert_array_equal(last["z"], -expected)
+    assert searched == []

@@ -53,7 +53,7 @@ class _Checker:
 
     def check_reads(self, batch: ScopeBatch) -> None:
         for name in dict.fromkeys(_names_read(batch)):
-            if not any(self._defines(scope, name) for scope in (batch.scope, *_around(batch.scope))):
+            if not any(self._defines(scope, name) for scope in _from(batch.scope)):
                 raise EditError(f"an edit in {where(batch.scope.path)} reads tensor '{name}', which is defined nowhere")
 
     def _defines(self, scope: Scope, name: str) -> bool:
@@ -68,7 +68,7 @@ class _Checker:
             change = batch.changes.get(use.node.key)
             if use.node.key in batch.removed or (change is not None and use.index in change.inputs):
                 return True
-        return any(self._loses_owner(around) for around in (scope, *_around(scope)))
+        return any(self._loses_owner(around) for around in _from(scope))
 
     def _loses_owner(self, scope: Scope) -> bool:
         owner = scope.owner
@@ -94,6 +94,12 @@ def _names_read(batch: ScopeBatch) -> Iterator[str]:
     for key, change in batch.changes.items():
         if key not in batch.removed:
             yield from filter(None, change.inputs.values())
+
+
+def _from(scope: Scope) -> Iterator[Scope]:
+    """Yield a scope and those around it: most names are found in the first, whatever the depth."""
+    yield scope
+    yield from _around(scope)
 
 
 def _around(scope: Scope) -> Iterator[Scope]:

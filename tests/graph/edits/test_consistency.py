@@ -5,6 +5,7 @@ import pytest
 from onnx import numpy_helper
 from support.edited import BODIES, CHAIN, THEN_BODY, text_model
 
+from qdqtool.graph.edits import consistency
 from qdqtool.graph.edits.batch import EditError, sort_edits
 from qdqtool.graph.edits.consistency import check_batches
 from qdqtool.graph.edits.edit import (
@@ -111,3 +112,16 @@ def test_a_reader_in_a_chain_is_named_with_the_input_that_reads():
     message = "'a' of the main graph would vanish, but input 0 of node 'Mul -> b' reads it"
     with pytest.raises(EditError, match=message):
         check([RemoveNode(MAIN, ("a",)), SetInput(MAIN, ("y",), 0, "x")], CHAIN)
+
+
+def test_a_name_that_its_scope_defines_is_not_looked_for_further_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies may lie 30 deep, and each edit in the innermost would look through all of them."""
+    view = GraphView(text_model(BODIES))
+    inner = view.scope(THEN_BODY)
+    name = next(iter(node.key[0] for node in inner.nodes))
+    edits = [AddNode(THEN_BODY, "Relu", (name,), ("new",), "n")]
+    looked: list[str] = []
+    monkeypatch.setattr(consistency, "_around", lambda scope: looked.append(str(scope.path)) or iter(()))
+    batches = sort_edits(view, edits)
+    consistency._Checker(batches).check_reads(batches[THEN_BODY])
+    assert looked == []
