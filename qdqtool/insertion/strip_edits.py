@@ -1,7 +1,7 @@
 """Build the edits that remove Q/DQ from a model: pairs are bypassed, stored codes become float constants again."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,11 +20,11 @@ from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode, QdqPair, is_quantize
 from qdqtool.graph.index.view import NodeView, Value
-from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
+from qdqtool.graph.io.tensors import element_count, pending_tensor, read_array
 from qdqtool.graph.model import Payload
 from qdqtool.insertion.restored_bounds import Restored, check_restorable, restore
-from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
+from qdqtool.numerics.stored_codes import stored_values
 from qdqtool.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsError, imposed_bounds
 
 _PACKED_SUFFIX = "_quantized"
@@ -197,13 +197,12 @@ class StripEdits:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(output_type)
         model = self.index.model
 
-        def make() -> bytes:
-            weights = dequantize(read_array(model, stored), scale, granularity, zero_point, output_dtype=dtype)
-            return make_tensor("weights", weights, output_type).raw_data
+        def parts() -> Iterator[Callable[[], bytes]]:
+            return stored_values(read_array(model, stored), scale, granularity, zero_point, output_dtype=dtype)
 
         name = self._namer.tensor(self._float_name(entry))
         nbytes = element_count(stored) * dtype.itemsize
-        return pending_tensor(model, name, tuple(stored.dims), output_type, Payload(nbytes, make))
+        return pending_tensor(model, name, tuple(stored.dims), output_type, Payload.in_parts(nbytes, parts))
 
     def _float_name(self, entry: QdqNode) -> str:
         data = entry.data

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from qdqtool.numerics import kernels
-from qdqtool.numerics.affine import quantize
+from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, normalize_axis
 from qdqtool.numerics.packing import pack
@@ -33,8 +34,8 @@ class Rows:
     scales: slice | None
 
     def of_scales(self, parameter: Array) -> Array:
-        """Return the scales (or zero points) of the rows."""
-        return parameter if self.scales is None else parameter[self.scales]
+        """Return the scales (or zero points) of the rows; a single one is that of all of them."""
+        return parameter if self.scales is None or parameter.size == 1 else parameter[self.scales]
 
 
 def in_rows(shape: tuple[int, ...], granularity: Granularity, elements: int = PART) -> Iterator[Rows]:
@@ -71,6 +72,32 @@ def stored_codes(x: Array, params: QuantParams) -> Iterator[Callable[[], bytes]]
     kernels.prepare(x)
     for rows in in_rows(x.shape, params.scheme.granularity):
         yield partial(_codes_of_rows, x, params, rows)
+
+
+def stored_values(
+    q: Array,
+    scale: Array,
+    granularity: Granularity,
+    zero_point: Array | None = None,
+    *,
+    output_dtype: npt.DTypeLike,
+) -> Iterator[Callable[[], bytes]]:
+    """Yield makers of consecutive parts of the dequantized values of ``q``, as ONNX stores them.
+
+    The bytes are those of :func:`~qdqtool.numerics.affine.dequantize` on the whole array; arguments as there.
+    """
+    for rows in in_rows(q.shape, granularity):
+        yield partial(_values_of_rows, q, (scale, zero_point), granularity, (rows, output_dtype))
+
+
+def _values_of_rows(
+    q: Array, params: tuple[Array, Array | None], granularity: Granularity, wanted: tuple[Rows, npt.DTypeLike]
+) -> bytes:
+    (scale, zero_point), (rows, dtype) = params, wanted
+    zero = None if zero_point is None else rows.of_scales(zero_point)
+    codes = q[rows.values] if q.shape else q
+    found = dequantize(codes, rows.of_scales(scale), granularity, zero, output_dtype=dtype)
+    return found.astype(found.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
 def _codes_of_rows(x: Array, params: QuantParams, rows: Rows) -> bytes:

@@ -1,11 +1,12 @@
 """Codes that are made in parts are those of the whole array."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from qdqtool import formats
 from qdqtool.numerics import kernels, stored_codes
-from qdqtool.numerics.affine import quantize
+from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
@@ -31,6 +32,29 @@ def test_the_bytes_are_those_of_the_whole(name, granularity, shape, monkeypatch)
     parts = [make() for make in stored_codes.stored_codes(x, found)]
     assert b"".join(parts) == whole.tobytes()
     assert len(parts) > 1 or shape[0] < 40
+
+
+@pytest.mark.parametrize("granularity", GRANULARITIES, ids=str)
+@pytest.mark.parametrize("name", ["int4", "uint8", "float8e4m3fn", "float4e2m1"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("shape", [(83, 7), (16, 9, 3), (1, 1), (0, 4)])
+def test_the_values_are_those_of_the_whole(name, granularity, dtype, shape, monkeypatch):
+    monkeypatch.setattr(stored_codes, "in_rows", lambda shape, granularity: in_rows(shape, granularity, 60))
+    x, found = np.random.default_rng(9).normal(size=shape).astype(np.float32), params(name, granularity, shape)
+    codes = quantize(x, found.scale, found.scheme.format, granularity, found.zero_point)
+    whole = dequantize(codes, found.scale, granularity, found.zero_point, output_dtype=dtype)
+    makers = stored_codes.stored_values(codes, found.scale, granularity, found.zero_point, output_dtype=dtype)
+    parts = [make() for make in makers]
+    assert b"".join(parts) == whole.tobytes()
+    assert len(parts) > 1 or shape[0] < 40
+
+
+@pytest.mark.parametrize("scale", [np.float32(0.25), np.float32([0.25])])
+def test_a_single_scale_is_that_of_every_part(scale, monkeypatch):
+    monkeypatch.setattr(stored_codes, "in_rows", lambda shape, granularity: in_rows(shape, granularity, 8))
+    codes = np.arange(-60, 60, dtype=np.int8).reshape(40, 3)
+    makers = stored_codes.stored_values(codes, np.asarray(scale), PerTensor(), output_dtype=np.float32)
+    assert b"".join(make() for make in makers) == (codes * np.float32(0.25)).tobytes()
 
 
 def test_a_scalar_is_one_part():
