@@ -8,7 +8,10 @@ from support.paths import ROOT
 from support.qdq import constant, text_model
 from support.small import conv_model, make_model
 
+from benchmarks.comparison.decoder import Decoder, Size
 from qdqtool.graph.model import Model
+from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.planning.recipe import Recipe
 from qdqtool.running import parted_session
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.running.own_evaluator import open_session
@@ -167,3 +170,26 @@ def test_float32_bytes_decide(monkeypatch):
     monkeypatch.setattr(parted_session, "LARGE_WEIGHTS", 65)
     assert not has_large_weights(Model(proto))
     assert proto.graph.initializer[0].data_type == TensorProto.INT8
+
+
+@pytest.mark.parametrize("mode", ["int8", "int4", "fp8"])
+def test_a_model_in_parts_is_quantized_as_a_whole_one_but_for_what_needs_all_weights(mode, tmp_path, monkeypatch):
+    decoder = Size(2, width=64, heads=2, inner=256, vocabulary=96, tokens=8)
+    Decoder(decoder).write(tmp_path / "m.onnx")
+    tokens = np.random.default_rng(0).integers(0, 96, (10, 8))
+    np.savez(tmp_path / "c.npz", input_ids=tokens)
+    options = QuantizeOptions(recipe=Recipe(quantize_mode=mode, target="tensorrt-rtx"))
+    reports = []
+    for limit in (1 << 40, 1):
+        monkeypatch.setattr(parted_session, "LARGE_WEIGHTS", limit)
+        monkeypatch.setattr(parted_session, "PART_WEIGHTS", 1 << 16)
+        reports.append(quantize_model(tmp_path / "m.onnx", tmp_path / "c.npz", tmp_path / f"{limit}.onnx", options))
+    whole, parts = reports
+    assert [each.tensor for each in parts.quantized] == [each.tensor for each in whole.quantized]
+    assert parts.blame is not None
+    assert "memory" in parts.blame.problem
+    assert whole.blame is None or not whole.blame.problem
+    assert parts.accuracy is not None
+    assert whole.accuracy is not None
+    found, expected = (report.accuracy.outputs[0].sqnr_db for report in (parts, whole))
+    assert found == pytest.approx(expected, abs=3)
