@@ -142,6 +142,8 @@ class Scope:
         nodes: Its nodes, in file order.
         values: The tensors it defines, by name.
         calls: The nodes that call it, if it is a local function.
+        is_function: Whether it is a local function (which has no initializers).
+        in_function: Whether it is a local function or a body inside one.
     """
 
     path: ScopePath
@@ -152,21 +154,13 @@ class Scope:
     nodes: list[NodeView] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     calls: list[NodeView] = field(default_factory=list)
+    is_function: bool = field(init=False)
+    in_function: bool = field(init=False)
 
-    @property
-    def is_function(self) -> bool:
-        """Whether it is a local function (which has no initializers)."""
-        return isinstance(self.container, onnx.FunctionProto)
-
-    @property
-    def in_function(self) -> bool:
-        """Whether it is a local function or a body inside one."""
-        scope: Scope | None = self
-        while scope is not None:
-            if scope.is_function:
-                return True
-            scope = scope.parent
-        return False
+    def __post_init__(self) -> None:
+        self.is_function = isinstance(self.container, onnx.FunctionProto)
+        # Asked of every node: to climb to the main graph each time is quadratic in the depth of bodies.
+        self.in_function = self.is_function or (self.parent is not None and self.parent.in_function)
 
     def resolve(self, name: str) -> Value | None:
         """The tensor that ``name`` means here: of this scope, else of the nearest scope around it."""
