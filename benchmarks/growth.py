@@ -94,9 +94,19 @@ def cells(row: Row) -> list[str]:
     megabytes = ", ".join(f"{min(runs) / 1e6:.0f}" for runs in row.peak)
     exponents = {figure: row.exponent(figure) for figure in ("cpu", "own", "peak")}
     shown = {figure: "-" if found is None else f"{found:.2f}" for figure, found in exponents.items()}
-    verdict = f"FAILED: {row.failed}" if row.failed else ", ".join(row.defects) or "linear"
     sizes = ", ".join(f"{size:,}" for size in row.sizes)
-    return [row.command, row.axis, sizes, seconds, shown["cpu"], own, shown["own"], megabytes, shown["peak"], verdict]
+    return [
+        row.command,
+        row.axis,
+        sizes,
+        seconds,
+        shown["cpu"],
+        own,
+        shown["own"],
+        megabytes,
+        shown["peak"],
+        row.verdict,
+    ]
 
 
 if __name__ == "__main__":

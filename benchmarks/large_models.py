@@ -92,8 +92,9 @@ class Step:
     most_anonymous: float = float("inf")
 
     def holds(self, taken: Taken) -> bool:
-        """Whether it ended well and stayed below its limits."""
-        return not taken.code and taken.peak <= self.most_resident and taken.anonymous <= self.most_anonymous
+        """Whether it ended well and stayed below its limits. What the system did not tell, 0, is below none."""
+        seen = 0 < taken.peak <= self.most_resident and 0 < taken.anonymous <= self.most_anonymous
+        return not taken.code and seen
 
 
 STEPS = {

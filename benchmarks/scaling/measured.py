@@ -62,6 +62,14 @@ class Row:
         found = {"own": "time", "peak": "memory"}
         return [word for figure, word in found.items() if (self.exponent(figure) or 0.0) > LINEAR]
 
+    @property
+    def verdict(self) -> str:
+        """What grows faster than the size, or ``linear``; nothing is said where too few sizes take enough time."""
+        if self.failed:
+            return f"FAILED: {self.failed}"
+        unknown = self.exponent("own") is None
+        return ", ".join(self.defects) or ("too little to tell" if unknown else "linear")
+
 
 def fitted(sizes: Sequence[int], figures: Sequence[float], least: float) -> float | None:
     """The slope of a line through the logarithms of sizes and of figures.

@@ -27,6 +27,8 @@ LEAST_SHARE, TIMES_EVEN = 0.1, 2.0
 MANY_VALUES = 1 << 26
 """Values of activations that the runs compute about: for a ResNet-50 some six runs, 2.4 of 42 CPU seconds."""
 
+IN_PARTS = "the model runs in parts, and to measure layers keeps all weights in memory, float and rounded"
+
 LEAST_RUNS, MOST_RUNS, MOST_SAMPLES = 6, 24, 8
 
 
@@ -46,7 +48,7 @@ def blame_of(attempt: Attempt, attempts: Attempts, ready: Model) -> BlameReport 
     if inputs.choosing is None or worst is None or inputs.choosing.description.seed is not None:
         return None
     if has_large_weights(ready):
-        return BlameReport(problem="its weights, float and rounded, would take too much memory at once")
+        return BlameReport(problem=IN_PARTS)
     budget = _Budget.of(attempts.runs.values)
     try:
         with LayerRuns.of(ready, attempt.planned.plan, inputs.prepared, inputs.choosing, budget.samples) as layers:

@@ -8,7 +8,7 @@ Source: Li et al., GPTAQ: Efficient Finetuning-Free Quantization for Asymmetric 
 the first channel is this sum; here it is made for all channels before any is rounded.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
@@ -29,41 +29,39 @@ class Change:
     """``D = sum(x'' (x - x'))``, ``[K, K]``, by the rows of which it is the sum: it is only multiplied with weights.
 
     Attributes:
-        rounded: ``x'``, in pieces ``[n, K]``: what the product reads in the quantized model.
-        difference: ``x - x'``, likewise: ``x`` are the same rows in the float model.
+        pieces: Each makes some rows, ``[n, K]``: ``x'``, what the product reads in the quantized model, and ``x - x'``,
+            where ``x`` are the same rows in the float model. They are made at each use and not kept.
     """
 
-    rounded: tuple[Array, ...]
-    difference: tuple[Array, ...]
+    pieces: tuple[Callable[[], tuple[Array, Array]], ...]
 
     @classmethod
-    def joined(cls, parts: Sequence["Change"]) -> "Change":
+    def joined(cls, parts: Iterable["Change"]) -> "Change":
         """Return the sum of changes."""
-        rounded = tuple(piece for part in parts for piece in part.rounded)
-        return cls(rounded, tuple(piece for part in parts for piece in part.difference))
+        return cls(tuple(piece for part in parts for piece in part.pieces))
 
     def __matmul__(self, weights: Array) -> Array:
         """Return ``D W`` of a weight ``[K, N]``, in the type of the rows."""
         inputs, outputs = weights.shape
         # Of a weight that is so narrow, products with the rows are less work than to make D.
-        if outputs * NARROW <= inputs and "_matrix" not in self.__dict__:
+        if outputs * NARROW <= inputs:
             return self._sum(lambda difference: difference @ weights)
         return np.asarray(self._matrix @ weights)
 
     @property
     def is_finite(self) -> bool:
         """Whether all rows are finite."""
-        return all(np.isfinite(piece).all() for piece in (*self.rounded, *self.difference))
+        return all(np.isfinite(rows).all() for piece in self.pieces for rows in piece())
 
     @cached_property
     def _matrix(self) -> Array:
         return self._sum(lambda difference: difference)
 
     def _sum(self, right: Callable[[Array], Array]) -> Array:
-        pieces = zip(self.rounded, self.difference, strict=True)
         # An overflow gives infinity, which no caller takes for a correction.
         with np.errstate(all="ignore"):
-            return reduce(np.add, (rounded.T @ right(difference) for rounded, difference in pieces))
+            rows = (piece() for piece in self.pieces)
+            return reduce(np.add, (rounded.T @ right(difference) for rounded, difference in rows))
 
 
 @dataclass(frozen=True, eq=False)

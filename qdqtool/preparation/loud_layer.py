@@ -8,8 +8,9 @@ Only small layers can be left, so these are run in float first, all at once, on 
 little by that, this is the only run. Otherwise the half of them that gains more is taken, until one layer is left. Its
 gain on all samples decides.
 
-A layer that makes most of the noise on most samples does so on the sample with the median noise, so halves are run on
-that one. With all samples, a BERT-base took 36 runs to find that it has no such layer.
+Halves are run on the sample with the median noise: where a layer makes most of the noise on nearly all samples, it does
+so there, and an outlier does not lead the search. A BERT-base, which has no such layer, takes 5 runs; with all samples
+it took 36.
 """
 
 from collections.abc import Callable, Sequence

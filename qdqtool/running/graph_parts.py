@@ -180,15 +180,21 @@ class _ByWeights(_Cutter):
         self.current = 0
         self._sizes, self._limit = sizes, limit
         self._weights: set[str] = set()
+        self._size = 0
 
     def number(self, node: onnx.NodeProto, ready: int) -> int:
         """Return the current part, or the next one where its weights would take too much."""
         weights = self.constants_of(names_read(node)) & self._sizes.keys()
-        if self._weights and sum(self._sizes[name] for name in self._weights | weights) > self._limit:
-            self.current, self._weights = self.current + 1, set()
+        # A node that reads none besides those of the part stays there, also where one alone is above the limit.
+        if self._weights and weights - self._weights and self._size + self._more(weights) > self._limit:
+            self.current, self._weights, self._size = self.current + 1, set(), 0
+        self._size += self._more(weights)
         self._weights |= weights
         assert ready <= self.current, "nodes come in the order in which they run"
         return self.current
+
+    def _more(self, weights: set[str]) -> int:
+        return sum(self._sizes[name] for name in weights - self._weights)
 
     def make_constants(self, names: Iterable[str]) -> None:
         """Make tensors that depend on no input in the last part."""

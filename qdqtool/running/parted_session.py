@@ -7,11 +7,12 @@ one part are copied, and the others stay in their file.
 """
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Self
 
+from onnx import TensorProto
+
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.io.tensors import iter_tensors
+from qdqtool.graph.io.tensors import element_count, iter_tensors
 from qdqtool.graph.model import Model
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.running.graph_parts import Part, cut_by_weights
@@ -29,11 +30,11 @@ PART_WEIGHTS = 1 << 29
 
 def has_large_weights(model: Model) -> bool:
     """Return whether the weights of a model would take much memory in float32."""
-    return sum(_float32_bytes(tensor.dims) for tensor in iter_tensors(model.proto)) >= LARGE_WEIGHTS
+    return sum(map(_float32_bytes, iter_tensors(model.proto))) >= LARGE_WEIGHTS
 
 
-def _float32_bytes(dims: Sequence[int]) -> int:
-    return prod(dims) * FLOAT32.itemsize
+def _float32_bytes(tensor: TensorProto) -> int:
+    return element_count(tensor) * FLOAT32.itemsize
 
 
 class PartedSession:
@@ -67,7 +68,7 @@ class PartedSession:
         index = ModelIndex.of(model)
         main, graph = index.view.main, model.proto.graph
         types = {name: found for name, value in main.values.items() if (found := index.elem_type(value))}
-        sizes = {tensor.name: _float32_bytes(tensor.dims) for tensor in graph.initializer}
+        sizes = {tensor.name: _float32_bytes(tensor) for tensor in graph.initializer}
         parts = cut_by_weights(graph, sizes, PART_WEIGHTS, main.input_names(), main.output_names()).parts
         crossing = {name for part in parts for name in part.kept} - set(main.output_names())
         if not crossing <= types.keys():

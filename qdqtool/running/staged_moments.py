@@ -5,7 +5,8 @@ The float model and a copy with the weights that are decided already run side by
 kept in memory meanwhile.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def _folds(samples: Sequence[SamplePair], name: str) -> Folds:
 
 def _moments(samples: Sequence[SamplePair], name: str) -> PairedMoments | None:
     full = [sample for sample in samples if sample.rounded[name].size]
-    inputs, changes = None, list[Change]()
+    inputs, changes = None, list[Callable[[], tuple[Array, Array]]]()
     for first in range(0, len(full), BATCH):
         batch = full[first : first + BATCH]
         rounded = _rows([sample.rounded[name] for sample in batch])
@@ -127,8 +128,15 @@ def _moments(samples: Sequence[SamplePair], name: str) -> PairedMoments | None:
         with np.errstate(all="ignore"):
             inputs = rounded.T @ rounded + (0 if inputs is None else inputs)
             if batch[0].rounded is not batch[0].exact:
-                changes.append(Change((rounded,), (_rows([sample.exact[name] for sample in batch]) - rounded,)))
-    return None if inputs is None else PairedMoments(inputs, Change.joined(changes) if changes else None)
+                exact = [sample.exact[name] for sample in batch]
+                # The arrays of the samples are in memory anyway, rows of them would be there once more.
+                changes.append(partial(_changed_rows, [sample.rounded[name] for sample in batch], exact))
+    return None if inputs is None else PairedMoments(inputs, Change(tuple(changes)) if changes else None)
+
+
+def _changed_rows(rounded: Sequence[Array], exact: Sequence[Array]) -> tuple[Array, Array]:
+    rows = _rows(rounded)
+    return rows, _rows(exact) - rows
 
 
 def _rows(arrays: Sequence[Array]) -> Array:

@@ -107,6 +107,22 @@ def test_what_grows_faster_than_its_size_is_a_defect():
     assert row(1.2).defects == ["time"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "peak", "failed", "verdict"),
+    [
+        ((0.3, 3.0, 30.0), 1e7, "", "linear"),
+        ((0.3, 9.0, 270.0), 1e7, "", "time"),
+        # One size, or none, takes enough to say how it grows.
+        ((0.01, 0.04, 0.9), 1e7, "", "too little to tell"),
+        ((0.01, 0.02, 0.03), 1e7, "", "too little to tell"),
+        ((0.3, 3.0, 30.0), 1e7, "exit code 3", "FAILED: exit code 3"),
+    ],
+)
+def test_a_verdict_needs_sizes_that_take_enough(seconds, peak, failed, verdict):
+    runs = [[each] for each in seconds]
+    assert Row("nodes", "insert", (100, 1000, 10000), runs, runs, [[peak]] * 3, failed=failed).verdict == verdict
+
+
 def test_seconds_in_which_sessions_are_opened_are_shown_and_not_judged() -> None:
     """Opening is quadratic here, and the rest linear: each run is split by itself."""
     sizes = (100, 1000, 10000)

@@ -1,5 +1,6 @@
 """Commands on a model of 6 GB stay within their memory: ``pytest -m large tests/benchmarks/test_large_models.py``."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,16 +33,19 @@ def test_memory_stays_within_its_limit(name: str, folder: Path) -> None:
         (Taken(wall=1, cpu=1, peak=6, anonymous=3, code=0), False),
         (Taken(wall=1, cpu=1, peak=5, anonymous=4, code=0), False),
         (Taken(wall=1, cpu=1, peak=5, anonymous=3, code=1), False),
+        # Nothing was seen of the memory.
+        (Taken(wall=1, cpu=1, peak=5, anonymous=0, code=0), False),
     ],
 )
 def test_a_step_holds_where_it_ends_well_within_both_limits(taken: Taken, holds: bool) -> None:
     assert Step((), most_resident=5, most_anonymous=3).holds(taken) is holds
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the memory of a process")
 def test_every_step_runs_on_a_small_decoder(tmp_path: Path) -> None:
     size = Size(1, width=64, heads=2, inner=256, vocabulary=96, tokens=8)
     write_files(tmp_path, size)
     for name, step in STEPS.items():
         taken = take(step, tmp_path)
-        assert taken.code == 0, name
-        assert 0 < taken.anonymous <= taken.peak
+        assert step.holds(taken), f"{name}: {taken}"
+        assert taken.anonymous <= taken.peak

@@ -18,7 +18,7 @@ def rows(seed, noise=0.0, follows=0.0):
 
 
 def moments(exact, rounded):
-    return PairedMoments(rounded.T @ rounded, Change((rounded,), (exact - rounded,)))
+    return PairedMoments(rounded.T @ rounded, Change((lambda: (rounded, exact - rounded),)))
 
 
 def weights():
@@ -59,7 +59,7 @@ def test_a_correction_that_does_not_help_the_other_samples_is_not_made():
 @pytest.mark.parametrize("folds", [1, 2])
 def test_nothing_changes_with_one_sample_or_where_the_inputs_are_those_of_the_float_model(folds):
     exact, rounded = rows(1, follows=0.1)
-    change = Change((rounded,), (exact - rounded,)) if folds == 1 else None
+    change = Change((lambda: (rounded, exact - rounded),)) if folds == 1 else None
     given = weights()
     parts = [PairedMoments(rounded.T @ rounded, change)] * folds
     assert compensated(given, parts, total(parts)) is given
@@ -79,7 +79,7 @@ def test_the_useful_share_is_the_best_of_many(follows):
 def test_inputs_that_are_all_zero_change_nothing():
     zero = np.zeros((CHANNELS, CHANNELS))
     given = weights()
-    parts = [PairedMoments(zero, Change((zero,), (zero,)))] * 2
+    parts = [PairedMoments(zero, Change((lambda: (zero, zero),)))] * 2
     np.testing.assert_array_equal(compensated(given, parts, total(parts)), given)
 
 
@@ -97,17 +97,15 @@ def test_the_total_is_the_sum_over_the_parts():
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_a_change_is_multiplied_as_its_matrix_whatever_the_width_of_the_weight(outputs, pieces):
     exact, rounded = rows(5, noise=0.2)
-    change = Change(tuple(np.array_split(rounded, pieces)), tuple(np.array_split(exact - rounded, pieces)))
+    made = zip(np.array_split(rounded, pieces), np.array_split(exact - rounded, pieces), strict=True)
+    change = Change(tuple(lambda piece=piece: piece for piece in made))
     wide = np.random.default_rng(8).normal(size=(CHANNELS, outputs))
     expected = rounded.T @ (exact - rounded) @ wide
-    np.testing.assert_allclose(change @ wide, expected, rtol=1e-10, atol=1e-9)
-    # Where the matrix is known, narrow weights are multiplied with it too.
-    change @ np.ones((CHANNELS, 40))
     np.testing.assert_allclose(change @ wide, expected, rtol=1e-10, atol=1e-9)
 
 
 def test_rows_that_are_not_finite_are_told():
     exact, rounded = rows(6)
-    assert Change((rounded,), (exact - rounded,)).is_finite
+    assert Change((lambda: (rounded, exact - rounded),)).is_finite
     exact[0, 0] = np.inf
-    assert not Change((rounded,), (exact - rounded,)).is_finite
+    assert not Change((lambda: (rounded, exact - rounded),)).is_finite

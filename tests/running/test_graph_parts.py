@@ -3,7 +3,7 @@
 import onnx
 import pytest
 
-from qdqtool.running.graph_parts import BEFORE, cut_graph
+from qdqtool.running.graph_parts import BEFORE, cut_by_weights, cut_graph
 
 CHAIN = """<ir_version: 8, opset_import: ["": 17]>
 g (float[2,4] x) => (float[2,4] z, float[2,4] y)
@@ -78,3 +78,34 @@ def test_what_a_body_reads_is_kept_for_it(inputs):
     assert made_in(parts) == [["a"], ["p", "c"]]
     assert parts.parts[0].kept == {"a"}
     assert parts.parts[1].kept == {"c"}
+
+
+WEIGHTS = """<ir_version: 8, opset_import: ["": 17]>
+g (float[2,4] x) => (float[2,4] y)
+<float[4,4] v, float[4,4] w> {
+    t = Transpose (w)
+    a = MatMul (x, t)
+    b = MatMul (a, w)
+    c = MatMul (b, v)
+    y = MatMul (c, w)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "made"),
+    [
+        # A weight counts once in a part, also behind the node that moves it.
+        ({"v": 1, "w": 2}, 3, [["t", "a", "b", "c", "y"]]),
+        ({"v": 1, "w": 2}, 2, [["t", "a", "b"], ["c"], ["y"]]),
+        # A node may have more than the limit.
+        ({"v": 1, "w": 9}, 2, [["t", "a", "b"], ["c"], ["y"]]),
+        ({"v": 9, "w": 1}, 2, [["t", "a", "b"], ["c"], ["y"]]),
+        ({}, 0, [["t", "a", "b", "c", "y"]]),
+    ],
+)
+def test_a_part_ends_where_the_next_weight_would_be_too_much(sizes, limit, made):
+    parts = cut_by_weights(graph(WEIGHTS), sizes, limit, ["x"], ["y"])
+    assert made_in(parts) == made
+    assert "y" in parts.parts[-1].kept
+    assert "y" not in parts.parts[-1].unread

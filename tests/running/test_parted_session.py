@@ -9,6 +9,7 @@ from support.qdq import constant, text_model
 from support.small import conv_model, make_model
 
 from benchmarks.comparison.decoder import Decoder, Size
+from qdqtool.attempts.blame import IN_PARTS
 from qdqtool.graph.model import Model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.planning.recipe import Recipe
@@ -163,7 +164,7 @@ def test_models_whose_parts_would_exchange_sequences_run_in_one_session():
         assert session.run({"x": X})["o"].shape == (8, 8)
 
 
-def test_float32_bytes_decide(monkeypatch):
+def test_elements_decide_whatever_type_they_are_stored_in(monkeypatch):
     proto = make_model([helper.make_node("Neg", ["x"], ["y"])], {"x": (1,)}, {"y": (1,)}, {"w": np.zeros(16, np.int8)})
     monkeypatch.setattr(parted_session, "LARGE_WEIGHTS", 64)
     assert has_large_weights(Model(proto))
@@ -187,7 +188,7 @@ def test_a_model_in_parts_is_quantized_as_a_whole_one_but_for_what_needs_all_wei
     whole, parts = reports
     assert [each.tensor for each in parts.quantized] == [each.tensor for each in whole.quantized]
     assert parts.blame is not None
-    assert "memory" in parts.blame.problem
+    assert parts.blame.problem == IN_PARTS
     assert whole.blame is None or not whole.blame.problem
     assert parts.accuracy is not None
     assert whole.accuracy is not None

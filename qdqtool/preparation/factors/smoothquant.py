@@ -9,7 +9,7 @@ the peaks of single channels, and few samples show little of what a channel take
 a decoder whose tokens are drawn at random, smoothing gained 1.5 dB on these rows and lost 11 dB on others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,40 +38,43 @@ HIGH = 127
 """Largest code of the format that a search rounds to: int8, in place of every format with some 256 codes."""
 
 
-def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], read: ReadWeight, alpha: float) -> Factors:
+def weight_peaks(joint: Joint, read: ReadWeight) -> Factors:
+    """The largest weight that each channel of the joint is multiplied with. ``read`` gives a stored weight's values."""
+    peaks = [folded_peaks(each.weight.layout.input_peaks(read(each.weight)), each.repeat) for each in joint.readers]
+    return np.asarray(np.max(peaks, axis=0), np.float64)
+
+
+def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float) -> Factors:
     """The factors of one joint.
 
     Args:
         joint: The tensor and what reads it.
         seen: Statistics of every tensor that a reader reads.
-        read: Gives the values of a stored weight.
+        weights: Its :func:`weight_peaks`.
         alpha: From 0 to 1: how much of the unevenness goes into the weights.
     """
-    peaks = {reader.tensor: seen[reader.tensor].peak for reader in joint.readers}
-    return _factors(joint, peaks, _weight_peaks(joint, read), alpha)
+    return _factors(joint, {reader.tensor: seen[reader.tensor].peak for reader in joint.readers}, weights, alpha)
 
 
 def fold_factors(
-    joint: Joint, seen: Mapping[Value, ChannelStatistics], read: ReadWeight, alpha: float
+    joint: Joint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float
 ) -> list[Factors]:
     """The factors that each part of the samples alone gives; one list entry where there is one part."""
-    weight_peaks = _weight_peaks(joint, read)
-    return [_factors(joint, part, weight_peaks, alpha) for part in _parts(joint, seen)]
+    return [_factors(joint, part, weights, alpha) for part in _parts(joint, seen)]
 
 
 def searched_alpha(
-    joint: Joint, seen: Mapping[Value, ChannelStatistics], read: ReadWeight, rows: Mapping[Value, Array]
+    joint: Joint, seen: Mapping[Value, ChannelStatistics], weights: Factors, products: Sequence["TriedProduct"]
 ) -> float | None:
     """The alpha with the least error at one joint; None where none is clearly better than leaving the joint alone.
 
     Args:
         joint: A tensor with its channels on the last axis, and what reads it.
         seen: Statistics of every tensor that a reader reads.
-        read: Gives the values of a stored weight.
-        rows: Some rows ``[n, channels]`` of every tensor that a reader reads.
+        weights: Its :func:`weight_peaks`.
+        products: The products that read it, with some rows of their activations.
     """
-    weight_peaks, parts = _weight_peaks(joint, read), _parts(joint, seen)
-    products = [_Product.of(reader, read(reader.weight), rows[reader.tensor]) for reader in joint.readers]
+    parts = _parts(joint, seen)
 
     def error(factors: Factors, part: Peaks) -> float:
         return sum(product.error(factors, part[product.tensor]) for product in products)
@@ -79,21 +82,15 @@ def searched_alpha(
     identity = np.ones(joint.channels)
     best, least = None, WORTHWHILE * sum(error(identity, part) for part in parts)
     for alpha in CANDIDATES:
-        found = sum(error(_factors(joint, part, weight_peaks, alpha), part) for part in parts)
+        found = sum(error(_factors(joint, part, weights, alpha), part) for part in parts)
         if found < least:
             best, least = alpha, found
     return best
 
 
-def _factors(joint: Joint, seen: Peaks, weight_peaks: Factors, alpha: float) -> Factors:
+def _factors(joint: Joint, seen: Peaks, weights: Factors, alpha: float) -> Factors:
     peaks = [folded_peaks(seen[reader.tensor], reader.repeat) for reader in joint.readers]
-    return channel_factors(np.max(peaks, axis=0), weight_peaks, alpha)
-
-
-def _weight_peaks(joint: Joint, read: ReadWeight) -> Factors:
-    """The largest weight that each channel of the joint is multiplied with."""
-    peaks = [folded_peaks(each.weight.layout.input_peaks(read(each.weight)), each.repeat) for each in joint.readers]
-    return np.asarray(np.max(peaks, axis=0), np.float64)
+    return channel_factors(np.max(peaks, axis=0), weights, alpha)
 
 
 def _parts(joint: Joint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]:
@@ -106,7 +103,7 @@ def _parts(joint: Joint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Product:
+class TriedProduct:
     """A product on which factors are tried.
 
     Attributes:
@@ -124,8 +121,9 @@ class _Product:
     exact: Array
 
     @classmethod
-    def of(cls, reader: Reader, weight: Array, rows: Array) -> "_Product":
-        # A MatMul or a Gemm: one group, and no kernel.
+    def of(cls, reader: Reader, weight: Array, rows: Array) -> "TriedProduct":
+        """Return the product of a reader, a MatMul or Gemm, with its weight as stored and rows ``[n, inputs]``."""
+        # One group, and no kernel.
         outputs = reader.weight.layout.canonical(weight)[0, :, :, 0]
         some = outputs[:: -(-outputs.size // MOST_WEIGHTS)].T.astype(np.float32)
         given = rows.astype(np.float32)

@@ -13,7 +13,13 @@ from qdqtool.ops.support.weights import StoredWeight
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.factor_records import joint_site, with_statistics
 from qdqtool.preparation.factors.equalization import MIGRATION, JointNoise
-from qdqtool.preparation.factors.smoothquant import fold_factors, searched_alpha, smoothing_factors
+from qdqtool.preparation.factors.smoothquant import (
+    TriedProduct,
+    fold_factors,
+    searched_alpha,
+    smoothing_factors,
+    weight_peaks,
+)
 from qdqtool.preparation.rescaling import RescalingStep, rescalings
 from qdqtool.preparation.step import Change, StepRequest
 from qdqtool.running.channel_statistics import ChannelData, sample_rows
@@ -88,6 +94,8 @@ class _Search:
     def __init__(self, index: ModelIndex, joints: tuple[Joint, ...], data: ChannelData, alpha: float | None) -> None:
         self._model = index.model
         self._alpha = alpha
+        # Weights may be gigabytes, and rescaled ones are made anew at each read.
+        self._peaks: dict[Joint, Factors] = {}
         self._seen = data.of(index)
         self.joints = with_statistics(joints, self._seen)
         tried = {value for value, layout in joint_tensors(self._with_outliers()) if layout is ChannelLayout.LAST}
@@ -99,15 +107,16 @@ class _Search:
             return self._alpha
         if not all(reader.tensor in self._rows for reader in joint.readers):
             return None
-        return searched_alpha(joint, self._seen, self._read, self._rows)
+        products = [TriedProduct.of(each, self._read(each.weight), self._rows[each.tensor]) for each in joint.readers]
+        return searched_alpha(joint, self._seen, self._peaks_of(joint), products)
 
     def factors(self, joint: Joint, alpha: float) -> Factors:
         """The factors of one joint."""
-        return smoothing_factors(joint, self._seen, self._read, alpha)
+        return smoothing_factors(joint, self._seen, self._peaks_of(joint), alpha)
 
     def fold_factors(self, joint: Joint, alpha: float) -> list[Factors]:
         """The factors of one joint on each part of the samples."""
-        return fold_factors(joint, self._seen, self._read, alpha)
+        return fold_factors(joint, self._seen, self._peaks_of(joint), alpha)
 
     def _with_outliers(self) -> tuple[Joint, ...]:
         """The joints at which alphas are tried: none where alpha is given."""
@@ -117,6 +126,11 @@ class _Search:
 
     def _expected_gain(self, joint: Joint) -> float:
         return JointNoise(joint, self._seen, self._read).gain_db(self.factors(joint, MIGRATION))
+
+    def _peaks_of(self, joint: Joint) -> Factors:
+        if joint not in self._peaks:
+            self._peaks[joint] = weight_peaks(joint, self._read)
+        return self._peaks[joint]
 
     def _read(self, weight: StoredWeight) -> Array:
         return weight.read(self._model)
