@@ -49,32 +49,41 @@ def run(words: list[str], folder: Path) -> Taken:
     process = subprocess.Popen(
         [sys.executable, "-m", "qdqtool", *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    highest = [0]
+    highest = [0, 0]
     watch = threading.Thread(target=_watch, args=(process.pid, highest), daemon=True)
     watch.start()
     _, status, usage = os.wait4(process.pid, 0)
     watch.join()
     process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - begin
-    return Taken(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, highest[0], process.returncode)
+    return Taken(seconds, usage.ru_utime + usage.ru_stime, *highest, process.returncode)
 
 
 def _watch(pid: int, highest: list[int]) -> None:
-    """Note the most anonymous memory until the process has ended. Linux tells it."""
+    """Note the most resident and the most anonymous memory until the process has ended. Linux tells them.
+
+    ``ru_maxrss`` is no use: Linux counts into it what the process that started the command had taken.
+    """
     with contextlib.suppress(OSError):
         while True:
             # The command line starts a process of its own for the work.
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-            highest[0] = max(highest[0], sum(map(_anonymous, [str(pid), *children])))
+            seen = [_memory(each) for each in (str(pid), *children)]
+            highest[:] = (max(before, sum(now)) for before, now in zip(highest, zip(*seen, strict=True), strict=True))
             time.sleep(POLL)
 
 
-def _anonymous(pid: str) -> int:
+def _memory(pid: str) -> tuple[int, int]:
+    """Return the most bytes that were resident so far, and the bytes that are anonymous now."""
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith("RssAnon"):
-                return int(line.split()[1]) * 1024
-    return 0
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+        values = dict(line.split(":", 1) for line in lines)
+        return _bytes(values.get("VmHWM", "")), _bytes(values.get("RssAnon", ""))
+    return 0, 0
+
+
+def _bytes(kilobytes: str) -> int:
+    return int(kilobytes.removesuffix("kB") or 0) * 1024
 
 
 SAMPLES = 8

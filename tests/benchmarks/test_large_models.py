@@ -4,10 +4,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.comparison.decoder import Size
-from benchmarks.large_models import STEPS, Step, Taken, take, write_files
+from benchmarks.large_models import STEPS, Step, Taken, run, take, write_files
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +50,11 @@ def test_every_step_runs_on_a_small_decoder(tmp_path: Path) -> None:
         taken = take(step, tmp_path)
         assert step.holds(taken), f"{name}: {taken}"
         assert taken.anonymous <= taken.peak
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the memory of a process")
+def test_memory_of_the_process_that_measures_is_not_counted(tmp_path: Path) -> None:
+    held = np.ones(1 << 30, np.uint8)
+    taken = run(["--version"], tmp_path)
+    assert not taken.code
+    assert 0 < taken.peak < held.nbytes
