@@ -262,10 +262,10 @@ def _self_contained(model: Model, stack: ExitStack) -> Model:
         return model
     mapped = unspilled(model)
     if mapped is not None:
-        spill_folder = mapped[1]
-        # The folder is deleted with its object, and the session maps its files: the stack keeps the object alive.
-        stack.callback(id, spill_folder)
-        return Model(mapped[0], spill_folder.path / "model.onnx")
+        whole, folders = mapped
+        # A folder is deleted with its object, and the session maps its files: the stack keeps the objects alive.
+        stack.callback(id, folders)
+        return whole
     proto = inlined(model)
     if proto is not None:
         return Model(proto, model.path)

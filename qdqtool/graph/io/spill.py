@@ -5,6 +5,9 @@ serialized and parsed each time; spilled weights are memory-mapped from one file
 session opens in 0.25 s instead of 0.9 s, with 150 MB instead of 360 MB.
 """
 
+import errno
+import os
+import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -16,37 +19,53 @@ from onnx import TensorProto
 from qdqtool.graph.io.copying import copy_fields, copy_model, has_unknown_fields
 from qdqtool.graph.io.data_file import EXTERNAL_MINIMUM, aligned, set_external, set_inline
 from qdqtool.graph.io.save import INLINE_LIMIT
-from qdqtool.graph.io.tensors import is_external, is_pending, iter_tensors, nbytes, payload_of, read_bytes, set_pending
+from qdqtool.graph.io.tensors import (
+    external_place,
+    is_external,
+    is_pending,
+    iter_tensors,
+    nbytes,
+    payload_of,
+    read_bytes,
+    set_pending,
+)
 from qdqtool.graph.model import Model, Payload, Place
 from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.scratch import ScratchFolder
 
 
 def spilled(model: Model) -> Model:
-    """Return the same model with the large initializers of its main graph pending, in a temporary file.
+    """Return the same model with large initializers of its main graph pending, in a temporary file that goes with it.
 
-    It is saved as the given model would be. Tensors that are in such a file already stay there. The given model is
-    returned where there is nothing to move, no space for the file, or external data.
+    It is saved as the given model would be. Tensors that are in such a file already stay there. External data stays
+    where it is too: of a model that has some, only pending tensors move, which would be made anew at each use. The
+    given model is returned where there is nothing to move, or no space for the file.
 
     Args:
         model: A model; it is not changed.
     """
     initializers = model.proto.graph.initializer
-    if _has_external_data(model) or not any(_moves(model, tensor) for tensor in initializers):
+    outside = _has_external_data(model)
+    moving = {tensor.name for tensor in initializers if _moves(model, tensor, outside=outside)}
+    if not moving:
         return model
     proto = copy_model(model.proto, {tensor.name for tensor in initializers})
     # copy_model copied everything, because the model has unknown fields.
     if proto.graph.initializer:
         return model
-    result = Model(proto, model.path, dict(model.payloads))
+    result = Model(proto, model.path, dict(model.payloads), model.stored_outside, model.missing_data)
     try:
-        folder = _folder(model) or ScratchFolder()
+        folder = ScratchFolder()
+        _require_space(folder, sum(nbytes(tensor) for tensor in initializers if tensor.name in moving))
         with tempfile.NamedTemporaryFile(dir=folder.path, prefix="weights-", delete=False) as file:
-            moving = [tensor for tensor in initializers if _moves(model, tensor)]
             # Bytes of pending tensors are made here; those of a few small ones are in memory at once.
-            made = side_by_side(partial(read_bytes, model), moving, lambda tensor: nbytes(tensor) > LARGE)
+            made = side_by_side(
+                partial(read_bytes, model),
+                [tensor for tensor in initializers if tensor.name in moving],
+                lambda tensor: nbytes(tensor) > LARGE,
+            )
             for tensor in initializers:
-                moved = _moved(next(made), file, folder) if _moves(model, tensor) else None
+                moved = _moved(next(made), file, folder) if tensor.name in moving else None
                 proto.graph.initializer.append(tensor if moved is None else _reference(result, tensor, moved))
     # The disk is full. The weights may still fit into memory.
     except OSError:
@@ -54,45 +73,83 @@ def spilled(model: Model) -> Model:
     return result
 
 
-def unspilled(model: Model) -> tuple[onnx.ModelProto, ScratchFolder] | None:
-    """Make a spilled model readable for a runtime: its large tensors become external data in the returned folder.
+def unspilled(model: Model) -> tuple[Model, tuple[ScratchFolder, ...]] | None:
+    """Make a spilled model readable for a runtime: its large tensors become external data.
 
     Args:
         model: The model; it is not changed. Pending tensors that are not spilled are made.
 
     Returns:
-        None where no tensor is spilled, or where the others are too large for one file.
+        The model, in a folder that holds the files of spilled tensors and its own external data, and the temporary
+        folders among them, which go with their objects. None where no tensor is spilled, where the others are too
+        large for one file, or where no folder holds all files.
     """
-    folder = _folder(model)
-    if folder is None or _has_external_data(model):
+    places = [payload.place for payload in model.payloads.values() if payload.place is not None]
+    folders = tuple({place.folder.path: place.folder for place in places}.values())
+    base = _common_folder(model, folders)
+    if base is None:
         return None
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
     inline = 0
-    for tensor in filter(is_pending, iter_tensors(proto)):
-        place = payload_of(model, tensor).place
+    for tensor in filter(is_external, iter_tensors(proto)):
+        place = payload_of(model, tensor).place if is_pending(tensor) else None
         if place is not None:
-            set_external(tensor, place.location, place.offset, nbytes(tensor))
-            continue
-        inline += nbytes(tensor)
-        if inline > INLINE_LIMIT:
-            return None
-        set_inline(tensor, read_bytes(model, tensor))
-    return proto, folder
+            set_external(tensor, _inside(base, place.file), place.offset, nbytes(tensor))
+        elif is_pending(tensor):
+            inline += nbytes(tensor)
+            if inline > INLINE_LIMIT:
+                return None
+            set_inline(tensor, read_bytes(model, tensor))
+        else:
+            file, offset = external_place(model.folder, tensor)
+            set_external(tensor, _inside(base, file), offset, nbytes(tensor))
+    return Model(proto, base / "model.onnx"), folders
+
+
+def _common_folder(model: Model, folders: tuple[ScratchFolder, ...]) -> Path | None:
+    """Return the innermost folder that holds all spilled tensors and external data; None where there is none.
+
+    ONNX Runtime 1.31.1 takes external data from one folder, and refuses links that leave it.
+    """
+    if not folders:
+        return None
+    paths = [os.path.realpath(folder.path) for folder in folders]
+    if _has_external_data(model):
+        paths.append(os.path.realpath(model.folder))
+    try:
+        return Path(os.path.commonpath(paths))
+    # They are on two drives of Windows.
+    except ValueError:
+        return None
+
+
+def _inside(base: Path, file: Path) -> str:
+    return Path(os.path.realpath(file)).relative_to(base).as_posix()
 
 
 def _has_external_data(model: Model) -> bool:
     return model.stored_outside or any(is_external(t) and not is_pending(t) for t in iter_tensors(model.proto))
 
 
-def _moves(model: Model, tensor: TensorProto) -> bool:
-    """Whether a tensor is large and can be moved without loss."""
+def _moves(model: Model, tensor: TensorProto, *, outside: bool) -> bool:
+    """Whether a tensor is large and can be moved without loss, and without a change of where it is saved."""
     if is_pending(tensor):
         payload = payload_of(model, tensor)
         return payload.place is None and payload.nbytes >= EXTERNAL_MINIMUM
-    if not tensor.HasField("raw_data") or has_unknown_fields(tensor):
+    if outside or not tensor.HasField("raw_data") or has_unknown_fields(tensor):
         return False
     return tensor.data_type != TensorProto.STRING and nbytes(tensor) >= EXTERNAL_MINIMUM
+
+
+def _require_space(folder: ScratchFolder, size: int) -> None:
+    """Leave half of a disk to others.
+
+    Raises:
+        OSError: There is less space.
+    """
+    if 2 * size > shutil.disk_usage(folder.path).free:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _moved(data: bytes, file: IO[bytes], folder: ScratchFolder) -> Place:
@@ -113,9 +170,3 @@ def _read(place: Place, size: int) -> bytes:
     with place.file.open("rb") as file:
         file.seek(place.offset)
         return file.read(size)
-
-
-def _folder(model: Model) -> ScratchFolder | None:
-    """Return the folder in which tensors of a model are spilled; None where there is none."""
-    places = (payload.place for payload in model.payloads.values())
-    return next((place.folder for place in places if place is not None), None)

@@ -2,6 +2,7 @@
 
 import gc
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -78,37 +79,50 @@ def test_a_session_maps_spilled_weights() -> None:
     model = spilled(Model(network()))
     mapped = unspilled(model)
     assert mapped is not None
-    assert {entry.key: entry.value for entry in mapped[0].graph.initializer[0].external_data}["length"] == "4800"
+    assert {entry.key: entry.value for entry in mapped[0].proto.graph.initializer[0].external_data}["length"] == "4800"
     with Session(model) as session:
         del model, mapped
         gc.collect()  # the session alone keeps the file
         np.testing.assert_allclose(session.run({"x": x})["y"], plain.run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
 
 
-def test_a_changed_model_adds_to_the_same_folder() -> None:
-    model = spilled(Model(network()))
+def halved(model: Model) -> Model:
+    """The same network with half of the first weight, in a pending tensor."""
     changed = model.fork()
     changed.proto = onnx.ModelProto()
     changed.proto.CopyFrom(model.proto)
-    halved = make_tensor("w1", WEIGHT / 2, TensorProto.FLOAT).raw_data
-    payload = Payload(len(halved), lambda: halved)
-    changed.proto.graph.initializer[0].CopyFrom(pending_tensor(changed, "w1", WEIGHT.shape, TensorProto.FLOAT, payload))
-    again = spilled(changed)
-    folders = [spill.place.folder for spill in (*model.payloads.values(), *again.payloads.values()) if spill.place]
-    assert len({folder.path for folder in folders}) == 1
+    data = make_tensor("w1", WEIGHT / 2, TensorProto.FLOAT).raw_data
+    tensor = pending_tensor(changed, "w1", WEIGHT.shape, TensorProto.FLOAT, Payload(len(data), lambda: data))
+    changed.proto.graph.initializer[0].CopyFrom(tensor)
+    return changed
+
+
+def files_of(model: Model) -> list[Path]:
+    return [payload.place.file for payload in model.payloads.values() if payload.place]
+
+
+def test_a_changed_model_has_a_file_of_its_own() -> None:
+    model = spilled(Model(network()))
+    again = spilled(halved(model))
     np.testing.assert_array_equal(read_array(again, again.proto.graph.initializer[0]), WEIGHT / 2)
     np.testing.assert_array_equal(read_array(model, model.proto.graph.initializer[0]), WEIGHT)
+    (its_own,) = set(files_of(again)) - set(files_of(model))
+    del again
+    gc.collect()
+    assert not its_own.exists()
+    assert all(file.exists() for file in files_of(model))
 
 
 def test_the_file_goes_with_the_model() -> None:
     result = spilled(Model(network()))
     mapped = unspilled(result)
     assert mapped is not None
-    folder = mapped[1].path
-    assert [file.stat().st_size for file in folder.iterdir()] == [WEIGHT.nbytes]
-    del result, mapped
+    (folder,) = mapped[1]
+    path = folder.path
+    assert [file.stat().st_size for file in path.iterdir()] == [WEIGHT.nbytes]
+    del result, mapped, folder
     gc.collect()
-    assert not folder.exists()
+    assert not path.exists()
 
 
 def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +134,50 @@ def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatc
     assert spilled(model) is model
 
 
-def test_external_data_stays_where_it_is(tmp_path: Path) -> None:
-    onnx.save(network(), tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
-    model = load_model(tmp_path / "m.onnx")
-    assert spilled(model) is model
+def test_half_of_a_disk_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model(network())
+    for free, moves in ((2 * WEIGHT.nbytes, True), (2 * WEIGHT.nbytes - 1, False)):
+        monkeypatch.setattr("qdqtool.graph.io.spill.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free))
+        assert (spilled(model) is not model) is moves
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Model:
+    """The network with external data, in a folder of another tree than temporary files."""
+    path = tmp_path / "deep" / "folder" / "m.onnx"
+    path.parent.mkdir(parents=True)
+    onnx.save(network(), path, save_as_external_data=True, location="m.data", size_threshold=0)
+    return load_model(path)
+
+
+def test_external_data_stays_where_it_is(outside: Model) -> None:
+    assert spilled(outside) is outside
+
+
+def test_pending_tensors_of_a_model_with_external_data_move(outside: Model, tmp_path: Path) -> None:
+    changed = halved(outside)
+    result = spilled(changed)
+    # The second weight and the bias stay in the file of the user.
+    assert [file.stat().st_size for file in files_of(result)] == [WEIGHT.nbytes]
+    assert [is_pending(tensor) for tensor in result.proto.graph.initializer] == [True, False, False]
+    for number, model in enumerate((changed, result)):
+        save_model(model, tmp_path / f"{number}.onnx")
+    assert (tmp_path / "0.onnx.data").read_bytes() == (tmp_path / "1.onnx.data").read_bytes()
+    x = RANDOM.normal(size=(2, 40)).astype(np.float32)
+    expected = (x @ (WEIGHT / 2)) @ SECOND + BIAS
+    for model in (result, spilled(result)):
+        with Session(model) as session:
+            np.testing.assert_allclose(session.run({"x": x})["y"], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_files_without_a_common_folder_are_not_mapped(outside: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def on_two_drives(_: list[str]) -> str:
+        raise ValueError("Paths don't have the same drive")
+
+    result = spilled(halved(outside))
+    monkeypatch.setattr("qdqtool.graph.io.spill.os.path.commonpath", on_two_drives)
+    assert unspilled(result) is None
+    x = np.ones((2, 40), np.float32)
+    with Session(result) as session:
+        expected = (x @ (WEIGHT / 2)) @ SECOND + BIAS
+        np.testing.assert_allclose(session.run({"x": x})["y"], expected, rtol=1e-5, atol=1e-5)
