@@ -1,10 +1,11 @@
 """AWQ in weight-only modes of few bits, at the joints where codes that data chooses gain by it too."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from qdqtool.graph.edits.edit import NodeKey
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.io.tensors import element_count
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath
 from qdqtool.numerics.granularity import Blocked
@@ -12,7 +13,7 @@ from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.ops import ChannelLayout
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.factor_records import joint_site
-from qdqtool.preparation.factors.awq import AwqFactors, BlockProduct, searched_factors
+from qdqtool.preparation.factors.awq import AwqFactors, BlockProduct, every_column, searched_factors
 from qdqtool.preparation.rescaling import RescalingStep, rescalings
 from qdqtool.preparation.step import Change, Site, Slots, StepRequest
 from qdqtool.running.channel_statistics import ChannelData, sample_rows
@@ -64,14 +65,22 @@ def _search(index: ModelIndex, joints: list[Joint], schemes: Schemes, data: Chan
     tensors = {value for value, layout in joint_tensors(tuple(joints)) if layout is ChannelLayout.LAST}
     rows = sample_rows(index.model, tensors, data, ROWS) if tensors else {}
 
-    def product(reader: Reader) -> BlockProduct:
-        weight = reader.weight.layout.canonical(reader.weight.read(index.model))[0, :, :, 0].T
-        return BlockProduct(weight, schemes[_key(reader)], rows[reader.tensor], reader.repeat)
+    def products(readers: Sequence[Reader]) -> list[BlockProduct]:
+        every = every_column(sum(element_count(reader.weight.tensor) for reader in readers))
+        return [
+            BlockProduct(
+                reader.weight.layout.canonical(reader.weight.read(index.model))[0, every, :, 0].T,
+                schemes[_key(reader)],
+                rows[reader.tensor],
+                reader.repeat,
+            )
+            for reader in readers
+        ]
 
     found: dict[Joint, AwqFactors] = {}
     for joint in joints:
         if all(reader.tensor in rows and len(rows[reader.tensor]) > 1 for reader in joint.readers):
-            best = searched_factors([product(reader) for reader in joint.readers])
+            best = searched_factors(products(joint.readers))
             if best is not None:
                 found[joint] = best
     return found

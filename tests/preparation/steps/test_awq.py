@@ -14,7 +14,9 @@ from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, QuantizeReport, quantize_model
 from qdqtool.planning.recipe import Preparation, Recipe
+from qdqtool.preparation.factors import awq as awq_factors
 from qdqtool.preparation.step import StepRequest
+from qdqtool.preparation.steps import awq as awq_step
 from qdqtool.preparation.steps.awq import STEP
 
 K = 64
@@ -68,6 +70,25 @@ def sqnr(folder: Path) -> float:
     report = check_model(folder / "q.onnx", baseline=folder / "m.onnx", data=folder / "test.npz")
     assert report.outputs[0].sqnr_db is not None
     return report.outputs[0].sqnr_db
+
+
+def test_some_columns_of_large_weights_show_the_same(folder, monkeypatch):
+    quantized(folder, awq=False)
+    without = sqnr(folder)
+    (whole,) = [report for report in quantized(folder).preparation if report.step == "awq"]
+    tried = []
+    search = awq_step.searched_factors
+
+    def searched(products):
+        tried.append([product.weight.shape for product in products])
+        return search(products)
+
+    monkeypatch.setattr(awq_step, "searched_factors", searched)
+    monkeypatch.setattr(awq_factors, "MOST_WEIGHTS", 2 * K * 2 * K // 4)
+    (part,) = [report for report in quantized(folder).preparation if report.step == "awq"]
+    assert [(K, 2 * K // 4)] * 2 in tried
+    assert [site.name for site in part.sites] == [site.name for site in whole.sites]
+    assert sqnr(folder) > without + 1.5
 
 
 @pytest.mark.parametrize("mode", ["int4", "nvfp4"])
