@@ -62,7 +62,8 @@ def run(words: list[str], folder: Path) -> Taken:
 def _watch(pid: int, highest: list[int]) -> None:
     """Note the most resident and the most anonymous memory until the process has ended. Linux tells them.
 
-    ``ru_maxrss`` is no use: Linux counts into it what the process that started the command had taken.
+    The most of each process is added up, which is no less than the most of all. ``ru_maxrss`` is no use: Linux counts
+    into it what the process that started the command had taken.
     """
     with contextlib.suppress(OSError):
         while True:
@@ -74,7 +75,7 @@ def _watch(pid: int, highest: list[int]) -> None:
 
 
 def _memory(pid: str) -> tuple[int, int]:
-    """Return the most bytes that were resident so far, and the bytes that are anonymous now."""
+    """Return the most bytes of a process that were resident so far, and those that are anonymous now."""
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
         values = dict(line.split(":", 1) for line in lines)

@@ -114,6 +114,8 @@ class TrialRunner:
             known = {key: found.of_fold(fold) for key, found in seen.items()} if splits else dict(seen)
             rescaled = {key: known[key].divided(by) for key, by in change.rescaled.items() if key in known}
             errors += self._errors(_Candidate(change.model, {**known, **rescaled}), fold if splits else None)
+            # Its weights leave the disk before those of the next one come.
+            del change
         return errors
 
     def _errors(self, candidate: "_Candidate", fold: int | None) -> OutputErrors:

@@ -6,6 +6,7 @@ run is fed with what they made. The bits of all outputs stay the same, since a w
 makes are multiplied by the same kernel. A stored weight may be multiplied by another one.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,10 +28,7 @@ LEAST_ELEMENTS = 1 << 14
 """Smaller weights stay as they are: feeding an array takes a run about as long as dequantizing so many elements."""
 
 MOST_BYTES = 1 << 30
-"""Bytes of all weights in float32 up to which they are kept in memory."""
-
-_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16})
-"""Types of scales whose products NumPy has."""
+"""Bytes of all weights up to which they are kept in memory."""
 
 
 class DequantizedSession(Session):
@@ -50,6 +48,9 @@ class DequantizedSession(Session):
     def __init__(self, model: Model, weights: "Sequence[_Weight]", profile: Profile) -> None:
         made = side_by_side(lambda weight: _dequantized(model, weight, profile), weights)
         self._weights = {weight.name: array for weight, array in zip(weights, made, strict=True)}
+        self._model, self._profile = model, profile
+        self._inputs = {value.name for value in model.proto.graph.input}
+        self._needed = self._inputs - {tensor.name for tensor in model.proto.graph.initializer}
         super().__init__(_fed(model, weights, self._weights), profile)
 
     @classmethod
@@ -65,18 +66,26 @@ class DequantizedSession(Session):
             are worth it, or more than memory should hold, and where it cannot be opened so: an ordinary session then
             says why.
         """
-        if profile not in {Profile.SEMANTIC, Profile.UNPACKED}:
+        if profile is not Profile.SEMANTIC:
             return None
         weights = tuple(_weights(model.proto.graph))
-        size = sum(weight.elements for weight in weights) * FLOAT32.itemsize
-        if not 0 < size <= MOST_BYTES:
+        if not 0 < sum(weight.elements for weight in weights) * FLOAT32.itemsize <= MOST_BYTES:
             return None
         with suppress(QdqError):
             return cls(model, weights, profile)
         return None
 
+    def close(self) -> None:
+        """Free the session, its weights and its temporary files."""
+        self._weights = {}
+        super().close()
+
     def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Run the model once; arguments, results and errors as :meth:`qdqtool.running.ort_cpu.Session.run`."""
+        if not self._needed <= feeds.keys() <= self._inputs:
+            # An ordinary session says what is absent or too much, without the inputs that the model has here only.
+            with Session(self._model, self._profile) as ordinary:
+                return ordinary.run(feeds, outputs)
         return super().run({**feeds, **self._weights}, outputs)
 
 
@@ -85,12 +94,16 @@ class _Weight:
     """A weight that is stored as codes.
 
     Attributes:
-        node: Its DequantizeLinear.
-        stored: Codes, scale and zero point.
+        position: Position of its DequantizeLinear among the nodes.
+        node: The DequantizeLinear.
+        stored: Codes, scale and, where there is one, zero point.
+        output: What the model says of the type and shape of its values.
     """
 
+    position: int
     node: onnx.NodeProto
     stored: tuple[TensorProto, ...]
+    output: onnx.ValueInfoProto
 
     @property
     def name(self) -> str:
@@ -102,28 +115,41 @@ class _Weight:
 
 
 def _weights(graph: onnx.GraphProto) -> Iterator[_Weight]:
-    """Yield the large weights that nothing but their own DequantizeLinear reads."""
-    # An initializer that is an input too is only a default.
-    outside = {value.name for value in (*graph.input, *graph.output)}
-    stored = {tensor.name: tensor for tensor in graph.initializer if tensor.name not in outside}
-    for node in graph.node:
-        if node.op_type != "DequantizeLinear" or node.domain not in DEFAULT_DOMAINS or set(node.output) & outside:
+    """Yield the large weights that their own DequantizeLinear makes of initializers and float32 scales.
+
+    Weights of float16 are left out. ONNX Runtime 1.31.1 runs a float16 node without a float16 kernel in float32, and
+    rounds what goes in and out; for some nodes between others it leaves the rounding out, and an input of the model in
+    place of a node changes which ones: a SkipLayerNormalization that reads a weight gave other bits.
+    """
+    made = Counter(
+        [name for node in graph.node for name in node.output]
+        + [tensor.name for tensor in graph.initializer]
+        + [value.name for value in graph.input]
+    )
+    # What the model returns is read from the node. An initializer that is an input too is only a default.
+    returned = {value.name for value in graph.output}
+    stored = {tensor.name: tensor for tensor in graph.initializer if made[tensor.name] == 1}
+    said = {value.name: value for value in graph.value_info}
+    for position, node in enumerate(graph.node):
+        if node.op_type != "DequantizeLinear" or node.domain not in DEFAULT_DOMAINS or len(node.output) != 1:
             continue
-        read = tuple(stored[name] for name in node.input if name in stored)
-        if len(read) != len([name for name in node.input if name]) or len(read) < 2 or len(node.output) != 1:
+        read = [stored.get(name) for name in node.input if name]
+        found = tuple(tensor for tensor in read if tensor is not None)
+        if len(found) < max(len(read), 2) or made[node.output[0]] != 1 or node.output[0] in returned:
             continue
-        if read[1].data_type in _FLOATS and not _has_output_type(node) and element_count(read[0]) >= LEAST_ELEMENTS:
-            yield _Weight(node, read)
+        if _is_float32(node, found[1]) and element_count(found[0]) >= LEAST_ELEMENTS:
+            yield _Weight(position, node, found, said.get(node.output[0], onnx.ValueInfoProto(name=node.output[0])))
 
 
-def _has_output_type(node: onnx.NodeProto) -> bool:
-    return any(attribute.name == "output_dtype" and attribute.i for attribute in node.attribute)
+def _is_float32(node: onnx.NodeProto, scale: TensorProto) -> bool:
+    named = any(attribute.name == "output_dtype" and attribute.i for attribute in node.attribute)
+    return scale.data_type == TensorProto.FLOAT and not named
 
 
 def _dequantized(model: Model, weight: _Weight, profile: Profile) -> Array:
     """Run the DequantizeLinear of one weight."""
-    output = onnx.ValueInfoProto(name=weight.name)
-    graph = helper.make_graph([weight.node], "weight", [], [output], weight.stored)
+    # ONNX Runtime compares the values with what the model says of them. In the whole it would not: there they are fed.
+    graph = helper.make_graph([weight.node], "weight", [], [weight.output], weight.stored)
     proto = onnx.ModelProto(ir_version=model.proto.ir_version, opset_import=model.proto.opset_import, graph=graph)
     with Session(Model(proto, model.path, model.payloads, model.stored_outside), profile) as session:
         return session.run({})[weight.name]
@@ -131,14 +157,15 @@ def _dequantized(model: Model, weight: _Weight, profile: Profile) -> Array:
 
 def _fed(model: Model, weights: Sequence[_Weight], arrays: Mapping[str, Array]) -> Model:
     """Return the model with an input for each weight."""
-    made = {weight.name for weight in weights}
-    nodes = [node for node in model.proto.graph.node if not made.intersection(node.output)]
+    left_out = {weight.position for weight in weights}
+    nodes = [node for position, node in enumerate(model.proto.graph.node) if position not in left_out]
     read = {name for node in nodes for name in names_read(node)}
     codes = {weight.stored[0].name for weight in weights} - read
+    # Codes that are an output of the model stay, too.
+    codes -= {value.name for value in model.proto.graph.output}
     proto = copy_model(model.proto, codes)
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)
     for name, array in arrays.items():
-        elem_type = helper.np_dtype_to_tensor_dtype(array.dtype)
-        proto.graph.input.append(helper.make_tensor_value_info(name, elem_type, array.shape))
+        proto.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape))
     return Model(proto, model.path, model.payloads, model.stored_outside, model.missing_data)

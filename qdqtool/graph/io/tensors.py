@@ -28,7 +28,11 @@ _SUB_BYTE_BITS: dict[int, int] = {
 
 
 def iter_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
-    """Yield every tensor that a model stores: initializers and tensor attributes of every scope and training graph."""
+    """Yield every tensor that a model stores.
+
+    These are initializers, dense and sparse, and tensors in attributes, of every scope, of training graphs, and of the
+    defaults of a function's attributes: whatever ONNX Runtime would read from external data.
+    """
     for _, container in walk(proto):
         yield from _stored_in(container)
     for training in proto.training_info:
@@ -41,12 +45,40 @@ def _stored_in(container: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Tens
         yield from container.initializer
         for sparse in container.sparse_initializer:
             yield from (sparse.values, sparse.indices)
+    else:
+        for attribute in container.attribute_proto:
+            yield from _in_attribute(attribute)
+            # walk() does not go into the bodies of a default.
+            for graph in _graphs(attribute):
+                yield from _stored_below(graph)
     for node in container.node:
         for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.TENSOR:
-                yield attribute.t
-            elif attribute.type == onnx.AttributeProto.TENSORS:
-                yield from attribute.tensors
+            yield from _in_attribute(attribute)
+
+
+def _in_attribute(attribute: onnx.AttributeProto) -> Iterator[TensorProto]:
+    # By what is there, not by the declared type: an attribute that refers to one of its function has a type alone.
+    if attribute.HasField("t"):
+        yield attribute.t
+    yield from attribute.tensors
+    if attribute.HasField("sparse_tensor"):
+        yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
+    for sparse in attribute.sparse_tensors:
+        yield from (sparse.values, sparse.indices)
+
+
+def _graphs(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
+
+
+def _stored_below(graph: onnx.GraphProto) -> Iterator[TensorProto]:
+    yield from _stored_in(graph)
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in _graphs(attribute):
+                yield from _stored_below(body)
 
 
 def is_external(tensor: TensorProto) -> bool:

@@ -10,8 +10,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from qdqtool.errors import ModelError
 from qdqtool.graph.io.digest import model_digest
-from qdqtool.graph.io.external import model_bytes
+from qdqtool.graph.io.external import check_external_data, model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.io.spill import spilled, unspilled
@@ -113,6 +114,24 @@ def test_a_changed_model_has_a_file_of_its_own() -> None:
     assert all(file.exists() for file in files_of(model))
 
 
+def test_files_that_no_tensor_reads_go_with_their_model() -> None:
+    first = spilled(Model(network()))
+    second = spilled(halved(first))
+    assert len(files_of(second)) == 1
+    (file,) = files_of(first)
+    del first
+    gc.collect()
+    assert not file.exists()
+    np.testing.assert_array_equal(read_array(second, second.proto.graph.initializer[0]), WEIGHT / 2)
+
+
+def test_a_tensor_with_missing_bytes_stays_where_it_is() -> None:
+    proto = network()
+    proto.graph.initializer[0].raw_data = proto.graph.initializer[0].raw_data[:-4]
+    model = Model(proto)
+    assert spilled(model) is model
+
+
 def test_the_file_goes_with_the_model() -> None:
     result = spilled(Model(network()))
     mapped = unspilled(result)
@@ -168,6 +187,37 @@ def test_pending_tensors_of_a_model_with_external_data_move(outside: Model, tmp_
     for model in (result, spilled(result)):
         with Session(model) as session:
             np.testing.assert_allclose(session.run({"x": x})["y"], expected, rtol=1e-5, atol=1e-5)
+
+
+def sparse_attribute(location: str) -> onnx.NodeProto:
+    values = onnx.TensorProto(name="v", data_type=TensorProto.FLOAT, dims=[2], data_location=TensorProto.EXTERNAL)
+    values.external_data.add(key="location", value=location)
+    sparse = onnx.SparseTensorProto(
+        values=values, indices=numpy_helper.from_array(np.array([0, 2], np.int64)), dims=[20]
+    )
+    return helper.make_node("Constant", [], ["s"], sparse_value=sparse)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_sparse_constant_is_read_from_the_models_folder_alone(outside: Model, tmp_path: Path, inside: bool) -> None:
+    """The common folder of a spilled model is an outer one, where ONNX Runtime would find other files."""
+    assert outside.path is not None
+    place = outside.path.parent if inside else tmp_path
+    np.array([5, 7], np.float32).tofile(place / "two.bin")
+    changed = halved(outside)
+    changed.proto.graph.node.append(sparse_attribute("two.bin"))
+    changed.proto.graph.node.append(helper.make_node("Add", ["y", "s"], ["z"]))
+    changed.proto.graph.output[0].name = "z"
+    if not inside:
+        outside.proto.graph.node.append(sparse_attribute("two.bin"))
+        with pytest.raises(ModelError, match=r"two\.bin"):
+            check_external_data(outside.proto, outside.path.parent)
+        return
+    result = spilled(changed)
+    assert result is not changed
+    x = np.ones((2, 40), np.float32)
+    with Session(result) as session, Session(changed) as plain:
+        assert session.run({"x": x})["z"].tobytes() == plain.run({"x": x})["z"].tobytes()
 
 
 def test_files_without_a_common_folder_are_not_mapped(outside: Model, monkeypatch: pytest.MonkeyPatch) -> None:

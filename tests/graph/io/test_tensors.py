@@ -185,3 +185,47 @@ def test_a_pending_tensor_replaces_what_external_data_there_was():
 def test_a_scalar_has_one_element():
     assert tensors.element_count(TensorProto()) == 1
     assert tensors.element_count(TensorProto(dims=[2, 0])) == 0
+
+
+def named(name: str) -> TensorProto:
+    return numpy_helper.from_array(np.zeros(1, np.int64), name)
+
+
+def sparse(name: str) -> onnx.SparseTensorProto:
+    return onnx.SparseTensorProto(values=named(f"{name} values"), indices=named(f"{name} indices"), dims=[4])
+
+
+def test_every_tensor_that_a_runtime_may_read_is_seen() -> None:
+    """Each of these may have external data, whose place is checked only if the tensor is seen."""
+    body = helper.make_graph([helper.make_node("Constant", [], ["c"], value=named("of a body"))], "b", [], [])
+    nodes = [
+        helper.make_node("Constant", [], ["s"], sparse_value=sparse("one")),
+        helper.make_node("Other", [], ["o"], domain="other", several=[named("of a list")]),
+        helper.make_node("Other", [], ["p"], domain="other", several=[sparse("of many")]),
+    ]
+    graph = helper.make_graph(nodes, "g", [], [], [named("initializer")], sparse_initializer=[sparse("initializer")])
+    function = onnx.FunctionProto(name="f", domain="other")
+    function.attribute_proto.append(helper.make_attribute("t", named("default")))
+    function.attribute_proto.append(helper.make_attribute("s", sparse("default")))
+    nested = helper.make_graph([helper.make_node("If", ["c"], ["i"], then_branch=body)], "n", [], [])
+    function.attribute_proto.append(helper.make_attribute("g", nested))
+    reference = helper.make_node("Constant", [], ["r"])
+    reference.attribute.add(name="value", type=onnx.AttributeProto.TENSOR, ref_attr_name="t")
+    function.node.append(reference)
+    model = helper.make_model(graph, functions=[function])
+    training = model.training_info.add()
+    training.algorithm.initializer.append(named("training"))
+    assert sorted(tensor.name for tensor in tensors.iter_tensors(model)) == sorted(
+        [
+            "initializer",
+            *(
+                f"{owner} {part}"
+                for owner in ("initializer", "one", "of many", "default")
+                for part in ("values", "indices")
+            ),
+            "of a list",
+            "default",
+            "of a body",
+            "training",
+        ]
+    )
