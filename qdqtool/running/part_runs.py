@@ -72,12 +72,12 @@ class PartRuns:
         return all(found and found not in READABLE_AS for found in types)
 
     def replace(self, slot: Slot, values: Array) -> None:
-        """Let the uses of a weight of the main graph read other values in the copy."""
+        """Let the uses of a weight of the main graph read other values in the copy, until their parts were run."""
         for use in slot.uses or ():
             self._replaced[use.node, use.index] = _Replaced(slot, values)
 
     def run(self, part: Part, samples: Sequence[SamplePair]) -> None:
-        """Run a part on all samples in both models; what later parts read is added to each sample.
+        """Run a part on all samples in both models, once; what later parts read is added to each sample.
 
         Raises:
             QdqError: ONNX Runtime refuses the part, or fails on a sample.
@@ -94,7 +94,9 @@ class PartRuns:
         copies: list[onnx.NodeProto] = []
         weights: dict[str, onnx.TensorProto] = {}
         for node in nodes:
-            found = [(i, each) for i in range(len(node.input)) if (each := self._replaced.get((tuple(node.output), i)))]
+            # Taken out: the values of all weights of a model would be its size in float32.
+            key = tuple(node.output)
+            found = [(i, each) for i in range(len(node.input)) if (each := self._replaced.pop((key, i), None))]
             copy = onnx.NodeProto()
             copy.CopyFrom(node)
             for position, each in found:

@@ -1,5 +1,7 @@
 """Parts of a model beside the same parts with other weights."""
 
+import weakref
+
 import numpy as np
 import onnx
 from onnx import helper
@@ -42,6 +44,20 @@ def test_only_the_uses_of_the_slot_read_the_other_values():
     np.testing.assert_array_equal(pair.rounded["a"], 10 * W)
     np.testing.assert_array_equal(pair.rounded["y"], 11 * W)
     assert [node.SerializeToString() for node in runs.index.model.proto.graph.node] == before
+
+
+def test_values_of_a_weight_leave_memory_with_its_last_part():
+    runs, pair = PartRuns(index()), sample()
+    values = 10 * W
+    kept = weakref.ref(values)
+    runs.replace(Slot((), "w", (UseRef((), ("a",), 1), UseRef((), ("y",), 1))), values)
+    del values
+    product, addition = runs.index.model.proto.graph.node
+    runs.run(Part([product], kept={"a"}), [pair])
+    assert kept() is not None
+    runs.run(Part([addition], kept={"y"}), [pair])
+    np.testing.assert_array_equal(pair.rounded["y"], 20 * W)
+    assert kept() is None
 
 
 def test_shared_tensors_count_once_and_can_be_dropped():
