@@ -41,6 +41,7 @@ class Constants:
         self._types = types
         self._constant: dict[Value, bool] = {}
         self._folded: dict[Value, Array | None] = {}
+        self._minima: dict[Value, float | None] = {}
 
     def direct(self, value: Value) -> TensorProto | None:
         """The stored tensor, if ``value`` is an initializer or the output of a Constant node."""
@@ -73,6 +74,18 @@ class Constants:
         if folded is None or folded.size <= MAX_FOLDED_ELEMENTS:
             self._folded[value] = folded
         return folded
+
+    def minimum(self, value: Value) -> float | None:
+        """The smallest element of a constant; None where :meth:`array` is None or empty.
+
+        Raises:
+            ModelError: The stored bytes do not fit the declared shape and type.
+        """
+        # Kept: behind every Add of a decoder is the Gather of its embeddings, a gigabyte that is no mask.
+        if value not in self._minima:
+            array = self.array(value)
+            self._minima[value] = float(array.min()) if array is not None and array.size else None
+        return self._minima[value]
 
     def readable(self, value: Value) -> Array | None:
         """The same, and None where the stored bytes do not fit the declared shape and type."""

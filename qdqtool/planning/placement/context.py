@@ -43,19 +43,10 @@ class PlacementContext:
         self.selection = selection
         self._unreachable = _unreachable(index)
         self._calls = call_counts(index.view)
-        self._minima: dict[Value, float | None] = {}
 
     def is_constant(self, value: Value) -> bool:
         """Return whether the tensor folds to a constant."""
         return self.index.constants.is_constant(value)
-
-    def constant_minimum(self, value: Value) -> float | None:
-        """Return the smallest element of a constant; None where it is no constant, empty, or too large to fold."""
-        # Kept: behind every Add of a decoder is the Gather of its embeddings, gigabytes that are not a mask.
-        if value not in self._minima:
-            array = self.index.constants.array(value) if self.is_constant(value) else None
-            self._minima[value] = float(array.min()) if array is not None and array.size else None
-        return self._minima[value]
 
     def shape(self, value: Value) -> Shape | None:
         """Return the shape of a tensor, as far as it is known; that of a constant that folds is complete."""

@@ -64,7 +64,7 @@ def adds_mask(node: NodeView, context: PlacementContext) -> bool:
 def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) -> bool:
     """Return whether a tensor is a masking constant, ``(1 - mask) * -1e4`` or ``Where(mask, 0, -inf)``, also moved."""
     for _ in range(MAX_STEPS):
-        minimum = context.constant_minimum(value)
+        minimum = context.index.constants.minimum(value)
         node = value.producer
         if minimum is not None or node is None:
             return minimum is not None and minimum <= MASKING
@@ -84,7 +84,7 @@ def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) ->
 def _masks_with_constant(node: NodeView, context: PlacementContext) -> bool:
     """Return whether a Where selects a masking constant, or a Mul has one, or a huge positive one and a flag."""
     operands = [value for index in range(len(node.proto.input)) if (value := node.input(index)) is not None]
-    minima = [context.constant_minimum(value) for value in operands if context.is_float(value)]
+    minima = [context.index.constants.minimum(value) for value in operands if context.is_float(value)]
     largest = max((abs(minimum) for minimum in minima if minimum is not None), default=0.0)
     below = any(minimum is not None and minimum <= MASKING for minimum in minima)
     return below or (
@@ -98,7 +98,7 @@ def _is_flag(value: Value, context: PlacementContext) -> bool:
     if node is None or not node.is_op("Sub"):
         return False
     sides = (node.input(0), node.input(1))
-    return any(side is not None and context.constant_minimum(side) == 1.0 for side in sides)
+    return any(side is not None and context.index.constants.minimum(side) == 1.0 for side in sides)
 
 
 def _keeps_values(node: NodeView) -> bool:

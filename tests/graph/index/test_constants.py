@@ -311,3 +311,16 @@ def test_extents_of_a_large_input_are_constant_and_read_no_data() -> None:
     constants = Constants(view, TensorTypes(view))
     assert constants.array(view.main.values["s"]).tolist() == [1 << 20, 1 << 20]
     assert constants.array(view.main.values["y"]) == 1 << 40
+
+
+def test_the_smallest_element_is_looked_for_once(monkeypatch):
+    reshape = node("Reshape", "a", "wrong", out="bad")
+    model = chain(
+        node("Transpose", "a"), reshape, a=A, whole=I64["shape"], empty=np.zeros((0, 3)), wrong=I64["axes"] + 4
+    )
+    view = GraphView(Model(model))
+    constants, values = Constants(view), view.main.values
+    found = {name: constants.minimum(values[name]) for name in ("a", "y", "whole", "x", "empty", "bad")}
+    assert found == {"a": -2.0, "y": -2.0, "whole": -1.0, "x": None, "empty": None, "bad": None}
+    monkeypatch.setattr(Constants, "array", None)
+    assert {name: constants.minimum(values[name]) for name in found} == found

@@ -74,13 +74,6 @@ def test_the_shape_of_a_constant_is_known_where_inference_does_not_tell_it(conte
     assert context.shape(value(context, name)) == shape
 
 
-@pytest.mark.parametrize(
-    ("name", "minimum"), [("w", -5.0), ("t", -5.0), ("whole", -7.0), ("x", None), ("empty", None), ("bad", None)]
-)
-def test_the_smallest_element_of_a_constant(context, name, minimum):
-    assert context.constant_minimum(value(context, name)) == minimum
-
-
 @pytest.mark.parametrize(("name", "answer"), [("x", True), ("d", True), ("b", True), ("i", False), ("u", True)])
 def test_what_is_not_known_to_be_no_float_may_be_one(context, name, answer):
     assert context.is_float(value(context, name)) == answer
