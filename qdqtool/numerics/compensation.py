@@ -64,22 +64,30 @@ class Change:
             return reduce(np.add, (rounded.T @ right(difference) for rounded, difference in rows))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PairedMoments:
     """Moments of the inputs of a product in the quantized model, beside those of the float model.
 
     Attributes:
-        inputs: ``sum(x'' x')``, ``[K, K]``, ``x'`` the rows that the product reads in the quantized model.
+        inputs: ``sum(x'' x')``, ``[K, K]``, ``x'`` the rows that the product reads in the quantized model; without
+            elements once :attr:`factor` was made of them.
         change: ``sum(x'' (x - x'))``, ``x`` the same rows in the float model; None where they are equal.
     """
 
     inputs: Moments
     change: Change | None = None
+    _factor: Factor | None = None
 
-    @cached_property
+    @property
     def factor(self) -> Factor:
-        """The factor of the damped moments; matrices that read the same inputs share it."""
-        return Factor.of(self.inputs)
+        """The factor of the damped moments; matrices that read the same inputs share it.
+
+        It takes the place of the moments in memory: with 8,192 inputs each of both takes 268 MB.
+        """
+        if self._factor is None:
+            self._factor = Factor.of(self.inputs)
+            self.inputs = np.empty((0, 0), self.inputs.dtype)
+        return self._factor
 
 
 def total(folds: Sequence[PairedMoments]) -> PairedMoments:

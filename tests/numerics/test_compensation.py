@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qdqtool.numerics.compensation import NARROW, Change, PairedMoments, compensated, total, useful_share
-from qdqtool.numerics.gptq import DAMPING
+from qdqtool.numerics.gptq import DAMPING, Factor
 
 CHANNELS, OUTPUTS, ROWS = 12, 5, 400
 
@@ -33,9 +33,10 @@ def test_the_result_is_the_least_squares_solution_on_all_samples_with_the_dampin
     damping = np.sqrt(DAMPING * np.mean(np.diag(rounded.T @ rounded))) * np.eye(CHANNELS)
     wanted = np.concatenate([exact @ weights(), damping @ weights()])
     best, *_ = np.linalg.lstsq(np.concatenate([rounded, damping]), wanted)
-    half = DAMPING * np.mean(np.diag(parts[0].inputs)) * np.eye(CHANNELS)
+    of_inputs = first_rounded.T @ first_rounded
+    half = DAMPING * np.mean(np.diag(of_inputs)) * np.eye(CHANNELS)
     change = first_rounded.T @ (first - first_rounded)
-    of_first = np.linalg.solve(parts[0].inputs + half, change @ weights())
+    of_first = np.linalg.solve(of_inputs + half, change @ weights())
     share = useful_share(weights().astype(np.float64), of_first, parts[1])
     assert 0.5 < share <= 1
     expected = weights() + share * (best - weights())
@@ -79,8 +80,24 @@ def test_the_useful_share_is_the_best_of_many(follows):
 def test_inputs_that_are_all_zero_change_nothing():
     zero = np.zeros((CHANNELS, CHANNELS))
     given = weights()
-    parts = [PairedMoments(zero, Change((lambda: (zero, zero),)))] * 2
+    parts = [PairedMoments(zero, Change((lambda: (zero, zero),))) for _ in range(2)]
     np.testing.assert_array_equal(compensated(given, parts, total(parts)), given)
+
+
+def test_a_factor_takes_the_place_of_its_moments():
+    found = moments(*rows(1, follows=0.1))
+    expected, dtype = Factor.of(found.inputs), found.inputs.dtype
+    np.testing.assert_array_equal(found.factor.upper, expected.upper)
+    assert found.factor is found.factor
+    assert (found.inputs.size, found.inputs.dtype) == (0, dtype)
+
+
+def test_matrices_that_read_the_same_inputs_share_both_moments():
+    parts = [moments(*rows(seed, follows=0.1)) for seed in (1, 2)]
+    whole, other = total(parts), 3 * weights()
+    compensated(weights(), parts, whole)
+    again = [moments(*rows(seed, follows=0.1)) for seed in (1, 2)]
+    np.testing.assert_array_equal(compensated(other, parts, whole), compensated(other, again, total(again)))
 
 
 def test_the_total_is_the_sum_over_the_parts():
