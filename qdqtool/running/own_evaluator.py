@@ -16,7 +16,6 @@ from qdqtool.graph.index.view import Value
 from qdqtool.graph.model import Model
 from qdqtool.numerics.cores import ahead, cores, side_by_side
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
-from qdqtool.running.dequantized_weights import DequantizedSession
 from qdqtool.running.ort_cpu import Profile, Session
 from qdqtool.running.own_nodes import evaluate
 from qdqtool.running.own_segments import Segment, run_segment, segment_model
@@ -45,8 +44,6 @@ class Runner(Protocol):
 def open_session(model: Model, split: Split | None, profile: Profile = Profile.SEMANTIC) -> Runner:
     """Open a session of a model, divided where that is needed, or where its weights would take much memory.
 
-    Otherwise weights that are stored as codes are dequantized once, if memory can hold them.
-
     Args:
         model: The model; it may have more outputs than the one that ``split`` was made for.
         split: How it is divided; None for ONNX Runtime alone.
@@ -59,7 +56,7 @@ def open_session(model: Model, split: Split | None, profile: Profile = Profile.S
     """
     if split is not None:
         return SplitSession(model, split, profile)
-    return PartedSession.of(model, profile) or DequantizedSession.of(model, profile) or Session(model, profile)
+    return PartedSession.of(model, profile) or Session(model, profile)
 
 
 def run_each(

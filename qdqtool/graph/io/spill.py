@@ -7,6 +7,7 @@ session opens in 0.25 s instead of 0.9 s, with 150 MB instead of 360 MB.
 
 import errno
 import gc
+import itertools
 import os
 import shutil
 import tempfile
@@ -48,7 +49,8 @@ def spilled(model: Model) -> Model:
     """
     initializers = model.proto.graph.initializer
     outside = _has_external_data(model)
-    moving = {tensor.name for tensor in initializers if _moves(model, tensor, outside=outside)}
+    moves = [_moves(model, tensor, outside=outside) for tensor in initializers]
+    moving = list(itertools.compress(initializers, moves))
     if not moving:
         return model
     proto = copy_model(model.proto, {tensor.name for tensor in initializers})
@@ -56,7 +58,7 @@ def spilled(model: Model) -> Model:
     if proto.graph.initializer:
         return model
     result = Model(proto, model.path, {}, model.stored_outside, model.missing_data)
-    size = sum(nbytes(tensor) for tensor in initializers if tensor.name in moving)
+    size = sum(map(nbytes, moving))
     if size > LARGE:
         # Makers of bytes refer to their models, which hold them: until such circles are collected, so are the files.
         gc.collect()
@@ -65,14 +67,10 @@ def spilled(model: Model) -> Model:
         _require_space(folder, size)
         with tempfile.NamedTemporaryFile(dir=folder.path, prefix="weights-", delete=False) as file:
             # Bytes of pending tensors are made here; those of a few small ones are in memory at once.
-            made = side_by_side(
-                partial(read_bytes, model),
-                [tensor for tensor in initializers if tensor.name in moving],
-                lambda tensor: nbytes(tensor) > LARGE,
-            )
-            for tensor in initializers:
-                moved = _moved(next(made), file, folder) if tensor.name in moving else None
-                proto.graph.initializer.append(tensor if moved is None else _reference(result, tensor, moved))
+            made = side_by_side(partial(read_bytes, model), moving, lambda tensor: nbytes(tensor) > LARGE)
+            for tensor, moved in zip(initializers, moves, strict=True):
+                place = _moved(next(made), file, folder) if moved else None
+                proto.graph.initializer.append(tensor if place is None else _reference(result, tensor, place))
     # The disk is full. The weights may still fit into memory.
     except OSError:
         return model

@@ -30,10 +30,6 @@ LEAST_GAIN_DB = 0.5
 """By how much the error of the products must fall. So few rows show no smaller gain: on the sample models, gains of 0.1
 to 0.4 dB at single joints moved the outputs by -0.1 to +0.1 dB."""
 
-MOST_WEIGHTS = 1 << 22
-"""Elements of the weights of a joint on which factors are tried; of larger ones, evenly spaced columns. Each column is
-rounded by itself, and thousands of them show the mean error as well as all."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockProduct:
@@ -75,11 +71,6 @@ class AwqFactors:
     factors: Factors
     alpha: float
     gain_db: float
-
-
-def every_column(elements: int) -> slice:
-    """Return the columns on which factors are tried, of the weights of a joint with so many elements in all."""
-    return slice(None, None, max(-(-elements // MOST_WEIGHTS), 1))
 
 
 def awq_factors(products: Sequence[BlockProduct], alpha: float) -> Factors:

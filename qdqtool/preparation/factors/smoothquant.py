@@ -30,10 +30,6 @@ CANDIDATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 WORTHWHILE = 0.9
 """Largest share of the error that may be left: some half a dB less than before. So few rows show no smaller gain."""
 
-MOST_WEIGHTS = 1 << 22
-"""Elements of a weight on which alphas are tried; of a larger one, evenly spaced outputs. Each output has a step of its
-own, and thousands of them show the mean error as well as all."""
-
 HIGH = 127
 """Largest code of the format that a search rounds to: int8, in place of every format with some 256 codes."""
 
@@ -110,7 +106,7 @@ class TriedProduct:
         tensor: Its activation.
         repeat: How many of its channels share a factor.
         rows: Rows of the activation, ``[n, inputs]``, float32: candidates differ by far more than its roundings.
-        weight: Its weight, ``[inputs, outputs]``, float32; of a large one some of the outputs.
+        weight: Its weight, ``[inputs, outputs]``, float32.
         exact: ``rows @ weight``.
     """
 
@@ -122,12 +118,9 @@ class TriedProduct:
 
     @classmethod
     def of(cls, reader: Reader, weight: Array, rows: Array) -> "TriedProduct":
-        """Return the product of a reader, a MatMul or Gemm, with its weight as stored and rows ``[n, inputs]``."""
-        # One group, and no kernel.
-        outputs = reader.weight.layout.canonical(weight)[0, :, :, 0]
-        some = outputs[:: -(-outputs.size // MOST_WEIGHTS)].T.astype(np.float32)
-        given = rows.astype(np.float32)
-        return cls(reader.tensor, reader.repeat, given, some, given @ some)
+        """Return the product of a reader with a weight ``[inputs, outputs]`` and rows ``[n, inputs]``."""
+        weight, rows = weight.astype(np.float32), rows.astype(np.float32)
+        return cls(reader.tensor, reader.repeat, rows, weight, rows @ weight)
 
     def error(self, factors: Factors, peaks: Factors) -> float:
         """The squared error with these factors, and both sides rounded to the steps that the peaks give."""

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from qdqtool.graph.edits.edit import NodeKey
 from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.io.tensors import element_count
 from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath
 from qdqtool.numerics.granularity import Blocked
@@ -13,7 +12,8 @@ from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.ops import ChannelLayout
 from qdqtool.planning.recipe import Preparation
 from qdqtool.preparation.factor_records import joint_site
-from qdqtool.preparation.factors.awq import AwqFactors, BlockProduct, every_column, searched_factors
+from qdqtool.preparation.factors.awq import AwqFactors, BlockProduct, searched_factors
+from qdqtool.preparation.factors.tried_weights import tried_weights
 from qdqtool.preparation.rescaling import RescalingStep, rescalings
 from qdqtool.preparation.step import Change, Site, Slots, StepRequest
 from qdqtool.running.channel_statistics import ChannelData, sample_rows
@@ -66,15 +66,10 @@ def _search(index: ModelIndex, joints: list[Joint], schemes: Schemes, data: Chan
     rows = sample_rows(index.model, tensors, data, ROWS) if tensors else {}
 
     def products(readers: Sequence[Reader]) -> list[BlockProduct]:
-        every = every_column(sum(element_count(reader.weight.tensor) for reader in readers))
+        weights = tried_weights(readers, lambda weight: weight.read(index.model))
         return [
-            BlockProduct(
-                reader.weight.layout.canonical(reader.weight.read(index.model))[0, every, :, 0].T,
-                schemes[_key(reader)],
-                rows[reader.tensor],
-                reader.repeat,
-            )
-            for reader in readers
+            BlockProduct(weight, schemes[_key(reader)], rows[reader.tensor], reader.repeat)
+            for reader, weight in zip(readers, weights, strict=True)
         ]
 
     found: dict[Joint, AwqFactors] = {}

@@ -20,6 +20,7 @@ from qdqtool.preparation.factors.smoothquant import (
     smoothing_factors,
     weight_peaks,
 )
+from qdqtool.preparation.factors.tried_weights import tried_weights
 from qdqtool.preparation.rescaling import RescalingStep, rescalings
 from qdqtool.preparation.step import Change, StepRequest
 from qdqtool.running.channel_statistics import ChannelData, sample_rows
@@ -94,7 +95,7 @@ class _Search:
     def __init__(self, index: ModelIndex, joints: tuple[Joint, ...], data: ChannelData, alpha: float | None) -> None:
         self._model = index.model
         self._alpha = alpha
-        # Weights may be gigabytes, and rescaled ones are made anew at each read.
+        # Weights may be gigabytes: each is read once for its peaks, and not for every alpha.
         self._peaks: dict[Joint, Factors] = {}
         self._seen = data.of(index)
         self.joints = with_statistics(joints, self._seen)
@@ -107,7 +108,11 @@ class _Search:
             return self._alpha
         if not all(reader.tensor in self._rows for reader in joint.readers):
             return None
-        products = [TriedProduct.of(each, self._read(each.weight), self._rows[each.tensor]) for each in joint.readers]
+        weights = tried_weights(joint.readers, self._read)
+        products = [
+            TriedProduct.of(reader, weight, self._rows[reader.tensor])
+            for reader, weight in zip(joint.readers, weights, strict=True)
+        ]
         return searched_alpha(joint, self._seen, self._peaks_of(joint), products)
 
     def factors(self, joint: Joint, alpha: float) -> Factors:

@@ -9,15 +9,10 @@ from onnx import helper
 from support.ort_verdict import ort_outputs
 from support.small import make_model
 
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.model import Model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.ops.support.weights import StoredWeight
 from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.preparation.factors import smoothquant as factors
-from qdqtool.preparation.factors.smoothquant import TriedProduct
 from qdqtool.preparation.steps import smoothquant
-from qdqtool.transforms.joints import JointKind, find_joints
 
 CHANNELS, ROWS = 128, 4
 
@@ -78,16 +73,3 @@ def test_a_search_reads_a_weight_three_times(tmp_path: Path, monkeypatch: pytest
     unseen_db(network(gains), 12, 0.5, tmp_path)
     # Where alpha is given, only the peaks are needed.
     assert len(read) == 1
-
-
-def test_alphas_are_tried_on_evenly_spaced_outputs_of_a_large_weight(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = ModelIndex.of(Model(network(np.ones(CHANNELS))))
-    ((joint,), _) = find_joints(index, JointKind.NORM)
-    (reader,) = joint.readers
-    weight, rows = reader.weight.read(index.model), np.ones((2, CHANNELS), np.float32)
-    whole = TriedProduct.of(reader, weight, rows)
-    np.testing.assert_array_equal(whole.weight, weight)
-    monkeypatch.setattr(factors, "MOST_WEIGHTS", weight.size // 4)
-    some = TriedProduct.of(reader, weight, rows)
-    np.testing.assert_array_equal(some.weight, weight[:, ::4])
-    np.testing.assert_allclose(some.exact, whole.exact[:, ::4], rtol=1e-6)

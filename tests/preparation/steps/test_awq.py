@@ -14,7 +14,7 @@ from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, QuantizeReport, quantize_model
 from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.preparation.factors import awq as awq_factors
+from qdqtool.preparation.factors import tried_weights
 from qdqtool.preparation.step import StepRequest
 from qdqtool.preparation.steps import awq as awq_step
 from qdqtool.preparation.steps.awq import STEP
@@ -84,7 +84,7 @@ def test_some_columns_of_large_weights_show_the_same(folder, monkeypatch):
         return search(products)
 
     monkeypatch.setattr(awq_step, "searched_factors", searched)
-    monkeypatch.setattr(awq_factors, "MOST_WEIGHTS", 2 * K * 2 * K // 4)
+    monkeypatch.setattr(tried_weights, "MOST_WEIGHTS", 2 * K * 2 * K // 4)
     (part,) = [report for report in quantized(folder).preparation if report.step == "awq"]
     assert [(K, 2 * K // 4)] * 2 in tried
     assert [site.name for site in part.sites] == [site.name for site in whole.sites]
