@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qdqtool.numerics.scheme import QuantParams
+from qdqtool.payload import Payload
 
 ScopePath = tuple[str, ...]
 
@@ -41,13 +42,13 @@ class Placement:
         params: With which constants.
         reason: Why, in words.
         codes: For a constant that is stored as codes: these, packed as ONNX stores them, where an algorithm has chosen
-            others than the nearest ones; None for the nearest ones.
+            others than the nearest ones; None for the nearest ones. Those of large constants are in a temporary file.
     """
 
     slot: Slot
     params: QuantParams
     reason: str
-    codes: bytes | None = None
+    codes: Payload | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -82,5 +82,5 @@ def _entries(index: ModelIndex, placements: list[Placement]) -> Iterator[_Entry]
 def _dequantized(placement: Placement, shape: tuple[int, ...]) -> Array:
     params, packed = placement.params, placement.codes
     assert packed is not None
-    codes = unpack(np.frombuffer(packed, np.uint8), params.scheme.format, shape)
+    codes = unpack(np.frombuffer(packed.make(), np.uint8), params.scheme.format, shape)
     return dequantize(codes, params.scale, params.scheme.granularity, params.zero_point, output_dtype=FLOAT32)

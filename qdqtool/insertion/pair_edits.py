@@ -14,12 +14,13 @@ from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import Use, Value
 from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
 from qdqtool.numerics.affine import quantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.numerics.stored_codes import stored_codes
+from qdqtool.payload import Payload
 from qdqtool.plan import Placement, QuantPlan
 
 
@@ -218,7 +219,7 @@ def _onnx_type(array: Array) -> int:
 
 
 def _codes_payload(model: Model, stored: onnx.TensorProto, placement: Placement) -> Payload:
-    size, chosen = placement.params.scheme.format.stored_bytes(element_count(stored)), placement.codes
-    if chosen is not None:
-        return Payload(size, lambda: chosen)
+    if placement.codes is not None:
+        return placement.codes
+    size = placement.params.scheme.format.stored_bytes(element_count(stored))
     return Payload.in_parts(size, lambda: stored_codes(read_array(model, stored), placement.params))

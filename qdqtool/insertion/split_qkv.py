@@ -24,11 +24,12 @@ from qdqtool.graph.index.qdq import is_dequantized, is_qdq
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.spill import spilled
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
 from qdqtool.graph.scope import ScopePath
 from qdqtool.graph.transformed import Transformed
 from qdqtool.insertion.fused_qkv import PARTS, is_fused_qkv
 from qdqtool.ops import ProductOp
+from qdqtool.payload import Payload
 
 WEIGHT, BIAS = 1, 2
 PART = "_part"

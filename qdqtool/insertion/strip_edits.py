@@ -21,11 +21,11 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.qdq import QdqNode, QdqPair, is_quantize
 from qdqtool.graph.index.view import NodeView, Value
 from qdqtool.graph.io.tensors import element_count, pending_tensor, read_array
-from qdqtool.graph.model import Payload
 from qdqtool.insertion.restored_bounds import Restored, check_restorable, restore
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
 from qdqtool.numerics.stored_codes import stored_values
 from qdqtool.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsError, imposed_bounds
+from qdqtool.payload import Payload
 
 _PACKED_SUFFIX = "_quantized"
 

@@ -8,9 +8,9 @@ Source: Li et al., GPTAQ: Efficient Finetuning-Free Quantization for Asymmetric 
 the first channel is this sum; here it is made for all channels before any is rounded.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 
@@ -61,66 +61,82 @@ class Change:
         # An overflow gives infinity, which no caller takes for a correction.
         with np.errstate(all="ignore"):
             rows = (piece() for piece in self.pieces)
-            return reduce(np.add, (rounded.T @ right(difference) for rounded, difference in rows))
+            return _summed(rounded.T @ right(difference) for rounded, difference in rows)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class PairedMoments:
     """Moments of the inputs of a product in the quantized model, beside those of the float model.
 
     Attributes:
-        inputs: ``sum(x'' x')``, ``[K, K]``, ``x'`` the rows that the product reads in the quantized model; without
-            elements once :attr:`factor` was made of them.
+        inputs: ``sum(x'' x')``, ``[K, K]``, ``x'`` the rows that the product reads in the quantized model.
         change: ``sum(x'' (x - x'))``, ``x`` the same rows in the float model; None where they are equal.
     """
 
     inputs: Moments
     change: Change | None = None
-    _factor: Factor | None = None
 
-    @property
-    def factor(self) -> Factor:
-        """The factor of the damped moments; matrices that read the same inputs share it.
 
-        It takes the place of the moments in memory: with 8,192 inputs each of both takes 268 MB.
+@dataclass(frozen=True, slots=True, eq=False)
+class Compensation:
+    """What all samples say of the matrices that read the same inputs: it corrects them, and its factor rounds them.
+
+    Attributes:
+        factor: Of the moments of the inputs.
+        change: By how much the inputs were changed; None where that is not known, or they were not.
+    """
+
+    factor: Factor
+    change: Change | None
+
+    @classmethod
+    def of(cls, folds: list[PairedMoments]) -> "Compensation":
+        """Return it from the moments on disjoint parts of the samples, which are used up: the list is empty afterwards.
+
+        With 8,192 inputs, the moments of each part take 268 MB, as the factor does.
         """
-        if self._factor is None:
-            self._factor = Factor.of(self.inputs)
-            self.inputs = np.empty((0, 0), self.inputs.dtype)
-        return self._factor
+        changes = [fold.change for fold in folds if fold.change is not None]
+        change = Change.joined(changes) if len(changes) == len(folds) else None
+        return cls(Factor.of(_summed(folds.pop(0).inputs for _ in range(len(folds)))), change)
+
+    def compensated(self, weights: Array, share: float) -> Array:
+        """Return the weight that makes up for what quantization has changed in its inputs.
+
+        Args:
+            weights: ``[K, N]``, finite.
+            share: By how much of the correction, from :func:`useful_shares`.
+
+        Returns:
+            ``[K, N]``, in the type of the moments; the given array where no correction serves.
+        """
+        if self.change is None or not share:
+            return weights
+        values = weights.astype(self.factor.upper.dtype)
+        found = values + values.dtype.type(share) * self.factor.solve(self.change @ values)
+        return found if np.isfinite(found.astype(np.float32)).all() else weights
 
 
-def total(folds: Sequence[PairedMoments]) -> PairedMoments:
-    """Return the moments of the inputs on all samples."""
-    changes = [fold.change for fold in folds if fold.change is not None]
-    change = Change.joined(changes) if len(changes) == len(folds) else None
-    # np.sum would copy all of them into one array first.
-    return PairedMoments(reduce(np.add, [fold.inputs for fold in folds]), change)
+def useful_shares(matrices: Iterable[Array], folds: Sequence[PairedMoments]) -> list[float]:
+    """Return by how much of its correction each matrix should be corrected.
 
-
-def compensated(weights: Array, folds: Sequence[PairedMoments], whole: PairedMoments) -> Array:
-    """Return the weight that makes up for what quantization has changed in its inputs.
-
-    The correction is multiplied by the share of it that serves other samples than those it was found on: what few
-    rows have in common by chance is in the correction too.
+    A correction is multiplied by the share of it that serves other samples than those it was found on: what few rows
+    have in common by chance is in the correction too.
 
     Args:
-        weights: ``[K, N]``, finite.
+        matrices: ``[K, N]`` each, finite; all read the same inputs.
         folds: Moments of the K input channels on disjoint parts of the samples.
-        whole: Their :func:`total`.
 
     Returns:
-        ``[K, N]``, in the type of the moments; the given array where no correction serves, or there is one part.
+        From 0 to 1; 0 where there is one part, or nothing to correct.
     """
-    if len(folds) < 2 or whole.change is None:
-        return weights
-    values = weights.astype(whole.inputs.dtype)
-    few = np.ascontiguousarray(values[:, :: -(-values.shape[1] // SHARE_COLUMNS)])
-    share = useful_share(few, _correction(few, folds[0]), folds[1])
-    if not share:
-        return weights
-    found = values + values.dtype.type(share) * _correction(values, whole)
-    return found if np.isfinite(found.astype(np.float32)).all() else weights
+    change = folds[0].change
+    if len(folds) < 2 or change is None or folds[1].change is None:
+        return [0.0 for _ in matrices]
+    factor, shares = Factor.of(folds[0].inputs), []
+    for weights in matrices:
+        some = weights[:, :: -(-weights.shape[1] // SHARE_COLUMNS)].astype(factor.upper.dtype, order="C")
+        shares.append(useful_share(some, factor.solve(change @ some), folds[1]))
+    return shares
 
 
 def useful_share(weights: Array, correction: Array, judge: PairedMoments) -> float:
@@ -137,6 +153,9 @@ def useful_share(weights: Array, correction: Array, judge: PairedMoments) -> flo
     return min(max(gain / power, 0.0), 1.0) if power > 0 else 0.0
 
 
-def _correction(weights: Array, moments: PairedMoments) -> Array:
-    assert moments.change is not None
-    return moments.factor.solve(moments.change @ weights)
+def _summed(arrays: Iterator[Array]) -> Array:
+    """Return the sum of arrays of one shape, in the memory of the first."""
+    total = next(arrays)
+    for array in arrays:
+        total += array
+    return total

@@ -30,6 +30,9 @@ DAMPING = 0.05
 LAZY = 128
 """Input channels after which the remaining ones are updated: one matrix product instead of many small ones."""
 
+SWAPPED = 1 << 20
+"""Elements of a matrix that change places at once: those in between are there twice."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Rounder:
@@ -76,8 +79,9 @@ class Factor:
         # Rounding to float32 can make eigenvalues negative that are small against the largest one.
         except np.linalg.LinAlgError:
             scaled = _damped(moments, order[::-1], mean)
-            lower = np.linalg.cholesky(scaled.astype(FLOAT64)).astype(scaled.dtype)
-        return cls(order, np.ascontiguousarray(lower[::-1, ::-1]), mean or 1.0)
+            lower = np.linalg.cholesky(scaled.astype(FLOAT64)).astype(scaled.dtype, order="C")
+        _reverse(lower)
+        return cls(order, lower, mean or 1.0)
 
     def solve(self, right: Array) -> Array:
         """Return the ``X`` with ``H X = right``, ``[K, N]``, in the type of the factor."""
@@ -145,6 +149,16 @@ def _damped(moments: Moments, order: npt.NDArray[np.intp], mean: float) -> Array
     scaled *= scaled.dtype.type(1 / mean if mean else 1.0)
     np.fill_diagonal(scaled, np.diag(scaled) + scaled.dtype.type(DAMPING if mean else 1.0))
     return scaled
+
+
+def _reverse(matrix: Array) -> None:
+    """Turn the order of rows and that of columns around, in the memory of the matrix."""
+    flat = matrix.reshape(-1)
+    size = len(flat)
+    for first in range(0, size // 2, SWAPPED):
+        last = min(first + SWAPPED, size // 2)
+        head, tail = flat[first:last], flat[size - last : size - first]
+        head[:], tail[:] = tail[::-1].copy(), head[::-1].copy()
 
 
 def _blocked_cholesky(matrix: Array) -> Array:

@@ -169,7 +169,8 @@ class LayerRuns:
         found = hashlib.sha256()
         for word in (__version__, reference(self.ready).version, model_digest(self.ready)):
             found.update(f"{word}\n".encode())
-        found.update(_plan_digest(self.plan))
+        for part in _bytes_of(self.plan):
+            found.update(part)
         # Of the same samples whether layers or states are measured: each goes on from what the other left.
         for sample in self.feeds.first(searched_samples(len(self.feeds))):
             found.update(sample_digest(sample))
@@ -200,12 +201,18 @@ def finer_plan(name: str, plan: QuantPlan, bits: FormatBits) -> FinerPlan:
         plan: The pairs.
         bits: Bits of numbers in each format.
     """
-    return FinerPlan(name=name, digest=hashlib.sha256(_plan_digest(plan)).hexdigest()[:16], plan=plan, bits=bits)
+    found = hashlib.sha256()
+    for part in _bytes_of(plan):
+        found.update(part)
+    return FinerPlan(name=name, digest=found.hexdigest()[:16], plan=plan, bits=bits)
 
 
-def _plan_digest(plan: QuantPlan) -> bytes:
-    """Return bytes that are equal for equal plans only."""
-    return b"".join(encode_plan(QuantPlan((placement,))) + (placement.codes or b"") for placement in plan)
+def _bytes_of(plan: QuantPlan) -> Iterator[bytes]:
+    """Yield bytes that are equal for equal plans only."""
+    for placement in plan:
+        yield encode_plan(QuantPlan((placement,)))
+        if placement.codes is not None:
+            yield placement.codes.make()
 
 
 def nodes_of(units: Sequence[Unit]) -> tuple[NodeView, ...]:

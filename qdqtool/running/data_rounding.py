@@ -1,10 +1,8 @@
 """Choose the codes of weights of few bits with data, matrix after matrix, so that products change little."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
 
 import numpy as np
 
@@ -12,8 +10,9 @@ from qdqtool.data import Feeds
 from qdqtool.data.feeds import Progress
 from qdqtool.errors import QdqError
 from qdqtool.graph.index.model_index import ModelIndex
+from qdqtool.graph.io.spill_file import spilled_bytes
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.compensation import PairedMoments, compensated, total
+from qdqtool.numerics.compensation import Compensation, PairedMoments, useful_shares
 from qdqtool.numerics.derive import ScaleRule
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.gptq import Factor, Moments, round_weights
@@ -21,6 +20,7 @@ from qdqtool.numerics.gptq_bound import is_within_bound
 from qdqtool.numerics.granularity import Blocked, Granularity
 from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.payload import Payload
 from qdqtool.plan import Slot
 from qdqtool.running.input_moments import InputMoments
 from qdqtool.running.staged_moments import StagedMoments
@@ -34,13 +34,13 @@ class DerivedScales:
         params: The scales.
         amax: The magnitudes, in the scales' shape.
         rule: How the scales were derived.
-        codes: Packed codes that data chose; None for the nearest ones.
+        codes: Packed codes that data chose, outside of memory where they are large; None for the nearest ones.
     """
 
     params: QuantParams
     amax: Array
     rule: ScaleRule
-    codes: bytes | None = None
+    codes: Payload | None = None
 
 
 Derive = Callable[[Slot, Array], DerivedScales]
@@ -86,38 +86,52 @@ class DataRounding:
         rounded: dict[Slot, DerivedScales] = {}
         # What ONNX Runtime does not run in parts, it may run as a whole; what it does not run at all fails there.
         with suppress(QdqError):
-            for folds, slots in groupby(staged.of(list(schemes)), key=itemgetter(1)):
-                whole = total(folds)
-                for slot, _ in slots:
-                    rounded[slot], restored = self._compensated(slot, schemes[slot].granularity, folds, whole)
+            for slots, folds in staged.of(list(schemes)):
+                found = self._side_by_side({slot: schemes[slot] for slot in slots}, folds)
+                rounded |= {slot: derived for slot, (derived, _) in found.items()}
+                for slot, (_, restored) in found.items():
                     staged.decide(slot, restored)
         return rounded
 
+    def _side_by_side(
+        self, schemes: Mapping[Slot, QuantScheme], folds: list[PairedMoments]
+    ) -> dict[Slot, tuple[DerivedScales, Array]]:
+        """Return the scales, codes and values of matrices that read the same inputs; the moments are used up."""
+        shares = useful_shares((self._inputs_first(*each) for each in schemes.items()), folds)
+        compensation = Compensation.of(folds)
+        pairs = zip(schemes.items(), shares, strict=True)
+        return {slot: self._compensated(slot, scheme, compensation, share) for (slot, scheme), share in pairs}
+
     def _compensated(
-        self, slot: Slot, granularity: Granularity, folds: Sequence[PairedMoments], whole: PairedMoments
+        self, slot: Slot, scheme: QuantScheme, compensation: Compensation, share: float
     ) -> tuple[DerivedScales, Array]:
-        assert isinstance(granularity, Blocked)
-        weights, inputs_first = self._values(slot), granularity.axis % 2 == 0
-        wanted = compensated(weights if inputs_first else weights.T, folds, whole)
-        wanted = wanted if inputs_first else wanted.T
+        weights = self._values(slot)
+        wanted = compensation.compensated(self._inputs_first(slot, scheme), share)
+        wanted = wanted if _has_inputs_first(scheme) else wanted.T
         if not np.array_equal(wanted, weights):
-            found, restored = self._rounded(slot, np.ascontiguousarray(wanted, np.float32), whole.factor)
+            wanted = np.ascontiguousarray(wanted, np.float32)
+            found, restored = self._rounded(slot, wanted, compensation.factor)
             # A check takes codes further away than this for damage.
             if is_within_bound(weights, restored, found.params):
                 return found, restored
-        return self._rounded(slot, weights, whole.factor)
+        return self._rounded(slot, weights, compensation.factor)
 
     def _rounded(self, slot: Slot, wanted: Array, moments: Moments | Factor) -> tuple[DerivedScales, Array]:
         """Return the scales and codes of these values, and the values that the codes stand for."""
         found = self.derive(slot, wanted)
         codes = round_weights(wanted, found.params, moments)
         restored = dequantize(codes, found.params.scale, found.params.scheme.granularity)
-        return replace(found, codes=pack(codes, found.params.scheme.format).tobytes()), restored
+        # Those of a whole model are half a byte for each weight until they are written.
+        kept = spilled_bytes(pack(codes, found.params.scheme.format).tobytes())
+        return replace(found, codes=kept), restored
 
     def _values(self, slot: Slot) -> Array:
         weights = self.index.constant(self.index.value(slot))
         assert weights is not None
         return weights
+
+    def _inputs_first(self, slot: Slot, scheme: QuantScheme) -> Array:
+        return self._values(slot) if _has_inputs_first(scheme) else self._values(slot).T
 
     def _channels(self, slot: Slot, granularity: Granularity) -> int | None:
         """Return the number of input channels of a matrix in blocks; None for others, or for unknown extents."""
@@ -126,3 +140,9 @@ class DataRounding:
             return None
         extent = shape[granularity.axis]
         return extent if isinstance(extent, int) else None
+
+
+def _has_inputs_first(scheme: QuantScheme) -> bool:
+    """Whether a matrix is ``[inputs, outputs]``: blocks lie along its inputs."""
+    assert isinstance(scheme.granularity, Blocked)
+    return scheme.granularity.axis % 2 == 0

@@ -22,5 +22,5 @@ def rounded(x: Array, placement: Placement) -> Array:
     scheme = params.scheme
     if placement.codes is None:
         return fake_quantize(x, params.scale, scheme.format, scheme.granularity, params.zero_point)
-    codes = unpack(np.frombuffer(placement.codes, np.uint8), scheme.format, x.shape)
+    codes = unpack(np.frombuffer(placement.codes.make(), np.uint8), scheme.format, x.shape)
     return dequantize(codes, params.scale, scheme.granularity, params.zero_point, output_dtype=x.dtype)

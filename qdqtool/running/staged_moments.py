@@ -31,7 +31,7 @@ MOST_BYTES = 1 << 30
 BATCH = 16
 """Samples whose rows are multiplied at once."""
 
-Folds = tuple[PairedMoments, ...]
+Folds = list[PairedMoments]
 """Moments on disjoint parts of the samples."""
 
 
@@ -51,10 +51,10 @@ class StagedMoments:
         self._nodes = {node.key: node for node in index.view.main.nodes}
         self._runs = PartRuns(index)
 
-    def of(self, weights: Sequence[Slot]) -> Iterator[tuple[Slot, Folds]]:
-        """Yield each matrix with the moments of its inputs, in the order of the graph.
+    def of(self, weights: Sequence[Slot]) -> Iterator[tuple[list[Slot], Folds]]:
+        """Yield matrices that read one activation, with the moments of its values, in the order of the graph.
 
-        Before the next one is taken, :meth:`decide` says what the matrix became.
+        Before the next ones are taken, :meth:`decide` says what each matrix became.
 
         Left out are weights that a product of a body or function reads, that several activations are multiplied with,
         or whose inputs are not finite; and all weights of a model that ONNX Runtime cannot run alone, or whose parts
@@ -77,7 +77,7 @@ class StagedMoments:
         """Take the dequantized values of a matrix: what is behind it is measured with them from now on."""
         self._runs.replace(slot, values)
 
-    def _by_stage(self, inputs: Mapping[Slot, str], parts: Parts) -> Iterator[tuple[Slot, Folds]]:
+    def _by_stage(self, inputs: Mapping[Slot, str], parts: Parts) -> Iterator[tuple[list[Slot], Folds]]:
         samples = [SamplePair(known, known) for known in map(dict, self._feeds)]
         last = max((parts.made.get(name, BEFORE) for name in inputs.values()), default=BEFORE)
         for number in range(BEFORE, last + 1):
@@ -86,8 +86,9 @@ class StagedMoments:
                     self._progress(number, last + 1)
                 self._runs.run(parts.parts[number], samples)
             stage = {slot: name for slot, name in inputs.items() if parts.made.get(name) == number}
-            found = {name: _folds(samples, name) for name in dict.fromkeys(stage.values())}
-            yield from ((slot, found[name]) for slot, name in stage.items() if found[name])
+            for name in dict.fromkeys(stage.values()):
+                if folds := _folds(samples, name):
+                    yield [slot for slot, read in stage.items() if read == name], folds
             if number != BEFORE:
                 for sample in samples:
                     sample.drop(parts.parts[number].unread)
@@ -115,7 +116,7 @@ def _folds(samples: Sequence[SamplePair], name: str) -> Folds:
     found = [_moments(samples[first::FOLDS], name) for first in range(FOLDS)]
     kept = [each for each in found if each is not None]
     usable = all(is_usable(each.inputs) and (each.change is None or each.change.is_finite) for each in kept)
-    return tuple(kept) if usable else ()
+    return kept if usable else []
 
 
 def _moments(samples: Sequence[SamplePair], name: str) -> PairedMoments | None:
@@ -126,7 +127,8 @@ def _moments(samples: Sequence[SamplePair], name: str) -> PairedMoments | None:
         rounded = _rows([sample.rounded[name] for sample in batch])
         # An overflow gives infinity, which the caller finds.
         with np.errstate(all="ignore"):
-            inputs = rounded.T @ rounded + (0 if inputs is None else inputs)
+            moments = rounded.T @ rounded
+            inputs = moments if inputs is None else np.add(inputs, moments, out=inputs)
             if batch[0].rounded is not batch[0].exact:
                 exact = [sample.exact[name] for sample in batch]
                 # The arrays of the samples are in memory anyway, rows of them would be there once more.

@@ -13,9 +13,10 @@ from qdqtool.graph.edits.unused import DeadCode
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
 from qdqtool.graph.scope import display
 from qdqtool.graph.transformed import Transformed
+from qdqtool.payload import Payload
 from qdqtool.transforms.batchnorm_arithmetic import folded_weight
 from qdqtool.transforms.batchnorm_match import Match, Matcher
 

@@ -17,10 +17,11 @@ from qdqtool.graph.index.constants import Constants
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.index.view import NodeView
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
 from qdqtool.graph.transformed import Transformed
 from qdqtool.numerics.product import Factors
 from qdqtool.ops.support.weights import StoredWeight
+from qdqtool.payload import Payload
 from qdqtool.transforms.joints import Joint
 from qdqtool.transforms.taps import TensorKey, tensor_key
 

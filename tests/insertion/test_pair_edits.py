@@ -11,11 +11,12 @@ from support.small import make_model
 from qdqtool import formats
 from qdqtool.errors import UsageError
 from qdqtool.graph.io.tensors import pending_tensor
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
 from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.payload import Payload
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 
 STEP = np.float32(0.5)
@@ -35,7 +36,7 @@ def applied(
     model: onnx.ModelProto,
     *places: tuple[str, QuantParams] | tuple[str, QuantParams, tuple[UseRef, ...] | None],
     storage: WeightStorage = WeightStorage.PACKED,
-    codes: bytes | None = None,
+    codes: Payload | None = None,
 ) -> onnx.ModelProto:
     plan = QuantPlan(
         tuple(Placement(Slot((), place[0], *place[2:]), place[1], "a test", codes=codes) for place in places)
@@ -177,7 +178,7 @@ def test_scales_of_powers_of_two_are_stored_and_divided_in_float32(tensor: str) 
 
 
 def test_given_codes_are_stored_instead_of_the_nearest() -> None:
-    model = applied(product(), ("w", plain()), codes=bytes([1, 2, 3, 4]))
+    model = applied(product(), ("w", plain()), codes=Payload(4, lambda: bytes([1, 2, 3, 4])))
     assert stored(model)["w_quantized"].tolist() == [[1, 2], [3, 4]]
 
 

@@ -15,8 +15,9 @@ from qdqtool.data.request import DataRequest
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.io.tensors import pending_tensor
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
+from qdqtool.payload import Payload
 
 T = TensorProto
 LONG = DataRequest(input_shapes={"x": (4000,)}, samples=2)

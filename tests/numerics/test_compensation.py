@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qdqtool.numerics.compensation import NARROW, Change, PairedMoments, compensated, total, useful_share
+from qdqtool.numerics.compensation import NARROW, Change, Compensation, PairedMoments, useful_share, useful_shares
 from qdqtool.numerics.gptq import DAMPING, Factor
 
 CHANNELS, OUTPUTS, ROWS = 12, 5, 400
@@ -25,10 +25,20 @@ def weights():
     return np.random.default_rng(7).normal(size=(CHANNELS, OUTPUTS)).astype(np.float32)
 
 
+def compensated(given, *folds):
+    """The weight after both steps; the folds can be used again."""
+    (share,) = useful_shares([given], folds)
+    return compensation(folds).compensated(given, share)
+
+
+def compensation(folds):
+    return Compensation.of([PairedMoments(fold.inputs.copy(), fold.change) for fold in folds])
+
+
 def test_the_result_is_the_least_squares_solution_on_all_samples_with_the_damping_as_rows_of_their_own():
     (first, first_rounded), (second, second_rounded) = rows(1, follows=0.1), rows(2, follows=0.1)
     parts = moments(first, first_rounded), moments(second, second_rounded)
-    found = compensated(weights(), parts, total(parts))
+    found = compensated(weights(), *parts)
     exact, rounded = np.concatenate([first, second]), np.concatenate([first_rounded, second_rounded])
     damping = np.sqrt(DAMPING * np.mean(np.diag(rounded.T @ rounded))) * np.eye(CHANNELS)
     wanted = np.concatenate([exact @ weights(), damping @ weights()])
@@ -45,7 +55,7 @@ def test_the_result_is_the_least_squares_solution_on_all_samples_with_the_dampin
 
 def test_products_of_other_rows_get_nearer_to_the_float_ones():
     parts = [moments(*rows(seed, follows=0.1)) for seed in (1, 2)]
-    found = compensated(weights(), parts, total(parts))
+    found = compensated(weights(), *parts)
     exact, rounded = rows(3, follows=0.1)
     errors = [np.square(rounded @ w - exact @ weights()).sum() for w in (weights(), found)]
     assert errors[1] < 0.3 * errors[0]
@@ -54,7 +64,7 @@ def test_products_of_other_rows_get_nearer_to_the_float_ones():
 def test_a_correction_that_does_not_help_the_other_samples_is_not_made():
     helpful, contrary = moments(*rows(1, follows=0.1)), moments(*rows(2, follows=-0.1))
     given = weights()
-    assert compensated(given, [helpful, contrary], total([helpful, contrary])) is given
+    assert compensated(given, helpful, contrary) is given
 
 
 @pytest.mark.parametrize("folds", [1, 2])
@@ -63,7 +73,7 @@ def test_nothing_changes_with_one_sample_or_where_the_inputs_are_those_of_the_fl
     change = Change((lambda: (rounded, exact - rounded),)) if folds == 1 else None
     given = weights()
     parts = [PairedMoments(rounded.T @ rounded, change)] * folds
-    assert compensated(given, parts, total(parts)) is given
+    assert compensated(given, *parts) is given
 
 
 @pytest.mark.parametrize("follows", [0.1, 0.002, -0.1])
@@ -81,33 +91,32 @@ def test_inputs_that_are_all_zero_change_nothing():
     zero = np.zeros((CHANNELS, CHANNELS))
     given = weights()
     parts = [PairedMoments(zero, Change((lambda: (zero, zero),))) for _ in range(2)]
-    np.testing.assert_array_equal(compensated(given, parts, total(parts)), given)
+    np.testing.assert_array_equal(compensated(given, *parts), given)
 
 
-def test_a_factor_takes_the_place_of_its_moments():
-    found = moments(*rows(1, follows=0.1))
-    expected, dtype = Factor.of(found.inputs), found.inputs.dtype
-    np.testing.assert_array_equal(found.factor.upper, expected.upper)
-    assert found.factor is found.factor
-    assert (found.inputs.size, found.inputs.dtype) == (0, dtype)
-
-
-def test_matrices_that_read_the_same_inputs_share_both_moments():
+def test_matrices_that_read_the_same_inputs_are_corrected_as_each_alone():
     parts = [moments(*rows(seed, follows=0.1)) for seed in (1, 2)]
-    whole, other = total(parts), 3 * weights()
-    compensated(weights(), parts, whole)
-    again = [moments(*rows(seed, follows=0.1)) for seed in (1, 2)]
-    np.testing.assert_array_equal(compensated(other, parts, whole), compensated(other, again, total(again)))
+    matrices = [weights(), 3 * weights()[:, :2]]
+    shares, of_all = useful_shares(matrices, parts), compensation(parts)
+    for given, share in zip(matrices, shares, strict=True):
+        np.testing.assert_array_equal(of_all.compensated(given, share), compensated(given, *parts))
 
 
-def test_the_total_is_the_sum_over_the_parts():
-    parts = [moments(*rows(seed)) for seed in (1, 2, 3)]
-    whole = total(parts)
-    np.testing.assert_array_equal(whole.inputs, parts[0].inputs + parts[1].inputs + parts[2].inputs)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_all_samples_count_alike_and_their_parts_are_used_up(count):
+    given = [rows(seed) for seed in range(count)]
+    parts = [moments(*each) for each in given]
+    found = Compensation.of(parts)
+    assert parts == []
+    exact, rounded = (np.concatenate(each) for each in zip(*given, strict=True))
+    np.testing.assert_allclose(found.factor.upper, Factor.of(rounded.T @ rounded).upper, rtol=1e-9, atol=1e-12)
     eye = np.eye(CHANNELS)
-    changes = [part.change @ eye for part in parts]
-    np.testing.assert_allclose(whole.change @ eye, changes[0] + changes[1] + changes[2], rtol=1e-12)
-    assert total([*parts, PairedMoments(parts[0].inputs)]).change is None
+    np.testing.assert_allclose(found.change @ eye, rounded.T @ (exact - rounded), rtol=1e-9, atol=1e-9)
+
+
+def test_a_part_of_unknown_change_makes_the_change_of_all_unknown():
+    known = moments(*rows(1))
+    assert Compensation.of([known, PairedMoments(known.inputs.copy())]).change is None
 
 
 @pytest.mark.parametrize("outputs", [1, CHANNELS // NARROW, CHANNELS // NARROW + 1, 40])

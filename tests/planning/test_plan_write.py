@@ -13,6 +13,7 @@ from qdqtool.graph.index.model_index import ModelIndex
 from qdqtool.graph.model import Model
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.payload import Payload
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.planning.plan_file import read_plan_file
 from qdqtool.planning.plan_resolve import resolve_plan
@@ -69,7 +70,8 @@ def test_consumers_are_named_once_by_their_first_output_with_a_name() -> None:
 def test_chosen_codes_are_not_kept_and_the_reason_says_so() -> None:
     params = QuantParams(scheme(PerTensor()), np.array(1.0, np.float32))
     chosen, nearest = written(
-        Placement(Slot((), "t"), params, "weight of MatMul", codes=b""), Placement(Slot((), "u"), params, "plain")
+        Placement(Slot((), "t"), params, "weight of MatMul", codes=Payload(0, bytes)),
+        Placement(Slot((), "u"), params, "plain"),
     )
     assert chosen["reason"] == f"weight of MatMul; {SCALES_ONLY}"
     assert nearest["reason"] == "plain"

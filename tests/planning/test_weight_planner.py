@@ -278,7 +278,7 @@ def test_each_pair_of_a_shared_matrix_is_rounded_by_the_inputs_of_its_own_produc
     assert [str(each.params.scheme.granularity)[-6:] for each in found.plan] == ["axis 0", "axis 1"]
     for placement in found.plan:
         codes = round_weights(weight, placement.params, x.T @ x)
-        assert placement.codes == pack(codes, placement.params.scheme.format).tobytes()
+        assert placement.codes.make() == pack(codes, placement.params.scheme.format).tobytes()
         assert placement.reason.endswith("; rounded by the calibration data")
     assert found.rounded_by_data == 2
 

@@ -60,7 +60,7 @@ def restored(found: Planned) -> dict[str, np.ndarray]:
     values = {}
     for placement in found.plan:
         params = placement.params
-        codes = unpack(np.frombuffer(placement.codes, np.uint8), params.scheme.format, (K, K))
+        codes = unpack(np.frombuffer(placement.codes.make(), np.uint8), params.scheme.format, (K, K))
         values[placement.slot.tensor] = dequantize(codes, params.scale, params.scheme.granularity)
     return values
 
@@ -98,9 +98,19 @@ def test_the_first_matrix_is_rounded_as_by_itself():
     np.testing.assert_array_equal(restored(planned(12))["w0"], one_by_one()["w0"])
 
 
+@pytest.mark.parametrize("least", [1, 1 << 30])
+def test_codes_are_kept_outside_of_memory_where_they_are_large(least, monkeypatch):
+    """Codes of a model of gigabytes would take a quarter of its float16 weights until they are written."""
+    expected = [each.codes.make() for each in planned(6).plan]
+    monkeypatch.setattr("qdqtool.graph.io.spill_file.LEAST_BYTES", least)
+    found = [each.codes for each in planned(6).plan]
+    assert [each.make() for each in found] == expected
+    assert [each.place is not None for each in found] == [least == 1] * len(expected)
+
+
 def test_the_same_data_gives_the_same_codes():
     first, second = planned(6), planned(6)
-    assert [each.codes for each in first.plan] == [each.codes for each in second.plan]
+    assert [each.codes.make() for each in first.plan] == [each.codes.make() for each in second.plan]
 
 
 def test_a_change_beyond_what_a_check_explains_is_not_made(monkeypatch):
@@ -136,7 +146,8 @@ def test_without_parts_all_matrices_are_rounded_by_the_inputs_of_the_float_model
     codes = round_weights(weights()["w0"], first.params, x.T @ x)
     assert (
         np.mean(
-            np.frombuffer(pack(codes, first.params.scheme.format), np.uint8) != np.frombuffer(first.codes, np.uint8)
+            np.frombuffer(pack(codes, first.params.scheme.format), np.uint8)
+            != np.frombuffer(first.codes.make(), np.uint8)
         )
         < 0.01
     )

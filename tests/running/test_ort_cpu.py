@@ -14,7 +14,8 @@ from support.small import conv_model, make_model, matmul_model, run
 from qdqtool.errors import CapabilityError, ModelError, QdqError, UsageError
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import pending_tensor
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
+from qdqtool.payload import Payload
 from qdqtool.running import ort_cpu
 from qdqtool.running.machine import cpu_features, cpu_name
 from qdqtool.running.ort_cpu import Profile, Session, reference

@@ -74,7 +74,7 @@ def test_each_weight_is_measured_behind_what_became_of_those_in_front_of_it():
     model = network()
     staged, changed = StagedMoments(ModelIndex.of(Model(model)), feeds(samples())), {}
     seen = []
-    for slot, folds in staged.of(SLOTS):
+    for (slot,), folds in staged.of(SLOTS):
         read = READ[slot.tensor]
         exact, rounded = inner(model, {}, read), inner(model, changed, read)
         assert len(folds) == 2
@@ -104,7 +104,25 @@ def test_a_weight_that_two_activations_are_multiplied_with_is_left_out():
     shared = Slot((), "first", (UseRef((), ("a",), 1), UseRef((), ("b",), 1)))
     other = Slot((), "second", (UseRef((), ("y",), 1),))
     found = StagedMoments(ModelIndex.of(Model(model)), feeds(samples())).of([shared, other])
-    assert [slot for slot, _ in found] == [other]
+    assert [slots for slots, _ in found] == [[other]]
+
+
+def test_weights_that_read_one_activation_come_together_and_are_measured_once():
+    nodes = [
+        helper.make_node("MatMul", ["x", "first"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MatMul", ["b", "second"], ["c"]),
+        helper.make_node("MatMul", ["a", "third"], ["d"]),
+        helper.make_node("MatMul", ["b", "fourth"], ["e"]),
+        helper.make_node("Sum", ["c", "d", "e"], ["y"]),
+    ]
+    four = {**weights(), "fourth": weights()["first"]}
+    places = {"first": "a", "second": "c", "third": "d", "fourth": "e"}
+    slots = {name: Slot((), name, (UseRef((), (made,), 1),)) for name, made in places.items()}
+    model = make_model(nodes, {"x": ("n", K)}, {"y": ("n", K)}, four)
+    found = list(StagedMoments(ModelIndex.of(Model(model)), feeds(samples())).of(list(slots.values())))
+    together = [[slot.tensor for slot in read] for read, _ in found]
+    assert sorted(together) == [["first"], ["second", "fourth"], ["third"]]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
@@ -122,8 +140,8 @@ def test_with_one_sample_there_is_one_part():
 
 def test_samples_that_take_too_much_memory_are_left_out_from_the_end(monkeypatch):
     monkeypatch.setattr(staged_moments, "MOST_BYTES", 1)
-    found = dict(StagedMoments(ModelIndex.of(Model(network())), feeds(samples())).of(SLOTS[1:2]))
-    (only,) = found[SLOTS[1]]
+    (((slot,), (only,)),) = StagedMoments(ModelIndex.of(Model(network())), feeds(samples())).of(SLOTS[1:2])
+    assert slot == SLOTS[1]
     rows = inner(network(), {}, "b")[0].astype(np.float64)
     np.testing.assert_allclose(only.inputs, rows.T @ rows, rtol=1e-5, atol=1e-5)
 

@@ -25,6 +25,7 @@ from qdqtool.insertion.apply_plan import apply_plan
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.payload import Payload
 from qdqtool.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.preparation.bias_correction import Means, correct_biases, switched_biases
 from qdqtool.running.own_evaluator import open_session
@@ -57,7 +58,7 @@ def pair(
     number_format: str = "int8",
     granularity: Granularity | None = None,
     scope: tuple[str, ...] = (),
-    codes: bytes | None = None,
+    codes: Payload | None = None,
 ) -> Placement:
     """A pair on input ``index`` of the nodes that make the tensors ``readers`` of the same scope; of all, if none."""
     scheme = QuantScheme(formats.get(number_format), granularity or PerTensor())
@@ -351,7 +352,17 @@ def with_codes() -> Case:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     codes = pack(whole(8, 6, high=7, seed=5).astype(ml_dtypes.int4), formats.get("int4")).tobytes()
     scale = np.array([1, 2, 4, 2, 1, 4])
-    plan = [pair("w", scale, "y", index=1, number_format="int4", granularity=PerAxis(1), codes=codes)]
+    plan = [
+        pair(
+            "w",
+            scale,
+            "y",
+            index=1,
+            number_format="int4",
+            granularity=PerAxis(1),
+            codes=Payload(len(codes), lambda: codes),
+        )
+    ]
     model = make_model(nodes, {"x": (4, 8)}, {"y": (4, 6)}, {"w": whole(8, 6)}, opset=21, ir_version=10)
     return Case(model, plan, {"x": whole(4, 8, seed=1)})
 

@@ -12,7 +12,8 @@ from qdqtool.errors import ModelError
 from qdqtool.graph.index.view import GraphView
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import pending_tensor
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
+from qdqtool.payload import Payload
 from qdqtool.transforms.converter_input import ConverterInput, encode
 
 HEAD = '<ir_version: 10, opset_import: ["": 21, "mine": 1]>'

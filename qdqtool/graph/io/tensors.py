@@ -11,8 +11,9 @@ import onnx
 from onnx import TensorProto, numpy_helper
 
 from qdqtool.errors import ModelError
-from qdqtool.graph.model import PENDING_LOCATION, Model, Payload
+from qdqtool.graph.model import PENDING_LOCATION, Model
 from qdqtool.graph.scope import walk
+from qdqtool.payload import Payload
 
 Array = npt.NDArray[np.generic]
 

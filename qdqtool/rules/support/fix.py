@@ -13,7 +13,7 @@ from qdqtool.graph.edits.edit import AddInitializer, AddNode, Edit, RemoveNode, 
 from qdqtool.graph.edits.naming import Namer
 from qdqtool.graph.index.view import NodeView, Scope, Value
 from qdqtool.graph.io.tensors import make_tensor, nbytes, pending_tensor
-from qdqtool.graph.model import Payload
+from qdqtool.payload import Payload
 from qdqtool.rules.support.rule_context import Array, RuleContext
 
 Label = Literal["safe", "unsafe"]

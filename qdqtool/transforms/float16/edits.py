@@ -14,7 +14,7 @@ from qdqtool.graph.index.constants import Array
 from qdqtool.graph.index.qdq import QdqNode
 from qdqtool.graph.index.view import NodeView, Use, Value
 from qdqtool.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
-from qdqtool.graph.model import Payload
+from qdqtool.payload import Payload
 from qdqtool.transforms.float16.decide import Decisions
 from qdqtool.transforms.float16.limits import LARGEST, TINIEST
 from qdqtool.transforms.float16.operands import Kind, is_float32

@@ -33,8 +33,9 @@ from qdqtool.graph.edits.surgeon import apply_edits
 from qdqtool.graph.index.view import GraphView, Value
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import make_tensor, pending_tensor
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
 from qdqtool.graph.scope import MAIN, ScopePath
+from qdqtool.payload import Payload
 
 THEN = ("features.then_branch",)
 ELSE = ("features.else_branch",)

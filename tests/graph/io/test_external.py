@@ -11,7 +11,8 @@ from qdqtool.errors import ModelError
 from qdqtool.graph.io.external import check_external_data, external_files, model_bytes
 from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.tensors import pending_tensor
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
+from qdqtool.payload import Payload
 
 
 def save_external(folder: Path) -> Path:

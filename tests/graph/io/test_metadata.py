@@ -3,7 +3,8 @@
 from support.small import conv_model
 
 from qdqtool.graph.io.metadata import read_metadata, with_metadata
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
+from qdqtool.payload import Payload
 
 
 def noted(*notes: tuple[str, str]) -> Model:

@@ -19,7 +19,8 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.model_file import describe_file
 from qdqtool.graph.io.save import ExternalData, save_model
 from qdqtool.graph.io.tensors import make_tensor, pending_tensor, read_array
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
+from qdqtool.payload import Payload
 
 X = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}
 

@@ -17,7 +17,8 @@ from qdqtool.graph.io.load import load_model
 from qdqtool.graph.io.save import save_model
 from qdqtool.graph.io.spill import spilled, unspilled
 from qdqtool.graph.io.tensors import is_pending, make_tensor, pending_tensor, read_array
-from qdqtool.graph.model import Model, Payload
+from qdqtool.graph.model import Model
+from qdqtool.payload import Payload
 from qdqtool.running.ort_cpu import Session
 
 RANDOM = np.random.default_rng(5)
@@ -148,7 +149,7 @@ def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatc
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("qdqtool.graph.io.spill.tempfile.NamedTemporaryFile", full)
+    monkeypatch.setattr("qdqtool.graph.io.spill_file.tempfile.NamedTemporaryFile", full)
     model = Model(network())
     assert spilled(model) is model
 
@@ -156,7 +157,9 @@ def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatc
 def test_half_of_a_disk_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(network())
     for free, moves in ((2 * WEIGHT.nbytes, True), (2 * WEIGHT.nbytes - 1, False)):
-        monkeypatch.setattr("qdqtool.graph.io.spill.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free))
+        monkeypatch.setattr(
+            "qdqtool.graph.io.spill_file.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
+        )
         assert (spilled(model) is not model) is moves
 
 

@@ -12,7 +12,8 @@ from support.small import conv_model
 
 from qdqtool.errors import ModelError
 from qdqtool.graph.io import tensors
-from qdqtool.graph.model import Model, Payload, Place
+from qdqtool.graph.model import Model
+from qdqtool.payload import Payload, Place
 from qdqtool.scratch import ScratchFolder
 
 TYPES = [
