@@ -12,6 +12,7 @@ from onnx import TensorProto
 from qdqtool.graph.index.inference import Contradiction, contradictions, infer_types
 from qdqtool.graph.index.view import GraphView, NodeView, Value
 from qdqtool.graph.io.open_dimensions import with_open_dimensions
+from qdqtool.graph.io.tensors import element_count, is_external
 from qdqtool.graph.io.without_weights import without_weights
 from qdqtool.graph.scope import ScopePath, function_path, walk
 
@@ -158,12 +159,17 @@ class TensorTypes:
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Copy a model without weights that would cost memory; of small models copy everything, which is much faster."""
     proto = with_open_dimensions(proto)
-    if proto.ByteSize() > SMALL_BYTES:
+    if _has_large_weights(proto) or proto.ByteSize() > SMALL_BYTES:
         return without_weights(proto)
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     copy.ClearField("training_info")
     return copy
+
+
+def _has_large_weights(proto: onnx.ModelProto) -> bool:
+    """Tell models of large inline weights at once: to tell their number of bytes, protobuf makes all of them."""
+    return sum(element_count(each) for each in proto.graph.initializer if not is_external(each)) > SMALL_BYTES
 
 
 def _identity(function: onnx.FunctionProto) -> tuple[str, str, str]:

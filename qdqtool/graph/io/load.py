@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from pathlib import Path
 
 import onnx
@@ -12,6 +13,7 @@ from qdqtool.graph.io.external import check_external_data, missing_data
 from qdqtool.graph.io.output import check_output
 from qdqtool.graph.io.text import check_text
 from qdqtool.graph.model import Model
+from qdqtool.numerics.cores import LARGE
 
 _PROBE = 4096
 # protobuf does not parse messages of 2 GiB and more.
@@ -33,14 +35,14 @@ def load_model(path: str | Path, *, needs_data: bool = True) -> Model:
     data = _read_file(path)
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(data)
+        proto.ParseFromString(data)  # type: ignore[arg-type]  # its stubs do not know that it takes memoryviews
     except DecodeError:
-        _raise_for_content(path, data)
+        _raise_for_content(path, bytes(data[:_PROBE]))
         raise ModelError(f"{path} is truncated or damaged: it does not decode as an ONNX model") from None
     # protobuf decodes many files that are not ONNX without an error: unknown fields are kept, and a text may parse as
     # fields.
     if not proto.HasField("graph") or not (proto.ir_version or proto.opset_import or proto.graph.node):
-        _raise_for_content(path, data)
+        _raise_for_content(path, bytes(data[:_PROBE]))
         raise ModelError(f"{path} is not an ONNX model: it decodes without a graph")
     _check_text(path, proto)
     missing = frozenset() if needs_data else missing_data(proto, path.parent)
@@ -72,7 +74,7 @@ def _check_text(path: Path, proto: onnx.ModelProto) -> None:
         raise ModelError(f"{path}: {error.message}", hint=error.hint) from None
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path) -> memoryview:
     try:
         if path.is_dir():
             raise ModelError(f"{path} is a folder", hint="name the .onnx file in it")
@@ -81,7 +83,7 @@ def _read_file(path: Path) -> bytes:
             raise ModelError(
                 f"{path} has {size} bytes; an ONNX file holds at most 2 GiB", hint="save it with external data"
             )
-        data = path.read_bytes()
+        data = _mapped(path) if size > LARGE else memoryview(path.read_bytes())
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file") from None
     except OSError as error:
@@ -91,8 +93,14 @@ def _read_file(path: Path) -> bytes:
     return data
 
 
-def _raise_for_content(path: Path, data: bytes) -> None:
-    head = data[:_PROBE].lstrip()
+def _mapped(path: Path) -> memoryview:
+    """Map a large file: protobuf copies what it decodes, and the bytes of the file would be in memory beside it."""
+    with path.open("rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _raise_for_content(path: Path, start: bytes) -> None:
+    head = start.lstrip()
     if head.startswith(b"version https://git-lfs"):
         raise ModelError(
             f"{path} is a Git LFS pointer, not the model itself",
@@ -103,7 +111,7 @@ def _raise_for_content(path: Path, data: bytes) -> None:
             f"{path} is a web page saved as a model",
             hint="the download failed; open the link and fetch the file itself",
         )
-    if _looks_like_text(data[:_PROBE]):
+    if _looks_like_text(start):
         raise ModelError(f"{path} is a text file, not an ONNX model")
 
 

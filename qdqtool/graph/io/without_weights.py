@@ -3,7 +3,7 @@
 import onnx
 from onnx import TensorProto
 
-from qdqtool.graph.io.tensors import is_external
+from qdqtool.graph.io.tensors import element_count, is_external
 from qdqtool.graph.scope import node_bodies
 
 KEPT_BYTES = 1024
@@ -53,7 +53,8 @@ def _copy_node(source: onnx.NodeProto, target: onnx.NodeProto) -> None:
 
 
 def _copy_tensor(source: TensorProto, target: TensorProto) -> None:
-    if is_external(source) or source.ByteSize() > KEPT_BYTES:
+    # protobuf makes the bytes to tell their number. Elements of the smallest type have two bits.
+    if is_external(source) or element_count(source) > 4 * KEPT_BYTES or source.ByteSize() > KEPT_BYTES:
         target.name, target.data_type = source.name, source.data_type
         target.dims.extend(source.dims)
         target.data_location = TensorProto.EXTERNAL

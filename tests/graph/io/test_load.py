@@ -18,6 +18,13 @@ def write(path: Path, content: bytes | str) -> Path:
     return path
 
 
+@pytest.fixture(params=["read", "mapped"], autouse=True)
+def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are read, large ones mapped."""
+    if request.param == "mapped":
+        monkeypatch.setattr("qdqtool.graph.io.load.LARGE", 0)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

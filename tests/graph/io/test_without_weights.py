@@ -44,6 +44,18 @@ def test_a_model_of_small_constants_keeps_all_but_training_and_sparse_weights():
     assert light == expected
 
 
+@pytest.mark.parametrize("data_type", sorted(set(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}))
+@pytest.mark.parametrize("elements", [1, 4 * KEPT_BYTES, 4 * KEPT_BYTES + 1])
+def test_data_is_left_out_for_its_bytes_whatever_its_type(data_type, elements):
+    """The number of elements tells it of large tensors, so that protobuf need not make the bytes of all weights."""
+    proto = conv_model()
+    values = [b"a"] * elements if data_type == TensorProto.STRING else np.zeros(elements)
+    proto.graph.initializer.append(helper.make_tensor("t", data_type, [elements], values))
+    given, found = (model.graph.initializer[-1] for model in (proto, without_weights(proto)))
+    assert is_external(found) == (given.ByteSize() > KEPT_BYTES)
+    assert (found == given) != is_external(found)
+
+
 @pytest.mark.parametrize("in_body", [False, True])
 def test_a_large_initializer_keeps_name_type_and_shape_alone(in_body):
     if in_body:
