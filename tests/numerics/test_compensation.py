@@ -114,9 +114,13 @@ def test_all_samples_count_alike_and_their_parts_are_used_up(count):
     np.testing.assert_allclose(found.change @ eye, rounded.T @ (exact - rounded), rtol=1e-9, atol=1e-9)
 
 
-def test_a_part_of_unknown_change_makes_the_change_of_all_unknown():
-    known = moments(*rows(1))
-    assert Compensation.of([known, PairedMoments(known.inputs.copy())]).change is None
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_part_of_unknown_change_makes_the_change_of_all_unknown(first):
+    known = moments(*rows(1, follows=0.1))
+    parts = [known, PairedMoments(known.inputs)]
+    parts = [parts[first], parts[1 - first]]
+    assert useful_shares([weights()], parts) == [0.0]
+    assert compensation(parts).change is None
 
 
 @pytest.mark.parametrize("outputs", [1, CHANNELS // NARROW, CHANNELS // NARROW + 1, 40])

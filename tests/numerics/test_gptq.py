@@ -118,9 +118,11 @@ def test_a_transposed_weight_gets_the_same_codes():
         np.testing.assert_array_equal(codes, found[0])
 
 
-@pytest.mark.parametrize("channels", [1, 128, 300])
+@pytest.mark.parametrize("swapped", [1, 1000, 1 << 20])
+@pytest.mark.parametrize("channels", [1, 128, 301])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-10), (np.float32, 1e-3)])
-def test_a_factor_solves_damped_moments(channels, dtype, tolerance):
+def test_a_factor_solves_damped_moments(channels, dtype, tolerance, swapped, monkeypatch):
+    monkeypatch.setattr("qdqtool.numerics.gptq.SWAPPED", swapped)
     rng = np.random.default_rng(channels)
     rows = rng.normal(size=(500, channels)) * np.exp(rng.normal(size=channels))
     moments, right = rows.T @ rows, rng.normal(size=(channels, 7))

@@ -70,7 +70,9 @@ def inner(model: onnx.ModelProto, changed: Mapping[str, np.ndarray], name: str) 
     return [session.run([name], sample)[0] for sample in samples()]
 
 
-def test_each_weight_is_measured_behind_what_became_of_those_in_front_of_it():
+@pytest.mark.parametrize("batch", [1, 2, 16])
+def test_each_weight_is_measured_behind_what_became_of_those_in_front_of_it(batch, monkeypatch):
+    monkeypatch.setattr(staged_moments, "BATCH", batch)
     model = network()
     staged, changed = StagedMoments(ModelIndex.of(Model(model)), feeds(samples())), {}
     seen = []
