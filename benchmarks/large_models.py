@@ -26,6 +26,8 @@ from benchmarks.comparison.decoder import Decoder, Size
 
 PLAN = 'schema_version = 1\n[[tensors]]\ntensor = "*.weight"\nformat = "int8"\nscale = 0.01\n'
 POLL = 0.02
+WIDTH = 2048
+"""Width of the decoders that the limits are of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, nargs="+", default=[10, 20, 42], help="one model for each number")
     parser.add_argument("--folder", type=Path, default=None, help="where the files go; default that of temporary files")
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
-    parser.add_argument("--width", type=int, default=2048)
+    parser.add_argument("--width", type=int, default=WIDTH, help="without limits if not the default")
     options = parser.parse_args()
     for layers in options.layers:
         with tempfile.TemporaryDirectory(dir=options.folder) as name:
@@ -150,7 +152,7 @@ def main() -> None:
             print(f"{layers} layers, {size.parameters / 1e9:.2f} B parameters, {nbytes / 1e9:.2f} GB", flush=True)
             for step in options.steps:
                 taken = take(STEPS[step], folder)
-                verdict = "" if STEPS[step].holds(taken) else ", NOT within its limits"
+                verdict = "" if options.width != WIDTH or STEPS[step].holds(taken) else ", NOT within its limits"
                 print(f"  {step:9} {taken}{verdict}", flush=True)
 
 
