@@ -96,7 +96,11 @@ def _read_file(path: Path) -> memoryview:
 def _mapped(path: Path) -> memoryview:
     """Map a large file: protobuf copies what it decodes, and the bytes of the file would be in memory beside it."""
     with path.open("rb") as file:
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        try:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        # Not every file system maps files.
+        except OSError:
+            return memoryview(file.read())
 
 
 def _raise_for_content(path: Path, start: bytes) -> None:

@@ -50,6 +50,15 @@ def test_a_truncated_model_says_so(tmp_path: Path) -> None:
         load_model(path)
 
 
+def test_a_file_on_a_file_system_that_maps_none_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(19, "No such device")
+
+    monkeypatch.setattr("qdqtool.graph.io.load.mmap.mmap", refused)
+    path = write(tmp_path / "m.onnx", conv_model().SerializeToString())
+    assert load_model(path).proto == conv_model()
+
+
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such file"):
         load_model(tmp_path / "absent.onnx")
