@@ -116,14 +116,15 @@ class Compensation:
         return found if np.isfinite(found.astype(np.float32)).all() else weights
 
 
-def useful_shares(matrices: Iterable[Array], folds: Sequence[PairedMoments]) -> list[float]:
+def useful_shares(matrices: Sequence[Callable[[], Array]], folds: Sequence[PairedMoments]) -> list[float]:
     """Return by how much of its correction each matrix should be corrected.
 
     A correction is multiplied by the share of it that serves other samples than those it was found on: what few rows
     have in common by chance is in the correction too.
 
     Args:
-        matrices: ``[K, N]`` each, finite; all read the same inputs.
+        matrices: Each reads a matrix ``[K, N]``, finite; all have the same inputs. None is read where there is nothing
+            to correct.
         folds: Moments of the K input channels on disjoint parts of the samples.
 
     Returns:
@@ -131,9 +132,10 @@ def useful_shares(matrices: Iterable[Array], folds: Sequence[PairedMoments]) -> 
     """
     change = folds[0].change
     if len(folds) < 2 or change is None or folds[1].change is None:
-        return [0.0 for _ in matrices]
+        return [0.0] * len(matrices)
     factor, shares = Factor.of(folds[0].inputs), []
-    for weights in matrices:
+    for read in matrices:
+        weights = read()
         some = weights[:, :: -(-weights.shape[1] // SHARE_COLUMNS)].astype(factor.upper.dtype, order="C")
         shares.append(useful_share(some, factor.solve(change @ some), folds[1]))
     return shares

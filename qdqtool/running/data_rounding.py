@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -97,7 +98,8 @@ class DataRounding:
         self, schemes: Mapping[Slot, QuantScheme], folds: list[PairedMoments]
     ) -> dict[Slot, tuple[DerivedScales, Array]]:
         """Return the scales, codes and values of matrices that read the same inputs; the moments are used up."""
-        shares = useful_shares((self._inputs_first(*each) for each in schemes.items()), folds)
+        matrices = [partial(self._inputs_first, slot, scheme) for slot, scheme in schemes.items()]
+        shares = useful_shares(matrices, folds)
         compensation = Compensation.of(folds)
         pairs = zip(schemes.items(), shares, strict=True)
         return {slot: self._compensated(slot, scheme, compensation, share) for (slot, scheme), share in pairs}
@@ -106,8 +108,7 @@ class DataRounding:
         self, slot: Slot, scheme: QuantScheme, compensation: Compensation, share: float
     ) -> tuple[DerivedScales, Array]:
         weights = self._values(slot)
-        wanted = compensation.compensated(self._inputs_first(slot, scheme), share)
-        wanted = wanted if _has_inputs_first(scheme) else wanted.T
+        wanted = _turned(compensation.compensated(_turned(weights, scheme), share), scheme)
         if not np.array_equal(wanted, weights):
             wanted = np.ascontiguousarray(wanted, np.float32)
             found, restored = self._rounded(slot, wanted, compensation.factor)
@@ -131,7 +132,7 @@ class DataRounding:
         return weights
 
     def _inputs_first(self, slot: Slot, scheme: QuantScheme) -> Array:
-        return self._values(slot) if _has_inputs_first(scheme) else self._values(slot).T
+        return _turned(self._values(slot), scheme)
 
     def _channels(self, slot: Slot, granularity: Granularity) -> int | None:
         """Return the number of input channels of a matrix in blocks; None for others, or for unknown extents."""
@@ -142,7 +143,7 @@ class DataRounding:
         return extent if isinstance(extent, int) else None
 
 
-def _has_inputs_first(scheme: QuantScheme) -> bool:
-    """Whether a matrix is ``[inputs, outputs]``: blocks lie along its inputs."""
+def _turned(matrix: Array, scheme: QuantScheme) -> Array:
+    """Return ``[inputs, outputs]`` of a matrix as stored, or the other way round: blocks lie along its inputs."""
     assert isinstance(scheme.granularity, Blocked)
-    return scheme.granularity.axis % 2 == 0
+    return matrix if scheme.granularity.axis % 2 == 0 else matrix.T

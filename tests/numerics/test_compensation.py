@@ -27,12 +27,16 @@ def weights():
 
 def compensated(given, *folds):
     """The weight after both steps; the folds can be used again."""
-    (share,) = useful_shares([given], folds)
+    (share,) = useful_shares([lambda: given], folds)
     return compensation(folds).compensated(given, share)
 
 
 def compensation(folds):
     return Compensation.of([PairedMoments(fold.inputs.copy(), fold.change) for fold in folds])
+
+
+def unread():
+    raise AssertionError("read for nothing")
 
 
 def test_the_result_is_the_least_squares_solution_on_all_samples_with_the_damping_as_rows_of_their_own():
@@ -97,7 +101,8 @@ def test_inputs_that_are_all_zero_change_nothing():
 def test_matrices_that_read_the_same_inputs_are_corrected_as_each_alone():
     parts = [moments(*rows(seed, follows=0.1)) for seed in (1, 2)]
     matrices = [weights(), 3 * weights()[:, :2]]
-    shares, of_all = useful_shares(matrices, parts), compensation(parts)
+    reads = [lambda each=each: each for each in matrices]
+    shares, of_all = useful_shares(reads, parts), compensation(parts)
     for given, share in zip(matrices, shares, strict=True):
         np.testing.assert_array_equal(of_all.compensated(given, share), compensated(given, *parts))
 
@@ -119,7 +124,7 @@ def test_a_part_of_unknown_change_makes_the_change_of_all_unknown(first):
     known = moments(*rows(1, follows=0.1))
     parts = [known, PairedMoments(known.inputs)]
     parts = [parts[first], parts[1 - first]]
-    assert useful_shares([weights()], parts) == [0.0]
+    assert useful_shares([unread, unread], parts) == [0.0, 0.0]
     assert compensation(parts).change is None
 
 
