@@ -7,6 +7,7 @@
 #   make foreign  what other tools quantize and export, from their file to an engine; writes docs/foreign.md
 #   make bindings fetches NVIDIA's Python bindings (8 MB) for tests/builders/test_product.py, which skips what needs them
 #   make refusals    what TensorRT for RTX refuses, and whether it is explained; writes docs/refusals.md
+#   make same SINCE=COMMIT  what 40 models print and write through every command, against that commit
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
 #   make wheel  builds wheel and sdist, and uses the wheel in an empty environment; CI does so too
 #   make oldest the commands with the oldest packages that pyproject.toml allows; UV=/path/to/uv
@@ -21,7 +22,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench bindings properties mutants corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
+.PHONY: setup demo test lint format check bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
 
 setup: $(READY)
 
@@ -58,7 +59,7 @@ bench: $(READY)
 properties: $(READY)
 	QDQTOOL_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -n auto --dist worksteal tests/properties tests/support $(ARGS)
 
-# ONLY="diff qdqtool/plan.py": some rooms or modules; CHANGED=main~20: lines that changed since; ARGS=--help: more
+# ONLY="diff qdqtool/models/plan.py": some packages or modules; CHANGED=main~20: lines that changed since; ARGS=--help: more
 mutants: $(READY)
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m mutation $(ONLY) $(if $(CHANGED),--changed $(CHANGED)) $(ARGS)
 
@@ -66,6 +67,9 @@ mutants: $(READY)
 bindings: $(READY)
 	mkdir -p .bindings
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.tensorrt_api.wheels .bindings $(ARGS)
+
+same: $(READY)
+	$(BIN)/python tools/same.py $(SINCE) $(ARGS)
 
 # ARGS=--nodes: ONNX's node tests alone; see benchmarks/corpus.py
 corpus: $(READY)
@@ -113,4 +117,4 @@ oldest: $(READY)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.installed --python .oldest/bin/python
 
 clean:
-	rm -rf $(VENV) .oldest build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign .bindings
+	rm -rf $(VENV) .same .oldest build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign .bindings

@@ -24,16 +24,16 @@ import onnxruntime
 from benchmarks.comparison import subjects
 from benchmarks.comparison.quality import Quality, Referee
 from benchmarks.comparison.subjects import Subject, Workshop
-from qdqtool.attempts.accuracy_goal import AccuracyGoal
-from qdqtool.checking.accuracy import Accuracy, OutputAccuracy
-from qdqtool.data.input_shapes import parse_shapes
-from qdqtool.data.request import FileData, open_feeds
+from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.errors import GateError
-from qdqtool.graph.io.load import load_model
 from qdqtool.jobs.calibrate import calibrate
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.planning.recipe import Recipe
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.samples.input_shapes import parse_shapes
+from qdqtool.samples.request import FileData, open_feeds
 
 RAISED_DB = 5.0
 SAMPLES = 128

@@ -18,8 +18,7 @@ import numpy as np
 import onnxruntime
 from onnx import helper
 
-from qdqtool import formats
-from qdqtool.numerics import affine, kernels
+from qdqtool.numerics import affine, formats, kernels
 from qdqtool.numerics.derive import scale_from_tensor
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor

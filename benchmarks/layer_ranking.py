@@ -26,16 +26,16 @@ from benchmarks.accuracy_goal import RAISED_DB, SAMPLES, from_zoo, worst
 from benchmarks.comparison import subjects
 from benchmarks.comparison.quality import Referee
 from benchmarks.comparison.subjects import Subject, Workshop
-from qdqtool.attempts.accuracy_goal import AccuracyGoal
-from qdqtool.data.input_shapes import parse_shapes
-from qdqtool.data.request import FileData
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.errors import GateError
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.planning.placement.selection import Selection
-from qdqtool.planning.recipe import Recipe
+from qdqtool.quantization.planning.placement.selection import Selection
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.samples.input_shapes import parse_shapes
+from qdqtool.samples.request import FileData
 
 CHILDREN = Path(__file__).parent / "comparison" / "children"
 MODELS, NETWORKS = ("yunet_n_dynamic", "face_slim_320", "digits_cnn"), ("resnet18", "mobilenet_v3_small", "unet")

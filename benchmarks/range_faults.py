@@ -18,12 +18,13 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from qdqtool import rules, targets
-from qdqtool.graph.index.qdq import QdqNode
-from qdqtool.graph.model import Model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.planning.recipe import Recipe
-from qdqtool.rules import RuleContext
+from qdqtool.linting import rules
+from qdqtool.linting.rules import RuleContext
+from qdqtool.models import targets
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.recipe import Recipe
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_models"
 

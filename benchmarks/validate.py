@@ -21,8 +21,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from qdqtool import rules, targets
 from qdqtool.jobs.validate import validate_model
+from qdqtool.linting import rules
+from qdqtool.models import targets
 
 NODES_PER_LAYER = 5
 SIDE = 16384

@@ -7,10 +7,13 @@ may change without notice. Importing this package is instant: every public name 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from qdqtool.version import __version__ as __version__
-
 if TYPE_CHECKING:
     from qdqtool import errors, interop
+    from qdqtool.accuracy.checking.check_blame import BlameRequest
+    from qdqtool.accuracy.checking.limits import Gates
+    from qdqtool.accuracy.checking.options import CheckOptions
+    from qdqtool.accuracy.checking.report import CheckReport
+    from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
     from qdqtool.api.any_data import DataLike
     from qdqtool.api.build import build_engine
     from qdqtool.api.check import check_model
@@ -27,38 +30,22 @@ if TYPE_CHECKING:
     )
     from qdqtool.api.models import diff_models, inspect_model, validate_model
     from qdqtool.api.quantize import calibrate, calibrate_to_file, measure_sensitivity, quantize_model
-    from qdqtool.attempts.accuracy_goal import AccuracyGoal
-    from qdqtool.builders.deployment import DeploymentOptions
-    from qdqtool.builders.shape_values import ShapeValues
-    from qdqtool.checking.limits import Gates
-    from qdqtool.checking.options import CheckOptions
-    from qdqtool.checking.report import CheckReport
-    from qdqtool.conversion.options import ConvertOptions
-    from qdqtool.conversion.progress import ConvertProgress
-    from qdqtool.conversion.report import ConversionReport
-    from qdqtool.data.feeds import Progress
-    from qdqtool.data.held import HeldData, hold_data
-    from qdqtool.data.read_options import ReadOptions
-    from qdqtool.data.request import DataRequest, FileData, RandomData
-    from qdqtool.diff.report import DiffReport
-    from qdqtool.engine.engine_map import EngineMap
-    from qdqtool.engine.options import BuildOptions, ProfileOptions
-    from qdqtool.engine.precision_gate import PrecisionGate
-    from qdqtool.engine.profiles import ShapeOptions
-    from qdqtool.engine.report import EngineReport
-    from qdqtool.findings import Finding
-    from qdqtool.gpu.report import BenchReport, RunReport
-    from qdqtool.gpu.speedup_gate import SpeedupGate
-    from qdqtool.gpu.timing import TimingOptions
-    from qdqtool.graph.io.any_model import ModelLike
-    from qdqtool.graph.io.load import load_model
-    from qdqtool.graph.io.save import ExternalData
-    from qdqtool.graph.model import Model
-    from qdqtool.insertion.pair_edits import WeightStorage
+    from qdqtool.engines.build.engine_map import EngineMap
+    from qdqtool.engines.build.options import BuildOptions, ProfileOptions
+    from qdqtool.engines.build.precision_gate import PrecisionGate
+    from qdqtool.engines.build.profiles import ShapeOptions
+    from qdqtool.engines.build.report import EngineReport
+    from qdqtool.engines.gpu.report import BenchReport, RunReport
+    from qdqtool.engines.gpu.speedup_gate import SpeedupGate
+    from qdqtool.engines.gpu.timing import TimingOptions
+    from qdqtool.engines.tensorrt.deployment import DeploymentOptions
+    from qdqtool.engines.tensorrt.shape_values import ShapeValues
     from qdqtool.interop.arrays import dequantize, fake_quantize, quantize, scale_from_range, scale_from_tensor
     from qdqtool.jobs.bench import bench_engine
     from qdqtool.jobs.calibrate_report import CalibrateReport
-    from qdqtool.jobs.check_blame import BlameRequest
+    from qdqtool.jobs.conversion.options import ConvertOptions
+    from qdqtool.jobs.conversion.progress import ConvertProgress
+    from qdqtool.jobs.conversion.report import ConversionReport
     from qdqtool.jobs.convert_ranges import ConvertReport, convert_ranges
     from qdqtool.jobs.fix import FixRequest, fix_models
     from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_encodings
@@ -69,32 +56,43 @@ if TYPE_CHECKING:
     from qdqtool.jobs.quantize import QuantizeOptions
     from qdqtool.jobs.quantize_report import QuantizeReport
     from qdqtool.jobs.reduce import reduce_model
+    from qdqtool.jobs.reduction.options import ReduceOptions
+    from qdqtool.jobs.reduction.report import ReduceReport
     from qdqtool.jobs.run import run_engine
     from qdqtool.jobs.sensitivity import SensitivityOptions
     from qdqtool.jobs.sensitivity_report import SensitivityReport
     from qdqtool.jobs.strip import StripReport, strip_model
     from qdqtool.jobs.verify_engine import VerifyReport, verify_engine
+    from qdqtool.linting.findings import Finding
     from qdqtool.linting.policy import Policy
+    from qdqtool.linting.repair.report import FixReport, NormalizeReport
     from qdqtool.linting.report import ValidateReport
-    from qdqtool.media.images.options import ImageOptions
-    from qdqtool.media.sound.options import SoundOptions
-    from qdqtool.media.text.options import TextOptions
+    from qdqtool.models.diff.report import DiffReport
+    from qdqtool.models.graph.io.any_model import ModelLike
+    from qdqtool.models.graph.io.load import load_model
+    from qdqtool.models.graph.io.save import ExternalData
+    from qdqtool.models.graph.model import Model
+    from qdqtool.models.running.ort_cpu import Profile
     from qdqtool.numerics.derive import PowerOfTwo, ScaleRule
-    from qdqtool.page.write import PageReport, write_page
-    from qdqtool.planning.existing import Existing
-    from qdqtool.planning.placement.selection import Selection
-    from qdqtool.planning.recipe import Preparation, Recipe
-    from qdqtool.planning.scale_type import HighPrecision
-    from qdqtool.preparation.cached_ranges import CachedRanges
-    from qdqtool.ranges.file import read_ranges
-    from qdqtool.ranges.merge import merge_ranges
-    from qdqtool.ranges.shard import Shard
-    from qdqtool.ranges.types import Ranges
-    from qdqtool.reduction.options import ReduceOptions
-    from qdqtool.reduction.report import ReduceReport
-    from qdqtool.repair.report import FixReport, NormalizeReport
-    from qdqtool.results import Report
-    from qdqtool.running.ort_cpu import Profile
+    from qdqtool.quantization.insertion.pair_edits import WeightStorage
+    from qdqtool.quantization.planning.existing import Existing
+    from qdqtool.quantization.planning.placement.selection import Selection
+    from qdqtool.quantization.planning.recipe import Preparation, Recipe
+    from qdqtool.quantization.planning.scale_type import HighPrecision
+    from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+    from qdqtool.quantization.ranges.file import read_ranges
+    from qdqtool.quantization.ranges.merge import merge_ranges
+    from qdqtool.quantization.ranges.shard import Shard
+    from qdqtool.quantization.ranges.types import Ranges
+    from qdqtool.reports.page.write import PageReport, write_page
+    from qdqtool.results import Report, __version__
+    from qdqtool.samples.feeds import Progress
+    from qdqtool.samples.held import HeldData, hold_data
+    from qdqtool.samples.media.images.options import ImageOptions
+    from qdqtool.samples.media.sound.options import SoundOptions
+    from qdqtool.samples.media.text.options import TextOptions
+    from qdqtool.samples.read_options import ReadOptions
+    from qdqtool.samples.request import DataRequest, FileData, RandomData
 
 _HOMES = {
     "qdqtool.api.any_data": ("DataLike",),
@@ -114,40 +112,40 @@ _HOMES = {
     "qdqtool.api.models": ("diff_models", "inspect_model", "validate_model"),
     "qdqtool.api.quantize": ("calibrate", "calibrate_to_file", "measure_sensitivity", "quantize_model"),
     "qdqtool.jobs.verify_engine": ("VerifyReport", "verify_engine"),
-    "qdqtool.builders.deployment": ("DeploymentOptions",),
-    "qdqtool.checking.options": ("CheckOptions",),
-    "qdqtool.checking.limits": ("Gates",),
-    "qdqtool.checking.report": ("CheckReport",),
-    "qdqtool.conversion.options": ("ConvertOptions",),
-    "qdqtool.conversion.progress": ("ConvertProgress",),
-    "qdqtool.conversion.report": ("ConversionReport",),
-    "qdqtool.data.feeds": ("Progress",),
-    "qdqtool.data.held": ("HeldData", "hold_data"),
-    "qdqtool.media.images.options": ("ImageOptions",),
-    "qdqtool.media.sound.options": ("SoundOptions",),
-    "qdqtool.media.text.options": ("TextOptions",),
-    "qdqtool.data.read_options": ("ReadOptions",),
-    "qdqtool.data.request": ("DataRequest", "FileData", "RandomData"),
-    "qdqtool.diff.report": ("DiffReport",),
-    "qdqtool.engine.engine_map": ("EngineMap",),
-    "qdqtool.engine.options": ("BuildOptions", "ProfileOptions"),
-    "qdqtool.engine.precision_gate": ("PrecisionGate",),
-    "qdqtool.engine.profiles": ("ShapeOptions",),
-    "qdqtool.builders.shape_values": ("ShapeValues",),
-    "qdqtool.engine.report": ("EngineReport",),
-    "qdqtool.findings": ("Finding",),
-    "qdqtool.gpu.report": ("BenchReport", "RunReport"),
-    "qdqtool.gpu.speedup_gate": ("SpeedupGate",),
-    "qdqtool.gpu.timing": ("TimingOptions",),
-    "qdqtool.graph.io.any_model": ("ModelLike",),
-    "qdqtool.graph.io.load": ("load_model",),
-    "qdqtool.graph.io.save": ("ExternalData",),
-    "qdqtool.graph.model": ("Model",),
-    "qdqtool.insertion.pair_edits": ("WeightStorage",),
+    "qdqtool.engines.tensorrt.deployment": ("DeploymentOptions",),
+    "qdqtool.accuracy.checking.options": ("CheckOptions",),
+    "qdqtool.accuracy.checking.limits": ("Gates",),
+    "qdqtool.accuracy.checking.report": ("CheckReport",),
+    "qdqtool.jobs.conversion.options": ("ConvertOptions",),
+    "qdqtool.jobs.conversion.progress": ("ConvertProgress",),
+    "qdqtool.jobs.conversion.report": ("ConversionReport",),
+    "qdqtool.samples.feeds": ("Progress",),
+    "qdqtool.samples.held": ("HeldData", "hold_data"),
+    "qdqtool.samples.media.images.options": ("ImageOptions",),
+    "qdqtool.samples.media.sound.options": ("SoundOptions",),
+    "qdqtool.samples.media.text.options": ("TextOptions",),
+    "qdqtool.samples.read_options": ("ReadOptions",),
+    "qdqtool.samples.request": ("DataRequest", "FileData", "RandomData"),
+    "qdqtool.models.diff.report": ("DiffReport",),
+    "qdqtool.engines.build.engine_map": ("EngineMap",),
+    "qdqtool.engines.build.options": ("BuildOptions", "ProfileOptions"),
+    "qdqtool.engines.build.precision_gate": ("PrecisionGate",),
+    "qdqtool.engines.build.profiles": ("ShapeOptions",),
+    "qdqtool.engines.tensorrt.shape_values": ("ShapeValues",),
+    "qdqtool.engines.build.report": ("EngineReport",),
+    "qdqtool.linting.findings": ("Finding",),
+    "qdqtool.engines.gpu.report": ("BenchReport", "RunReport"),
+    "qdqtool.engines.gpu.speedup_gate": ("SpeedupGate",),
+    "qdqtool.engines.gpu.timing": ("TimingOptions",),
+    "qdqtool.models.graph.io.any_model": ("ModelLike",),
+    "qdqtool.models.graph.io.load": ("load_model",),
+    "qdqtool.models.graph.io.save": ("ExternalData",),
+    "qdqtool.models.graph.model": ("Model",),
+    "qdqtool.quantization.insertion.pair_edits": ("WeightStorage",),
     "qdqtool.interop.arrays": ("dequantize", "fake_quantize", "quantize", "scale_from_range", "scale_from_tensor"),
     "qdqtool.jobs.bench": ("bench_engine",),
     "qdqtool.jobs.calibrate_report": ("CalibrateReport",),
-    "qdqtool.jobs.check_blame": ("BlameRequest",),
+    "qdqtool.accuracy.checking.check_blame": ("BlameRequest",),
     "qdqtool.jobs.convert_ranges": ("ConvertReport", "convert_ranges"),
     "qdqtool.jobs.fix": ("FixRequest", "fix_models"),
     "qdqtool.jobs.insert": ("InsertOptions", "InsertReport", "insert_encodings"),
@@ -165,22 +163,22 @@ _HOMES = {
     "qdqtool.linting.policy": ("Policy",),
     "qdqtool.linting.report": ("ValidateReport",),
     "qdqtool.numerics.derive": ("PowerOfTwo", "ScaleRule"),
-    "qdqtool.page.write": ("PageReport", "write_page"),
-    "qdqtool.planning.existing": ("Existing",),
-    "qdqtool.planning.placement.selection": ("Selection",),
-    "qdqtool.planning.recipe": ("Preparation", "Recipe"),
-    "qdqtool.planning.scale_type": ("HighPrecision",),
-    "qdqtool.attempts.accuracy_goal": ("AccuracyGoal",),
-    "qdqtool.preparation.cached_ranges": ("CachedRanges",),
-    "qdqtool.ranges.file": ("read_ranges",),
-    "qdqtool.ranges.merge": ("merge_ranges",),
-    "qdqtool.ranges.shard": ("Shard",),
-    "qdqtool.ranges.types": ("Ranges",),
-    "qdqtool.reduction.options": ("ReduceOptions",),
-    "qdqtool.reduction.report": ("ReduceReport",),
-    "qdqtool.repair.report": ("FixReport", "NormalizeReport"),
-    "qdqtool.results": ("Report",),
-    "qdqtool.running.ort_cpu": ("Profile",),
+    "qdqtool.reports.page.write": ("PageReport", "write_page"),
+    "qdqtool.quantization.planning.existing": ("Existing",),
+    "qdqtool.quantization.planning.placement.selection": ("Selection",),
+    "qdqtool.quantization.planning.recipe": ("Preparation", "Recipe"),
+    "qdqtool.quantization.planning.scale_type": ("HighPrecision",),
+    "qdqtool.accuracy.search.accuracy_goal": ("AccuracyGoal",),
+    "qdqtool.quantization.preparation.cached_ranges": ("CachedRanges",),
+    "qdqtool.quantization.ranges.file": ("read_ranges",),
+    "qdqtool.quantization.ranges.merge": ("merge_ranges",),
+    "qdqtool.quantization.ranges.shard": ("Shard",),
+    "qdqtool.quantization.ranges.types": ("Ranges",),
+    "qdqtool.jobs.reduction.options": ("ReduceOptions",),
+    "qdqtool.jobs.reduction.report": ("ReduceReport",),
+    "qdqtool.linting.repair.report": ("FixReport", "NormalizeReport"),
+    "qdqtool.results": ("Report", "__version__"),
+    "qdqtool.models.running.ort_cpu": ("Profile",),
 }
 """The public names of each module that defines some."""
 

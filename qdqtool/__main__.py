@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 from qdqtool.cli import command
+from qdqtool.cli.supervisor import Lost, heed, supervise
 from qdqtool.errors import QdqError
-from qdqtool.supervisor import Lost, heed, supervise
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -170,7 +170,7 @@ def _lost(lost: Lost) -> int:
 
 def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None, *, told: bool = False) -> int:
     """Say why there is no report, on stderr unless that is done, and on stdout where JSON was asked for."""
-    from qdqtool.report.failure import Failure, tell, tell_programs
+    from qdqtool.reports.failure import Failure, tell, tell_programs
 
     failure = Failure(message, hint, code)
     # Where nothing can be printed, the exit code still tells.

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from qdqtool.version import __version__
-from qdqtool.wording import escape
+from qdqtool.errors import escape
 
+__version__ = "0.1.0"
 SCHEMA_VERSION = 1
 MOST_ROWS = 20
 """The number of rows of a list that a notebook shows."""

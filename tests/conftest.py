@@ -25,7 +25,7 @@ def real_models() -> list[Path]:
 @pytest.fixture(scope="session", autouse=True)
 def _reports_fit_their_schemas() -> Iterator[None]:
     """Hold every report that a test renders as JSON to its schema; ``support.command`` does so for other processes."""
-    from qdqtool.report import json
+    from qdqtool.reports import json
 
     render = json.render
 
@@ -44,7 +44,7 @@ def _reports_fit_their_schemas() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _files_fit_their_schemas() -> Iterator[None]:
     """Hold every JSON file with a ``schema_version`` that a test writes to the schemas, before it gets its name."""
-    from qdqtool.graph.io.output import Staged
+    from qdqtool.models.graph.io.output import Staged
 
     publish = Staged.publish
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.comparison import costs
 from benchmarks.comparison.subjects import Subject, has_matmul_weights
-from qdqtool.ranges import calibrators
+from qdqtool.quantization.ranges import calibrators
 
 CHILDREN = Path(__file__).parent / "children"
 DEFAULT, MAX, HISTOGRAM, FP8 = "int8 default", "int8 max", "int8 histogram", "fp8"

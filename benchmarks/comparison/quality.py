@@ -12,8 +12,8 @@ import numpy as np
 import onnxruntime
 
 from benchmarks.comparison.subjects import Subject
+from qdqtool.models.running.sampling_error import jackknife_db
 from qdqtool.numerics.dtypes import Array
-from qdqtool.running.sampling_error import jackknife_db
 
 ROWS = 32
 """Rows of a run where the batch is free."""

@@ -95,7 +95,7 @@ def packages(_: Path) -> Iterator[Source]:
 
 def rule_examples(folder: Path) -> Iterator[Source]:
     """Yield the valid and invalid examples of every rule."""
-    from qdqtool import rules
+    from qdqtool.linting import rules
 
     for rule in rules.catalogue():
         for number, example in enumerate((*rule.VALID, *rule.INVALID)):

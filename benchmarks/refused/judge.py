@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from benchmarks.networks.processes import ROOT
-from qdqtool.builders.process import signal_name
+from qdqtool.engines.tensorrt.process import signal_name
 
 CHILD = "benchmarks.refused.judge_child"
 

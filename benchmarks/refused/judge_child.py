@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from qdqtool.builders.parsing import errors_of, new_network, survey
+from qdqtool.engines.tensorrt.parsing import errors_of, new_network, survey
 
 SURVEY_SECONDS = 3.0
 

@@ -2,7 +2,7 @@
 
 import re
 
-from qdqtool.builders.parser_errors import strip_noise
+from qdqtool.engines.tensorrt.parser_errors import strip_noise
 
 LONGEST = 240
 

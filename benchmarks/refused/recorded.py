@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.refused.row import Row
-from qdqtool.builders.known_refusals import KNOWN
+from qdqtool.engines.tensorrt.known_refusals import KNOWN
 
 MADE = ("node tests", "node tests, integers stored", "rule examples", "variations of Q/DQ", "odd models")
 """Corpora whose models can be made again anywhere."""

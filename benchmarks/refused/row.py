@@ -7,13 +7,13 @@ from typing import Any
 from benchmarks.refused.corpora import Source
 from benchmarks.refused.judge import Judge, Judged
 from benchmarks.refused.messages import general
-from qdqtool.builders import backends
-from qdqtool.builders.builder import Refusal
-from qdqtool.builders.parser_errors import builder_refusals, parser_refusals
-from qdqtool.engine.fault_location import FaultLocator
+from qdqtool.engines.build.fault_location import FaultLocator
+from qdqtool.engines.tensorrt import backends
+from qdqtool.engines.tensorrt.builder import Refusal
+from qdqtool.engines.tensorrt.parser_errors import builder_refusals, parser_refusals
 from qdqtool.errors import QdqError
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.model import Model
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.model import Model
 
 BACKEND = "tensorrt-rtx"
 OPEN_SIZE = 64

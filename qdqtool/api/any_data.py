@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from qdqtool.api.media import MEDIA_KEYWORDS, read_options
-from qdqtool.data.held import DataPlace, HeldData, hold_data
-from qdqtool.data.request import DataRequest, FileData, RandomData
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.preparation.cached_ranges import CachedRanges
+from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.samples.held import DataPlace, HeldData, hold_data
+from qdqtool.samples.request import DataRequest, FileData, RandomData
 
 DataLike: TypeAlias = str | Path | FileData | RandomData | HeldData | Mapping[str, Any] | Iterable[Any]
 """Data: a path, an array, a dict of arrays by input name, an iterable of arrays or of such dicts, a DataLoader, or a

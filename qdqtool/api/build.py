@@ -9,12 +9,12 @@ from typing import Any, Unpack, cast
 from qdqtool.api.keywords import BuildKeywords, checked
 from qdqtool.api.options import build_options, settled
 from qdqtool.api.reports import report_files
-from qdqtool.engine.build_model import stored
-from qdqtool.engine.options import BuildOptions
-from qdqtool.engine.report import EngineReport
+from qdqtool.engines.build.build_model import stored
+from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import GateError
-from qdqtool.graph.io.any_model import ModelLike, as_source
 from qdqtool.jobs import build as build_job
+from qdqtool.models.graph.io.any_model import ModelLike, as_source
 
 
 def build_engine(

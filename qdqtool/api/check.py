@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from qdqtool.accuracy.checking.check_blame import BlameRequest
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.api.any_data import DataLike, take_request
 from qdqtool.api.keywords import CheckKeywords, checked
 from qdqtool.api.options import check_options, settled
 from qdqtool.api.reports import report_files
-from qdqtool.checking.options import CheckOptions
-from qdqtool.checking.report import CheckReport
-from qdqtool.data.feeds import Progress
-from qdqtool.data.request import DataRequest
-from qdqtool.graph.io.any_model import ModelLike, as_source
 from qdqtool.jobs import check as check_job
-from qdqtool.jobs.check_blame import BlameRequest
+from qdqtool.models.graph.io.any_model import ModelLike, as_source
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.request import DataRequest
 
 
 def check_model(

@@ -7,23 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from qdqtool import targets
 from qdqtool.api.any_data import DataLike, take_source
 from qdqtool.api.keywords import ConvertKeywords, EngineKeywords, checked
 from qdqtool.api.media import read_options
 from qdqtool.api.options import build_options, check_options, quantize_options, settled
 from qdqtool.api.quantize import with_validation
 from qdqtool.api.reports import report_files
-from qdqtool.conversion import convert as convert_job
-from qdqtool.conversion.options import ConvertOptions
-from qdqtool.conversion.progress import ConvertProgress
-from qdqtool.conversion.report import ConversionReport
-from qdqtool.engine.options import BuildOptions
+from qdqtool.engines.build.options import BuildOptions
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.any_model import ModelLike, as_source
+from qdqtool.jobs.conversion import convert as convert_job
+from qdqtool.jobs.conversion.options import ConvertOptions
+from qdqtool.jobs.conversion.progress import ConvertProgress
+from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.linting.policy import Policy
-from qdqtool.preparation.cached_ranges import CachedRanges
+from qdqtool.models import targets
+from qdqtool.models.graph.io.any_model import ModelLike, as_source
+from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.reports.page.write import page_of_document
 
 _OF_CHECK = {
     "check_min_sqnr": "min_sqnr",
@@ -80,7 +81,7 @@ def convert(
         source, samples = as_source(model), take_source(data, given)
         chosen = settled(options, given, _options)
         chosen = replace(chosen, quantize=with_validation(chosen.quantize, reading, allow_constant))
-        return files.write(convert_job.convert(source, samples, output, chosen, progress))
+        return files.write(convert_job.convert(source, samples, output, chosen, progress, page=page_of_document))
 
 
 def _options(given: dict[str, Any]) -> ConvertOptions:

@@ -8,9 +8,9 @@ from typing import Unpack
 from qdqtool.api.keywords import InsertKeywords, checked
 from qdqtool.api.options import insert_options, settled
 from qdqtool.api.outputs import write_or_keep
-from qdqtool.graph.io.any_model import ModelLike, as_source
 from qdqtool.jobs import insert as insert_job
 from qdqtool.jobs.insert import InsertOptions, InsertReport
+from qdqtool.models.graph.io.any_model import ModelLike, as_source
 
 
 def insert_plan(

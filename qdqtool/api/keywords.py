@@ -16,9 +16,9 @@ import numpy as np
 
 from qdqtool.api.any_data import DataLike
 from qdqtool.errors import ArgumentError
-from qdqtool.media.images.options import Channels, Interpolation, Layout, PixelRange, Resize
-from qdqtool.media.sound.options import SampleRange
 from qdqtool.registry import suggestion
+from qdqtool.samples.media.images.options import Channels, Interpolation, Layout, PixelRange, Resize
+from qdqtool.samples.media.sound.options import SampleRange
 
 FileName: TypeAlias = str | Path
 Shapes: TypeAlias = Mapping[str, Sequence[int]]

@@ -5,10 +5,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from qdqtool.data.read_options import ReadOptions
-from qdqtool.media.images.options import ImageOptions
-from qdqtool.media.sound.options import SoundOptions
-from qdqtool.media.text.options import TextOptions
+from qdqtool.samples.media.images.options import ImageOptions
+from qdqtool.samples.media.sound.options import SoundOptions
+from qdqtool.samples.media.text.options import TextOptions
+from qdqtool.samples.read_options import ReadOptions
 
 _IMAGES = {f"image_{each.name.removeprefix('pixel_')}": each.name for each in fields(ImageOptions)}
 _SOUND = {f"sound_{each.name.removeprefix('sample_')}": each.name for each in fields(SoundOptions)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from qdqtool.diff.report import DiffReport
-from qdqtool.graph.io.any_model import ModelLike, as_source
 from qdqtool.jobs import diff as diff_job
 from qdqtool.jobs import inspect as inspect_job
 from qdqtool.jobs import validate as validate_job
 from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.linting.report import ValidateReport
+from qdqtool.models.diff.report import DiffReport
+from qdqtool.models.graph.io.any_model import ModelLike, as_source
 
 
 def validate_model(

@@ -4,28 +4,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
+from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.api.any_data import as_place, as_shapes, as_values
-from qdqtool.attempts.accuracy_goal import AccuracyGoal
-from qdqtool.builders import compute_capabilities
-from qdqtool.builders.deployment import DeploymentOptions
-from qdqtool.builders.shape_values import ShapeValues
-from qdqtool.checking.limits import Gates
-from qdqtool.checking.options import CheckOptions
-from qdqtool.data.request import DataRequest, FileData
-from qdqtool.engine.options import BuildOptions
-from qdqtool.engine.precision_gate import parse_gate
-from qdqtool.engine.profiles import ShapeOptions
+from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.build.precision_gate import parse_gate
+from qdqtool.engines.build.profiles import ShapeOptions
+from qdqtool.engines.tensorrt import compute_capabilities
+from qdqtool.engines.tensorrt.deployment import DeploymentOptions
+from qdqtool.engines.tensorrt.shape_values import ShapeValues
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.graph.io.save import ExternalData
-from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.insert import InsertOptions
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.jobs.sensitivity import SensitivityOptions
-from qdqtool.planning.existing import Existing
-from qdqtool.planning.placement.selection import Selection
-from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.planning.scale_type import HighPrecision
-from qdqtool.running.ort_cpu import Profile
+from qdqtool.models.graph.io.save import ExternalData
+from qdqtool.models.running.ort_cpu import Profile
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.placement.selection import Selection
+from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.scale_type import HighPrecision
+from qdqtool.samples.request import DataRequest, FileData
 
 Options = TypeVar("Options")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.in_memory import ModelReport
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import ExternalData, TooLargeError
-from qdqtool.graph.model import Model
-from qdqtool.scratch import ScratchFolder
+from qdqtool.models.graph.io.in_memory import ModelReport
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.save import ExternalData, TooLargeError
+from qdqtool.models.graph.model import Model
+from qdqtool.models.scratch import ScratchFolder
 
 
 class _HasExternalData(Protocol):

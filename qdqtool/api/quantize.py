@@ -12,11 +12,7 @@ from qdqtool.api.media import read_options
 from qdqtool.api.options import calibrate_recipe, quantize_options, sensitivity_options, settled
 from qdqtool.api.outputs import write_or_keep
 from qdqtool.api.reports import report_files
-from qdqtool.data.feeds import Progress
-from qdqtool.data.read_options import ReadOptions
-from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.any_model import ModelLike, as_source
 from qdqtool.jobs import calibrate as calibrate_job
 from qdqtool.jobs import quantize as quantize_job
 from qdqtool.jobs import sensitivity as sensitivity_job
@@ -26,10 +22,14 @@ from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity import SensitivityOptions
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.planning.recipe import Recipe
-from qdqtool.preparation.cached_ranges import CachedRanges
-from qdqtool.ranges.shard import Shard
-from qdqtool.ranges.types import Ranges
+from qdqtool.models.graph.io.any_model import ModelLike, as_source
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.quantization.ranges.shard import Shard
+from qdqtool.quantization.ranges.types import Ranges
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.request import FileData, RandomData
 
 
 def calibrate(

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from qdqtool.errors import ArgumentError
-from qdqtool.graph.io.output import check_outputs
+from qdqtool.models.graph.io.output import check_outputs
 from qdqtool.registry import suggestion
-from qdqtool.report.files import FORMATS, ReportFile, failures_in, write_report_files
+from qdqtool.reports.files import FORMATS, ReportFile, failures_in, write_report_files
 
 Made = TypeVar("Made")
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from qdqtool import cli as _package
-from qdqtool.cli._options import filled_hint
-from qdqtool.cli._sections import HELP_NAMES
+from qdqtool.cli import commands as _package
+from qdqtool.cli.options import filled_hint
+from qdqtool.cli.sections import HELP_NAMES
 from qdqtool.errors import QdqError
 from qdqtool.registry import load_unit, suggestion, unit_names
 

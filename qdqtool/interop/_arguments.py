@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._array_arguments import real_array
+from qdqtool.numerics import formats
 from qdqtool.numerics.division import round_once
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, REAL_TYPES, Array
 from qdqtool.numerics.number_format import NumberFormat

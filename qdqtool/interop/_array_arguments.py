@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
+from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, REAL_TYPES, SCALE_TYPES, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.numerics.dtypes import Array
 
 IR_VERSIONS = ((10, 3), (13, 7), (19, 9), (21, 10), (23, 11), (24, 12), (25, 13), (28, 14))

@@ -12,17 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.interop._array_arguments import (
-    code_array,
-    format_of,
-    real_array,
-    real_type,
-    scale_array,
-    zero_point_array,
-)
-from qdqtool.numerics import affine
+from qdqtool.interop._array_arguments import code_array, format_of, real_array, real_type, scale_array, zero_point_array
+from qdqtool.numerics import affine, formats
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, REAL_TYPES, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat

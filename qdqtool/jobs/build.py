@@ -5,30 +5,30 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from qdqtool.builders import backends
-from qdqtool.builders.builder import BuildRefusedError, Built, EngineBuilder, EngineRequest, Refusal
-from qdqtool.builders.kernels import encode_layers
-from qdqtool.data.held import in_files
-from qdqtool.engine import manifest
-from qdqtool.engine.build_model import ModelToBuild, model_to_build
-from qdqtool.engine.conversions import find_conversions
-from qdqtool.engine.engine_map import map_kernels, sum_macs
-from qdqtool.engine.kernel_products import find_products
-from qdqtool.engine.lock import Lock
-from qdqtool.engine.options import BuildOptions
-from qdqtool.engine.precision_gate import achieved_counts, gate_result, planned_counts
-from qdqtool.engine.refusal import Attempt, explain
-from qdqtool.engine.report import EngineReport
-from qdqtool.engine.signature import sign, signature_path
-from qdqtool.engine.verification import installed_version
+from qdqtool.engines.build import manifest
+from qdqtool.engines.build.build_model import ModelToBuild, model_to_build
+from qdqtool.engines.build.conversions import find_conversions
+from qdqtool.engines.build.engine_map import map_kernels, sum_macs
+from qdqtool.engines.build.kernel_products import find_products
+from qdqtool.engines.build.lock import Lock
+from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.build.precision_gate import achieved_counts, gate_result, planned_counts
+from qdqtool.engines.build.refusal import Attempt, explain
+from qdqtool.engines.build.report import EngineReport
+from qdqtool.engines.build.signature import sign, signature_path
+from qdqtool.engines.build.verification import installed_version
+from qdqtool.engines.tensorrt import backends
+from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineBuilder, EngineRequest, Refusal
+from qdqtool.engines.tensorrt.kernels import encode_layers
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.external import external_files
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.model_file import describe_file
-from qdqtool.graph.io.output import check_outputs, is_stream, output_errors, staged, write_output
-from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.report import Summary
+from qdqtool.models.graph.io.external import external_files
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import describe_file
+from qdqtool.models.graph.io.output import check_outputs, is_stream, output_errors, staged, write_output
+from qdqtool.models.graph.model import Model
+from qdqtool.samples.held import in_files
 
 
 def build_engine(

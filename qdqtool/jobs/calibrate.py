@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.cluster.collector import CalibrationCluster, calibration_cluster
-from qdqtool.data.feeds import Progress
-from qdqtool.data.request import FileData, RandomData
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.output import check_output, is_stream, write_output
-from qdqtool.graph.io.spill import spilled
-from qdqtool.graph.model import Model
-from qdqtool.graph.scope import display
+from qdqtool.accuracy.layers.method_trial import try_methods
 from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
-from qdqtool.planning.existing_pairs import settle_model
-from qdqtool.planning.proposal import NEVER_RUN
-from qdqtool.planning.recipe import Recipe
-from qdqtool.preparation.calibration import calibrate_model, runs_for
-from qdqtool.preparation.calibration_used import used_ranges
-from qdqtool.ranges.calibration_run import CalibrationScope
-from qdqtool.ranges.file import encode_ranges
-from qdqtool.ranges.shard import Shard
-from qdqtool.ranges.types import Ranges
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.output import check_output, is_stream, write_output
+from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import display
+from qdqtool.quantization.cluster.collector import CalibrationCluster, calibration_cluster
+from qdqtool.quantization.planning.existing_pairs import settle_model
+from qdqtool.quantization.planning.proposal import NEVER_RUN
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.preparation.calibration import CalibrationRequest, calibrate_model, runs_for
+from qdqtool.quantization.preparation.calibration_used import used_ranges
+from qdqtool.quantization.ranges.file import encode_ranges
+from qdqtool.quantization.ranges.shard import Shard
+from qdqtool.quantization.ranges.types import Ranges
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.request import FileData, RandomData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,7 @@ class CalibrationPlace:
 
     Attributes:
         shard: The shard of the samples; None for all of them.
-        dask: The scheduler of a Dask cluster whose workers run them (:mod:`qdqtool.cluster.connection`); None for this
-            process.
+        dask: The scheduler of a Dask cluster whose workers run them; None for this process.
     """
 
     shard: Shard | None = None
@@ -55,7 +54,8 @@ def calibrate(
         data: Where the samples are, or that they are random.
         recipe: What is to be quantized; default int8 for TensorRT.
         progress: Told of every sample.
-        place: Run some of the samples only, whose ranges :func:`qdqtool.ranges.merge.merge_ranges` joins with others;
+        place: Run some of the samples only, whose ranges
+            :func:`qdqtool.quantization.ranges.merge.merge_ranges` joins with others;
             or run them on a cluster.
 
     Raises:
@@ -67,8 +67,10 @@ def calibrate(
     source = spilled(model if isinstance(model, Model) else load_model(model))
     settled = settle_model(source, recipe)
     with _cluster(place, model, recipe) as cluster, runs_for(settled.recipe) as runs:
-        scope = CalibrationScope(shard=place.shard, elsewhere=cluster.collector if cluster else None)
-        return calibrate_model(settled.model, data, settled.recipe, runs, progress, scope).ranges
+        scope = CalibrationRequest(
+            trial=try_methods, shard=place.shard, elsewhere=cluster.collector if cluster else None
+        )
+        return calibrate_model(settled.model, data, settled.recipe, runs, progress, scope=scope).ranges
 
 
 def calibrate_to_file(
@@ -93,8 +95,10 @@ def calibrate_to_file(
     kept = None if is_stream(output) else output
     settled = settle_model(source, recipe)
     with _cluster(place, model, recipe) as cluster, runs_for(settled.recipe) as runs:
-        scope = CalibrationScope(shard=place.shard, keep=kept, elsewhere=cluster.collector if cluster else None)
-        done = calibrate_model(settled.model, data, settled.recipe, runs, progress, scope)
+        scope = CalibrationRequest(
+            trial=try_methods, shard=place.shard, keep=kept, elsewhere=cluster.collector if cluster else None
+        )
+        done = calibrate_model(settled.model, data, settled.recipe, runs, progress, scope=scope)
         used = cluster.used() if cluster else None
     write_output(output, encode_ranges(done.ranges))
     assert done.feeds is not None

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from qdqtool.cluster.report import ClusterUsed
-from qdqtool.data import DataDescription
-from qdqtool.preparation.prepare import PreparationReport
-from qdqtool.ranges.method_choice import MethodTrial
+from qdqtool.quantization.cluster.report import ClusterUsed
+from qdqtool.quantization.preparation.prepare import PreparationReport
+from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.results import Report
+from qdqtool.samples import DataDescription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from qdqtool import rules, targets
-from qdqtool.findings import Effect, Severity
 from qdqtool.jobs.rule_examples import ExampleCard, card, judged_card
-from qdqtool.rules import Label, Rule
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Effect, Severity
+from qdqtool.linting.rules import Label, Rule
+from qdqtool.models import targets
 
 HEADINGS = ("Why it matters", "Bad", "Good")
 

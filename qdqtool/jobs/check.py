@@ -6,33 +6,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from qdqtool.checking.options import CheckOptions
-from qdqtool.checking.reference_run import CheckJob
-from qdqtool.checking.report import CheckReport
-from qdqtool.checking.verdict import verdict
-from qdqtool.data import Feeds, InputSpec, input_specs, random_feeds, stored_specs, with_shapes
-from qdqtool.data.feeds import Progress
-from qdqtool.data.held import in_files
-from qdqtool.data.measuring_data import measuring_part
-from qdqtool.data.request import DataRequest, FileData
-from qdqtool.data.split import split_samples
+from qdqtool.accuracy.checking.check_blame import BlameRequest, with_blame
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.checking.reference_run import CheckJob
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.accuracy.checking.verdict import verdict
+from qdqtool.accuracy.task_metrics.request import labelled_for, load_metric
+from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.errors import UsageError
-from qdqtool.gpu.requirements import require_gpu
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.soundness import require_sound
-from qdqtool.graph.index.view import GraphView
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.model_file import describe_file
-from qdqtool.graph.io.output import check_output
-from qdqtool.graph.model import Model
-from qdqtool.insertion.split_qkv import separate_like
-from qdqtool.jobs.check_blame import BlameRequest, with_blame
 from qdqtool.jobs.check_values import with_values
 from qdqtool.jobs.engine_outputs import EngineRun, engine_outputs
-from qdqtool.preparation.preparation_metadata import prepared_like
-from qdqtool.running.ort_cpu import reference
-from qdqtool.task_metrics.request import labelled_for, load_metric
-from qdqtool.transforms.interface import Pairing, with_interface_of
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.soundness import require_sound
+from qdqtool.models.graph.index.view import GraphView
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import describe_file
+from qdqtool.models.graph.io.output import check_output
+from qdqtool.models.graph.model import Model
+from qdqtool.models.running.ort_cpu import reference
+from qdqtool.models.transforms.interface import Pairing, with_interface_of
+from qdqtool.quantization.insertion.split_qkv import separate_like
+from qdqtool.quantization.preparation.preparation_metadata import prepared_like
+from qdqtool.samples import Feeds, InputSpec, input_specs, random_feeds, stored_specs, with_shapes
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.held import in_files
+from qdqtool.samples.measuring_data import measuring_part
+from qdqtool.samples.request import DataRequest, FileData
+from qdqtool.samples.split import split_samples
 
 
 def check_model(

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from qdqtool.data import input_specs
-from qdqtool.data.input_shapes import Shapes, Values
-from qdqtool.data.request import DataRequest
 from qdqtool.errors import UsageError
-from qdqtool.graph.model import Model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.specialize_inputs import fix_inputs
+from qdqtool.models.transforms.specialize_values import fix_values, fixed_values
 from qdqtool.registry import suggestion
-from qdqtool.transforms.specialize_inputs import fix_inputs
-from qdqtool.transforms.specialize_values import fix_values, fixed_values
+from qdqtool.samples import input_specs
+from qdqtool.samples.input_shapes import Shapes, Values
+from qdqtool.samples.request import DataRequest
 
 
 def with_values(model: Model, baseline: Model | None, request: DataRequest) -> tuple[Model, Model | None, DataRequest]:

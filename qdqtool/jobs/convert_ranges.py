@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.graph.io.output import check_output, write_output
-from qdqtool.graph.scope import display
-from qdqtool.preparation.bias_correction import BIAS_CORRECTION
-from qdqtool.preparation.steps import known_steps
-from qdqtool.ranges import calibrators, encodings
-from qdqtool.ranges.loud_layer import PLANNED
-from qdqtool.ranges.method_choice import chosen_method, threshold
-from qdqtool.ranges.stored import read_stored
-from qdqtool.ranges.types import Ranges, TensorRange
+from qdqtool.models.graph.io.output import check_output, write_output
+from qdqtool.models.graph.scope import display
+from qdqtool.numerics import formats
+from qdqtool.quantization.preparation.bias_correction import BIAS_CORRECTION
+from qdqtool.quantization.preparation.steps import known_steps
+from qdqtool.quantization.ranges import calibrators, encodings
+from qdqtool.quantization.ranges.loud_layer import PLANNED
+from qdqtool.quantization.ranges.method_choice import chosen_method, threshold
+from qdqtool.quantization.ranges.stored import read_stored
+from qdqtool.quantization.ranges.types import Ranges, TensorRange
 from qdqtool.registry import suggestion
 from qdqtool.results import Report
 
@@ -55,7 +55,7 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
     Args:
         source: A ranges file of ours or of another tool.
         output: The file to write.
-        to: One of :func:`qdqtool.ranges.encodings.writable`.
+        to: One of :func:`qdqtool.quantization.ranges.encodings.writable`.
         method: Id of the calibrator that makes thresholds of ranges; None for the one that they were calibrated for.
 
     Raises:

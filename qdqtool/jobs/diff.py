@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qdqtool.diff.comparison import Comparison
-from qdqtool.diff.report import DiffReport
-from qdqtool.diff.sites import Side
-from qdqtool.graph.model import Model
+from qdqtool.models.diff.comparison import Comparison
+from qdqtool.models.diff.report import DiffReport
+from qdqtool.models.diff.sites import Side
+from qdqtool.models.graph.model import Model
 
 
 def diff_models(before: str | Path | Model, after: str | Path | Model) -> DiffReport:

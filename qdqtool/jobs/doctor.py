@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from qdqtool import targets
-from qdqtool.builders.gpus import find_gpus
-from qdqtool.gpu.requirements import NEVER_RUN
+from qdqtool.engines.gpu.requirements import NEVER_RUN
+from qdqtool.engines.tensorrt.gpus import find_gpus
 from qdqtool.jobs.doctor_report import CommandState, Component, DoctorReport, KnownTarget, State
+from qdqtool.models import targets
 
 INSTALL_ORT = "`pip install onnxruntime`"
 INSTALL_RTX = "`pip install tensorrt-rtx` (Linux x86-64 and Windows x64)"
@@ -82,7 +82,7 @@ _ON_GPU = ("run", "bench", "check --engine")
 
 def examine() -> DoctorReport:
     """Look at this machine. Native packages are imported in child processes: a broken one cannot take us down."""
-    from qdqtool.version import __version__
+    from qdqtool.results import __version__
 
     components = {package.module: _component(package) for package in _PACKAGES}
     gpus, gpu_note = find_gpus()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from qdqtool.builders.gpus import Gpu
+from qdqtool.engines.tensorrt.gpus import Gpu
 
 State = Literal["ok", "missing", "broken"]
 

@@ -7,20 +7,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdqtool.checking.options import CheckOptions
-from qdqtool.checking.output_file import OutputWriter, storable
-from qdqtool.data import Feeds
-from qdqtool.data.feeds import Progress
-from qdqtool.engine.engine_map import EngineMap
-from qdqtool.engine.manifest import fingerprint
-from qdqtool.engine.stored_map import has_manifest, read_map
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.checking.output_file import OutputWriter, storable
+from qdqtool.engines.build.engine_map import EngineMap
+from qdqtool.engines.build.manifest import fingerprint
+from qdqtool.engines.build.stored_map import has_manifest, read_map
+from qdqtool.engines.gpu.report import Loaded
+from qdqtool.engines.gpu.requirements import require_gpu
+from qdqtool.engines.gpu.runner import Runner
+from qdqtool.engines.gpu.runners import library_of, open_runner
 from qdqtool.errors import UsageError
-from qdqtool.gpu.report import Loaded
-from qdqtool.gpu.requirements import require_gpu
-from qdqtool.gpu.runner import Runner
-from qdqtool.gpu.runners import library_of, open_runner
-from qdqtool.graph.model import Model
-from qdqtool.scratch import ScratchFolder
+from qdqtool.models.graph.model import Model
+from qdqtool.models.scratch import ScratchFolder
+from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,23 +6,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qdqtool.data.request import DataRequest
 from qdqtool.errors import ModelError, UsageError
-from qdqtool.findings import SEVERITIES, Severity
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.output import check_output, write_output
-from qdqtool.graph.io.save import SavedFiles, inlined, save_model
-from qdqtool.graph.model import Model
-from qdqtool.graph.transformed import Transformed
+from qdqtool.linting.findings import SEVERITIES, Severity
 from qdqtool.linting.policy import Linter, Policy
+from qdqtool.linting.repair.fix_loop import Permission, Proposal, Repair
+from qdqtool.linting.repair.proof import Prover
+from qdqtool.linting.repair.report import FixedModel, FixReport, Repaired
+from qdqtool.linting.repair.text_diff import unified_diff
 from qdqtool.linting.report import ModelReport, validate_report
-from qdqtool.repair.fix_loop import Permission, Proposal, Repair
-from qdqtool.repair.proof import Prover
-from qdqtool.repair.report import FixedModel, FixReport, Repaired
-from qdqtool.repair.text_diff import unified_diff
-from qdqtool.rules import RuleContext
-from qdqtool.running.loadable import require_loadable
-from qdqtool.running.ort_cpu import reference
+from qdqtool.linting.rules import RuleContext
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.output import check_output, write_output
+from qdqtool.models.graph.io.save import SavedFiles, inlined, save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.running.loadable import require_loadable
+from qdqtool.models.running.ort_cpu import reference
+from qdqtool.samples.request import DataRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,32 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdqtool import targets
-from qdqtool.data.request import DataRequest
 from qdqtool.errors import GateError, UsageError
-from qdqtool.findings import Finding
-from qdqtool.graph.io.external import model_bytes
-from qdqtool.graph.io.in_memory import ModelReport
-from qdqtool.graph.io.load import load_source
-from qdqtool.graph.io.output import is_stream
-from qdqtool.graph.io.save import ExternalData, Sizes, save_model
-from qdqtool.graph.model import Model
-from qdqtool.insertion.apply_plan import QuantizedTensor, apply_plan
-from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
 from qdqtool.jobs.validate import validate_model
-from qdqtool.planning.existing import Existing
-from qdqtool.planning.given_ranges import GivenReport, match_ranges, nearest_mode
-from qdqtool.planning.plan_file import read_plan_file
-from qdqtool.planning.plan_resolve import FilePlanner
-from qdqtool.planning.planner import Planner, index_to_plan
-from qdqtool.planning.planners import PlanData, planner_for
-from qdqtool.planning.recipe import Recipe
-from qdqtool.planning.target_fit import RefusedBy, refused_by_any, require_targets
-from qdqtool.ranges.encodings import read_encodings
-from qdqtool.running.loadable import require_loadable
-from qdqtool.transforms.opset import upgrade_opset
+from qdqtool.linting.findings import Finding
+from qdqtool.models import targets
+from qdqtool.models.graph.io.external import model_bytes
+from qdqtool.models.graph.io.in_memory import ModelReport
+from qdqtool.models.graph.io.load import load_source
+from qdqtool.models.graph.io.output import is_stream
+from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.running.loadable import require_loadable
+from qdqtool.models.transforms.opset import upgrade_opset
+from qdqtool.quantization.insertion.apply_plan import QuantizedTensor, apply_plan
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.given_ranges import GivenReport, match_ranges, nearest_mode
+from qdqtool.quantization.planning.plan_file import read_plan_file
+from qdqtool.quantization.planning.plan_resolve import FilePlanner
+from qdqtool.quantization.planning.planner import Planner, index_to_plan
+from qdqtool.quantization.planning.planners import PlanData, planner_for
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.planning.target_fit import RefusedBy, refused_by_any, require_targets
+from qdqtool.quantization.ranges.encodings import read_encodings
+from qdqtool.samples.request import DataRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def insert_encodings(
     """Put Q/DQ pairs where placement has them into a model, with ranges that another tool found.
 
     They are int8, unless the file itself has other formats, as AIMET's may
-    (:func:`qdqtool.planning.given_ranges.nearest_mode`).
+    (:func:`qdqtool.quantization.planning.given_ranges.nearest_mode`).
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import onnx
 
-from qdqtool import ops
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.qdq import is_dequantized
-from qdqtool.graph.index.view import GraphView, Value
-from qdqtool.graph.io.external import model_bytes
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.model_file import QUICK_BYTES, describe_file
-from qdqtool.graph.io.tensors import iter_tensors, nbytes, onnx_type_name
-from qdqtool.graph.model import Model
-from qdqtool.graph.scope import display
 from qdqtool.jobs.inspect_groups import groups_of
 from qdqtool.jobs.inspect_report import Coverage, InspectReport, TensorInfo
-from qdqtool.planning.placement.joined import origin
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import is_dequantized
+from qdqtool.models.graph.index.view import GraphView, Value
+from qdqtool.models.graph.io.external import model_bytes
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import QUICK_BYTES, describe_file
+from qdqtool.models.graph.io.tensors import iter_tensors, nbytes, onnx_type_name
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import display
+from qdqtool.quantization.planning.placement.joined import origin
 
 
 def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> InspectReport:

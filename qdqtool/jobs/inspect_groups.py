@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from qdqtool import formats
-from qdqtool.graph.index.constants import Constants
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.qdq import QdqNode
-from qdqtool.graph.index.tensorrt_operators import BLOCK_DEQUANTIZE, IN_BLOCKS, MX_DEQUANTIZE
-from qdqtool.graph.index.view import NodeView
-from qdqtool.graph.io.tensors import onnx_type_name
 from qdqtool.jobs.inspect_report import QdqGroup
+from qdqtool.models.graph.index.constants import Constants
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.tensorrt_operators import BLOCK_DEQUANTIZE, IN_BLOCKS, MX_DEQUANTIZE
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.io.tensors import onnx_type_name
+from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT8E8M0
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 

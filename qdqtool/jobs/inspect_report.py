@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from qdqtool.graph.index.types import Shape
-from qdqtool.graph.io.model_file import ModelFile
+from qdqtool.models.graph.index.types import Shape
+from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.results import Report
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.model import Model
-from qdqtool.graph.scope import display
 from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
-from qdqtool.planning.existing_pairs import settle_model
-from qdqtool.planning.placement import PatternMatch
-from qdqtool.planning.proposal import propose_for
-from qdqtool.planning.recipe import Recipe, with_fixed_inputs
-from qdqtool.transforms.batchnorm import fold_batchnorm
-from qdqtool.transforms.computed_weights import store_computed_weights
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import display
+from qdqtool.models.transforms.batchnorm import fold_batchnorm
+from qdqtool.models.transforms.computed_weights import store_computed_weights
+from qdqtool.quantization.planning.existing_pairs import settle_model
+from qdqtool.quantization.planning.placement import PatternMatch
+from qdqtool.quantization.planning.proposal import propose_for
+from qdqtool.quantization.planning.recipe import Recipe, with_fixed_inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.graph.io.output import check_output, write_output
-from qdqtool.ranges.file import encode_ranges, read_ranges
-from qdqtool.ranges.merge import merge_ranges
+from qdqtool.models.graph.io.output import check_output, write_output
+from qdqtool.quantization.ranges.file import encode_ranges, read_ranges
+from qdqtool.quantization.ranges.merge import merge_ranges
 from qdqtool.results import Report
 
 
@@ -34,7 +34,7 @@ class MergeReport(Report):
 
 
 def merge_to_file(shards: Sequence[str | Path], output: str | Path) -> MergeReport:
-    """Join the ranges of shards (:func:`qdqtool.ranges.merge.merge_ranges`) and write them.
+    """Join the ranges of shards (:func:`qdqtool.quantization.ranges.merge.merge_ranges`) and write them.
 
     Args:
         shards: Files that ``calibrate`` wrote, in any order.

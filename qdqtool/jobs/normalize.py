@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qdqtool.data.request import DataRequest
-from qdqtool.graph.io.load import load_source
-from qdqtool.graph.io.save import ExternalData, save_model
-from qdqtool.graph.model import Model
-from qdqtool.graph.transformed import Transformed
-from qdqtool.repair import forms
-from qdqtool.repair.fix_loop import Permission, Repair
-from qdqtool.repair.proof import Prover
-from qdqtool.repair.report import NormalizeReport, Repaired
-from qdqtool.running.loadable import require_loadable
-from qdqtool.running.ort_cpu import reference
+from qdqtool.linting.repair import forms
+from qdqtool.linting.repair.fix_loop import Permission, Repair
+from qdqtool.linting.repair.proof import Prover
+from qdqtool.linting.repair.report import NormalizeReport, Repaired
+from qdqtool.models.graph.io.load import load_source
+from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.running.loadable import require_loadable
+from qdqtool.models.running.ort_cpu import reference
+from qdqtool.samples.request import DataRequest
 
 
 def normalize_model(

@@ -3,40 +3,42 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool.attempts.accuracy_goal import AccuracyGoal
-from qdqtool.attempts.attempt import Attempts
-from qdqtool.attempts.blame import blame_of
-from qdqtool.attempts.goal_trials import Reached
-from qdqtool.attempts.sqnr_goal import reach_goal
-from qdqtool.attempts.steps import QuantizeSteps
-from qdqtool.checking.metric_measurement import MetricMeasurement
-from qdqtool.data.feeds import Progress
-from qdqtool.data.request import FileData, RandomData
+from qdqtool.accuracy.checking.metric_measurement import MetricMeasurement
+from qdqtool.accuracy.checking.zeroed import with_measured
+from qdqtool.accuracy.layers.method_trial import try_methods
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
+from qdqtool.accuracy.search.attempt import Attempts
+from qdqtool.accuracy.search.blame import blame_of
+from qdqtool.accuracy.search.goal_trials import Reached
+from qdqtool.accuracy.search.metric_data import require_labels, require_predictions, require_samples
+from qdqtool.accuracy.search.sqnr_goal import reach_goal
+from qdqtool.accuracy.search.steps import QuantizeSteps
+from qdqtool.accuracy.task_metrics.request import MetricRequest
 from qdqtool.errors import UsageError
-from qdqtool.graph.index.outline import outline
-from qdqtool.graph.io.external import model_bytes
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.model_file import described_beside
-from qdqtool.graph.io.save import ExternalData, Sizes, save_model
-from qdqtool.graph.io.spill import spilled
-from qdqtool.graph.model import Model
-from qdqtool.insertion.pair_edits import WeightStorage
-from qdqtool.insertion.weight_scales import weight_scales
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
 from qdqtool.jobs.quantize_unchanged import nothing_to_add, write_unchanged
-from qdqtool.planning.degenerate import with_measured, with_zeros
-from qdqtool.planning.existing_pairs import settle_model, way_out
-from qdqtool.planning.high_precision import ready_for
-from qdqtool.planning.planner import index_to_plan
-from qdqtool.planning.recipe import Recipe
-from qdqtool.preparation.cached_ranges import CachedRanges
-from qdqtool.preparation.calibration import runs_for
-from qdqtool.preparation.metric_data import require_labels, require_predictions, require_samples
-from qdqtool.preparation.plan_inputs import PlanSources, gather_inputs
-from qdqtool.ranges.activation_ranges import activation_ranges
-from qdqtool.running.loadable import require_loadable
-from qdqtool.task_metrics.request import MetricRequest
+from qdqtool.models.graph.index.outline import outline
+from qdqtool.models.graph.io.external import model_bytes
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import described_beside
+from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
+from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.model import Model
+from qdqtool.models.running.loadable import require_loadable
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.quantization.insertion.weight_scales import weight_scales
+from qdqtool.quantization.planning.degenerate import with_zeros
+from qdqtool.quantization.planning.existing_pairs import settle_model, way_out
+from qdqtool.quantization.planning.high_precision import ready_for
+from qdqtool.quantization.planning.planner import index_to_plan
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.quantization.preparation.calibration import runs_for
+from qdqtool.quantization.preparation.plan_inputs import PlanSources, gather_inputs
+from qdqtool.quantization.ranges.activation_ranges import activation_ranges
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.request import FileData, RandomData
 
 _Extras = tuple[MetricMeasurement | None, Progress | None, Progress | None]  # the last is told of runs in a search
 
@@ -95,28 +97,26 @@ def quantize_model(
 ) -> QuantizeReport:
     """Quantize a float model and write the result, which passes ``validate`` for its target.
 
-    One error does not stop it: QN504 at a tensor that the report names as ``strays`` too, of which an outlier leaves
-    nothing.
+    One error does not stop it: QN504 at a tensor whose outlier rounds its other values to 0 (``strays`` in the report).
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
-        data: Calibration data, that it is random, or ranges that were found before. Weight-only modes need none and
-            take None. A fifth of the samples chooses nothing but the final ranges: accuracy is measured on it.
+        data: Calibration data, that it is random, or ranges; None in weight-only modes. A fifth of the samples is
+            held out: accuracy is measured on it.
         output: The ``.onnx`` file to write.
         options: What is quantized and how it is stored; default int8 for TensorRT.
         progress: Told of every calibration sample.
-        tick: Told of every run of a sample while layers are measured for a goal, and how many there are at most.
+        tick: Told of every run of a sample in a search, and how many there are at most.
 
     Raises:
-        ModelError: The model cannot be read, or the reference loads it and not the result.
-        UsageError: The model is quantized already and the recipe does not say what becomes of that; data, ranges or
-            patterns do not fit the model, or nothing can be quantized.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        ModelError: The model cannot be read.
+        UsageError: Data, ranges or patterns do not fit the model, or nothing can be quantized.
+        CapabilityError: ONNX Runtime is missing or cannot run the model.
         GateError: The result would not pass ``validate``, or no model keeps the accuracy. Nothing was written.
         OutputError: An output cannot be written.
     """
     options = options or QuantizeOptions()
-    sources = PlanSources(data, options.validation_data, options.ranges_file)
+    sources = PlanSources(data, options.validation_data, options.ranges_file, trial=try_methods)
     metric = MetricMeasurement.asked(options.metric)
     if options.goal is not None:
         options.goal.require_sense(has_metric=metric is not None)

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import msgspec
 
-from qdqtool.attempts.goal_report import CurvePoint
-from qdqtool.data.held import in_files
-from qdqtool.data.request import RandomData
+from qdqtool.accuracy.search.goal_report import CurvePoint
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.output import check_outputs, write_output
-from qdqtool.graph.model import Model
-from qdqtool.plan import QuantPlan
-from qdqtool.planning.plan_write import encode_plan
-from qdqtool.preparation.cached_ranges import CachedRanges
-from qdqtool.preparation.plan_inputs import PlanSource
-from qdqtool.ranges.file import encode_ranges
-from qdqtool.ranges.types import Ranges
+from qdqtool.models.graph.io.output import check_outputs, write_output
+from qdqtool.models.graph.model import Model
+from qdqtool.models.plan import QuantPlan
+from qdqtool.quantization.planning.plan_write import encode_plan
+from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.quantization.preparation.plan_inputs import PlanSource
+from qdqtool.quantization.ranges.file import encode_ranges
+from qdqtool.quantization.ranges.types import Ranges
+from qdqtool.samples.held import in_files
+from qdqtool.samples.request import RandomData
 
 CURVE_VERSION = 1
 

@@ -3,24 +3,24 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from qdqtool.attempts.goal_report import GoalReport
-from qdqtool.attempts.search_curve import SearchCurve
-from qdqtool.checking.accuracy import Accuracy
-from qdqtool.findings import Finding
-from qdqtool.graph.index.outline import OutlineNode
-from qdqtool.graph.io.in_memory import ModelReport
-from qdqtool.graph.io.model_file import ModelFile
-from qdqtool.graph.io.save import Sizes
-from qdqtool.insertion.apply_plan import QuantizedTensor
-from qdqtool.insertion.weight_scales import WeightScales
-from qdqtool.planning.degenerate import DegenerateTensor
-from qdqtool.planning.high_precision import HighPrecisionReport
-from qdqtool.planning.placement import SkippedNode
-from qdqtool.preparation.calibration_used import CalibrationUsed
-from qdqtool.preparation.prepare import PreparationReport
-from qdqtool.ranges.activation_ranges import ActivationRange
-from qdqtool.sensitivity.blame_report import BlameReport
-from qdqtool.transforms.inline_functions import InlinedFunction
+from qdqtool.accuracy.checking.accuracy import Accuracy
+from qdqtool.accuracy.layers.blame_report import BlameReport
+from qdqtool.accuracy.search.goal_report import GoalReport
+from qdqtool.accuracy.search.search_curve import SearchCurve
+from qdqtool.linting.findings import Finding
+from qdqtool.models.graph.index.outline import OutlineNode
+from qdqtool.models.graph.io.in_memory import ModelReport
+from qdqtool.models.graph.io.model_file import ModelFile
+from qdqtool.models.graph.io.save import Sizes
+from qdqtool.models.transforms.inline_functions import InlinedFunction
+from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
+from qdqtool.quantization.insertion.weight_scales import WeightScales
+from qdqtool.quantization.planning.degenerate import DegenerateTensor
+from qdqtool.quantization.planning.high_precision import HighPrecisionReport
+from qdqtool.quantization.planning.placement import SkippedNode
+from qdqtool.quantization.preparation.calibration_used import CalibrationUsed
+from qdqtool.quantization.preparation.prepare import PreparationReport
+from qdqtool.quantization.ranges.activation_ranges import ActivationRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

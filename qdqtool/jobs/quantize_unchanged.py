@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qdqtool.attempts.validity import require_valid
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.outline import outline
-from qdqtool.graph.io.external import model_bytes
-from qdqtool.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
-from qdqtool.graph.io.save import ExternalData, Sizes, save_model
+from qdqtool.accuracy.search.validity import require_valid
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float
-from qdqtool.planning.existing import Existing
-from qdqtool.planning.existing_pairs import Settled, way_out
-from qdqtool.planning.placement import Proposal
-from qdqtool.planning.proposal import propose_for
-from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.outline import outline
+from qdqtool.models.graph.io.external import model_bytes
+from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
+from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
+from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.existing_pairs import Settled, way_out
+from qdqtool.quantization.planning.placement import Proposal
+from qdqtool.quantization.planning.proposal import propose_for
+from qdqtool.quantization.planning.scale_type import HighPrecision
 
 
 def nothing_to_add(settled: Settled) -> Proposal | None:

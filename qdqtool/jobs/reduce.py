@@ -6,25 +6,25 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from qdqtool.data.feeds import Progress
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.external import external_files, model_bytes
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.output import check_outputs, is_stream, write_output
-from qdqtool.graph.io.save import SavedFiles, inlined
-from qdqtool.graph.io.spill import spilled
-from qdqtool.graph.model import Model
-from qdqtool.graph.scope import walk
-from qdqtool.reduction.bug_report import bug_report
-from qdqtool.reduction.commands import Command, Judged, make_command, parse_command
-from qdqtool.reduction.failure import Failure, Kind, Normalizer
-from qdqtool.reduction.options import ReduceOptions
-from qdqtool.reduction.reducer import Reducer
-from qdqtool.reduction.report import FailureFound, ModelSize, ReduceReport, tool_versions
-from qdqtool.reduction.search import Search, Trials, node_count
-from qdqtool.reduction.storing import store
-from qdqtool.scratch import ScratchFolder
-from qdqtool.transforms.specialize import specialize
+from qdqtool.jobs.reduction.bug_report import bug_report
+from qdqtool.jobs.reduction.commands import Command, Judged, make_command, parse_command
+from qdqtool.jobs.reduction.failure import Failure, Kind, Normalizer
+from qdqtool.jobs.reduction.options import ReduceOptions
+from qdqtool.jobs.reduction.reducer import Reducer
+from qdqtool.jobs.reduction.report import FailureFound, ModelSize, ReduceReport, tool_versions
+from qdqtool.jobs.reduction.search import Search, Trials, node_count
+from qdqtool.jobs.reduction.storing import store
+from qdqtool.models.graph.io.external import external_files, model_bytes
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.output import check_outputs, is_stream, write_output
+from qdqtool.models.graph.io.save import SavedFiles, inlined
+from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import walk
+from qdqtool.models.scratch import ScratchFolder
+from qdqtool.models.transforms.specialize import specialize
+from qdqtool.samples.feeds import Progress
 
 
 class ReductionInterruptedError(KeyboardInterrupt):

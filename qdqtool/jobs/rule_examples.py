@@ -5,15 +5,15 @@ from dataclasses import dataclass
 
 import onnx.parser
 
-from qdqtool import targets
 from qdqtool.errors import CapabilityError
-from qdqtool.findings import Effect, Severity
-from qdqtool.graph.io.onnx_text import onnx_text
-from qdqtool.graph.io.save import inlined
-from qdqtool.graph.model import Model
 from qdqtool.jobs.fix import FixRequest, fix_model
+from qdqtool.linting.findings import Effect, Severity
 from qdqtool.linting.policy import Policy
-from qdqtool.rules import EXAMPLE_HEADER, Example, Label, Rule, RuleContext
+from qdqtool.linting.rules import EXAMPLE_HEADER, Example, Label, Rule, RuleContext
+from qdqtool.models import targets
+from qdqtool.models.graph.io.onnx_text import onnx_text
+from qdqtool.models.graph.io.save import inlined
+from qdqtool.models.graph.model import Model
 
 
 @dataclass(frozen=True, slots=True)

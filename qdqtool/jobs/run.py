@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qdqtool.data.feeds import Progress
-from qdqtool.data.held import in_files
-from qdqtool.data.request import FileData
-from qdqtool.gpu.report import RunReport
-from qdqtool.gpu.requirements import require_gpu
-from qdqtool.graph.io.output import check_output
+from qdqtool.engines.gpu.report import RunReport
+from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.jobs.engine_outputs import load_engine, write_outputs
+from qdqtool.models.graph.io.output import check_output
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.held import in_files
+from qdqtool.samples.request import FileData
 
 
 def run_engine(

@@ -6,32 +6,33 @@ import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool.data.feeds import Progress
-from qdqtool.data.request import FileData, RandomData
+from qdqtool.accuracy.layers.effects import Effect, effects_of, noise_shares
+from qdqtool.accuracy.layers.layer_metric import measure_layers
+from qdqtool.accuracy.layers.layer_runs import LayerRuns
+from qdqtool.accuracy.layers.masked_runs import Errors
+from qdqtool.accuracy.layers.method_trial import try_methods
+from qdqtool.accuracy.layers.metric_runs import MetricRuns
+from qdqtool.accuracy.layers.units import Unit, excluding_patterns
+from qdqtool.accuracy.search.metric_data import require_labels
+from qdqtool.accuracy.task_metrics.request import MetricRequest, load_metric
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.model_file import describe_file
-from qdqtool.graph.io.output import check_output
-from qdqtool.graph.io.spill import spilled
-from qdqtool.graph.model import Model
-from qdqtool.graph.scope import display
 from qdqtool.jobs.sensitivity_report import NodeEffect, OutputEffect, SensitivityReport
-from qdqtool.planning.existing_pairs import settle_model
-from qdqtool.planning.high_precision import ready_for
-from qdqtool.planning.planner import index_to_plan
-from qdqtool.planning.planners import planner_for
-from qdqtool.planning.recipe import Recipe
-from qdqtool.preparation.cached_ranges import CachedRanges
-from qdqtool.preparation.calibration import runs_for
-from qdqtool.preparation.layer_metric import measure_layers
-from qdqtool.preparation.layer_search import LayerRuns
-from qdqtool.preparation.metric_data import require_labels
-from qdqtool.preparation.plan_inputs import PlanSources, gather_inputs
-from qdqtool.sensitivity.effects import Effect, effects_of, noise_shares
-from qdqtool.sensitivity.masked_runs import Errors
-from qdqtool.sensitivity.metric_runs import MetricRuns
-from qdqtool.sensitivity.units import Unit, excluding_patterns
-from qdqtool.task_metrics.request import MetricRequest, load_metric
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import describe_file
+from qdqtool.models.graph.io.output import check_output
+from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import display
+from qdqtool.quantization.planning.existing_pairs import settle_model
+from qdqtool.quantization.planning.high_precision import ready_for
+from qdqtool.quantization.planning.planner import index_to_plan
+from qdqtool.quantization.planning.planners import planner_for
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.quantization.preparation.calibration import runs_for
+from qdqtool.quantization.preparation.plan_inputs import PlanSources, gather_inputs
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.request import FileData, RandomData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ def measure_sensitivity(
     if output is not None:
         check_output(output, [given.path] if given.path else [])
     settled = settle_model(given, options.recipe)
-    recipe, sources = settled.recipe, PlanSources(data)
+    recipe, sources = settled.recipe, PlanSources(data, trial=try_methods)
     if metric is not None:
         require_labels(metric, settled.model, sources, recipe)
     with runs_for(recipe) as runs:

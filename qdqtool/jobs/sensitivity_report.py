@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from qdqtool.graph.io.model_file import ModelFile
-from qdqtool.preparation.calibration_used import CalibrationUsed
-from qdqtool.preparation.layer_metric import LayerMetric, MetricEffect
+from qdqtool.accuracy.layers.layer_metric import LayerMetric, MetricEffect
+from qdqtool.models.graph.io.model_file import ModelFile
+from qdqtool.quantization.preparation.calibration_used import CalibrationUsed
 from qdqtool.results import Report
 
 

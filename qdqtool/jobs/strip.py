@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.errors import ModelError
-from qdqtool.graph.io.external import model_bytes
-from qdqtool.graph.io.load import load_source
-from qdqtool.graph.io.save import ExternalData, Sizes, save_model
-from qdqtool.graph.model import Model
-from qdqtool.insertion.strip import KeptNode, RemovedNode, RestoredNode, strip_from
+from qdqtool.models.graph.io.external import model_bytes
+from qdqtool.models.graph.io.load import load_source
+from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.running.loadable import require_loadable
+from qdqtool.models.transforms.strip import KeptNode, RemovedNode, RestoredNode, strip_from
 from qdqtool.results import Report
-from qdqtool.running.loadable import require_loadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from qdqtool import targets as _targets
 from qdqtool.errors import ArgumentError
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.model import Model
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import ModelReport, ValidateReport, validate_report
 from qdqtool.linting.workers import lint_files
+from qdqtool.models import targets as _targets
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.model import Model
 
 
 def validate_model(
@@ -92,7 +92,7 @@ def _judged(
     if not to_ask:
         return validate_report(lint())
     # Imported here, so that most runs do not load the engine's modules.
-    from qdqtool.engine.parser_word import asked_about
+    from qdqtool.engines.build.parser_word import asked_about
 
     with asked_about(to_ask, demanded=parser is True) as answer:
         return validate_report(

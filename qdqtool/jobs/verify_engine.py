@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.engine.manifest import SUFFIX, manifest_path
-from qdqtool.engine.stored_manifest import decode_manifest, manifest_bytes
-from qdqtool.engine.verification import (
+from qdqtool.engines.build.manifest import SUFFIX, manifest_path
+from qdqtool.engines.build.stored_manifest import decode_manifest, manifest_bytes
+from qdqtool.engines.build.verification import (
     EngineCheck,
     check_engine,
     check_gpus,

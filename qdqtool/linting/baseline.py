@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from qdqtool.errors import UsageError
-from qdqtool.findings import Extent, Finding
-from qdqtool.graph.io.output import write_output
+from qdqtool.linting.findings import Extent, Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport, validate_report, with_findings
+from qdqtool.models.graph.io.output import write_output
 
 SCHEMA_VERSION = 2
 """2: entries hold how bad each finding was. With version 1 a finding that got worse stayed known."""

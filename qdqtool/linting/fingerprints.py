@@ -2,9 +2,9 @@
 
 import re
 
-from qdqtool.findings import Finding
-from qdqtool.graph.index.structure import Neighbourhoods, context, digest
-from qdqtool.graph.index.view import NodeView
+from qdqtool.linting.findings import Finding
+from qdqtool.models.graph.index.structure import Neighbourhoods, context, digest
+from qdqtool.models.graph.index.view import NodeView
 
 # Names that exporters number, such as onnx::Conv_123, %42, val_7, add_3, or a plain number. One inserted node
 # renumbers all that follow.

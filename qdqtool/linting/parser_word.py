@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from qdqtool.graph.index.view import NodeView
-from qdqtool.graph.scope import display
-from qdqtool.rules.support.parser_fault import ParserFault
+from qdqtool.linting.rules.support.parser_fault import ParserFault
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.scope import display
 
 ParserStatus = Literal["asked", "absent", "off", "timed out"]
 

@@ -7,19 +7,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool import rules, targets
 from qdqtool.errors import ArgumentError, ModelError
-from qdqtool.findings import Finding, Severity
-from qdqtool.graph.index.suppressions import Suppression, read_suppressions
-from qdqtool.graph.index.view import NodeView
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.model_file import QUICK_BYTES, describe_file
-from qdqtool.graph.model import Model
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Finding, Severity
 from qdqtool.linting.fingerprints import Fingerprints
 from qdqtool.linting.parser_word import PARSER_TARGET, ParserWord, is_explained
 from qdqtool.linting.report import Ignored, ModelReport, TargetReport, target_report, with_findings
-from qdqtool.rules import Fault, Rule, RuleContext
-from qdqtool.targets import Target
+from qdqtool.linting.rules import Fault, Rule, RuleContext
+from qdqtool.models import targets
+from qdqtool.models.graph.index.suppressions import Suppression, read_suppressions
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import QUICK_BYTES, describe_file
+from qdqtool.models.graph.model import Model
+from qdqtool.models.targets import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from qdqtool.findings import SEVERITIES, Finding, Severity
-from qdqtool.graph.io.model_file import ModelFile
+from qdqtool.linting.findings import SEVERITIES, Finding, Severity
 from qdqtool.linting.parser_word import ParserStatus
+from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.results import Report
 
 Verdict = Literal["pass", "fail"]

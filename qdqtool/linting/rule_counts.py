@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from qdqtool.findings import Severity
+from qdqtool.linting.findings import Severity
 from qdqtool.linting.report import Summary, ValidateReport
 
 

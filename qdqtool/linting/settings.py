@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from qdqtool import rules, targets
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.findings import Severity
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Severity
 from qdqtool.linting.policy import Policy
+from qdqtool.models import targets
 from qdqtool.registry import suggestion
 
 OWN_FILE = "qdqtool.toml"

@@ -1,4 +1,4 @@
-"""The type of a number format; the formats themselves live one a module in :mod:`qdqtool.formats`."""
+"""The type of a number format; the formats themselves live one a module in :mod:`qdqtool.numerics.formats`."""
 
 import math
 from dataclasses import dataclass

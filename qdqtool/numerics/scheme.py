@@ -71,7 +71,7 @@ def may_be_negative(scheme: QuantScheme) -> bool:
     """Whether scales may be negative: block scales of signed integers without zero point.
 
     A negative scale gives the lowest code, which has no positive counterpart, to the largest value. It is for stored
-    codes only. :attr:`qdqtool.targets.Target.negative_scale_types` says which targets accept it.
+    codes only. :attr:`qdqtool.models.targets.Target.negative_scale_types` says which targets accept it.
     """
     fmt = scheme.format
     signed = fmt.kind == "integer" and fmt.low < 0

@@ -12,12 +12,12 @@ from support.paths import ROOT
 from support.rawdiff import changed_fields
 from support.trt_verdict import TrtOracle
 
-from qdqtool.data.request import DataRequest
-from qdqtool.graph.io.load import load_model
 from qdqtool.jobs.fix import FixRequest, fix_models
 from qdqtool.linting.policy import Policy
-from qdqtool.repair.report import FixedModel
-from qdqtool.running.ort_cpu import Session
+from qdqtool.linting.repair.report import FixedModel
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.running.ort_cpu import Session
+from qdqtool.samples.request import DataRequest
 
 SAMPLES = ROOT / "sample_models"
 FOLDERS = ("digits_cnn", "digits_transformer")

@@ -19,11 +19,11 @@ from support.scene_files import FILES, provide
 from support.scenes import NEED_BUILDER, SCENES
 
 from qdqtool import __main__ as entry
-from qdqtool.builders import backends
 from qdqtool.cli import command
-from qdqtool.gpu import requirements
+from qdqtool.engines.gpu import requirements
+from qdqtool.engines.tensorrt import backends
 from qdqtool.jobs import doctor
-from qdqtool.running import ort_cpu
+from qdqtool.models.running import ort_cpu
 
 GOLDEN = ROOT / "tests" / "golden" / "text"
 WRITE = "QDQTOOL_WRITE_GOLDEN"

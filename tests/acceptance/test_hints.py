@@ -29,7 +29,7 @@ from support.small import conv_model, make_model
 from support.sounds import noise, save_sound, sound_net
 from support.texts import WORDS, save_lines, save_tokenizer, text_net
 
-from qdqtool import rules
+from qdqtool.linting import rules
 
 SAMPLE = ROOT / "sample_models" / "digits_cnn"
 FILLED = re.compile(r"\\\{0?\\\}|MODEL(\\\.){0,3}")

@@ -11,21 +11,21 @@ from onnx import numpy_helper
 from support.generated_plan import write_generated_plan
 from support.small import run
 
-from qdqtool.data import input_specs, random_feeds, with_shapes
-from qdqtool.data.request import DataRequest
-from qdqtool.engine.options import BuildOptions
-from qdqtool.engine.profiles import ShapeOptions
+from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.build.profiles import ShapeOptions
 from qdqtool.errors import GateError
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import GraphView
-from qdqtool.graph.io.load import load_model
-from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import InsertOptions, insert_plan
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
-from qdqtool.transforms.opset import upgrade_opset
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import GraphView
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.transforms.opset import upgrade_opset
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.samples import input_specs, random_feeds, with_shapes
+from qdqtool.samples.request import DataRequest
 
 pytestmark = pytest.mark.real
 

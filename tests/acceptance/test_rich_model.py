@@ -14,13 +14,13 @@ from support.rawdiff import changed_fields
 from support.rich_model import rich_feeds, rich_model
 from support.small import run
 
-from qdqtool.graph.io.load import load_model
-from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
-from qdqtool.transforms.opset import upgrade_opset
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.transforms.opset import upgrade_opset
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
 
 
 @pytest.fixture(params=[13, 15, 17])

@@ -9,7 +9,7 @@ import pytest
 from support.small import conv_model, matmul_model
 
 import qdqtool
-from qdqtool.builders.builder import BuildRefusedError
+from qdqtool.engines.tensorrt.builder import BuildRefusedError
 
 ROWS = np.random.default_rng(5).normal(size=(4, 3, 8, 8)).astype(np.float32)
 

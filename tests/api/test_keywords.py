@@ -15,13 +15,13 @@ import qdqtool
 from qdqtool.api import keywords
 from qdqtool.api.media import MEDIA_KEYWORDS
 from qdqtool.cli import command as program
-from qdqtool.cli.build import command as build
-from qdqtool.cli.calibrate import command as calibrate
-from qdqtool.cli.check import command as check
-from qdqtool.cli.convert import command as convert
-from qdqtool.cli.insert import command as insert
-from qdqtool.cli.quantize import command as quantize
-from qdqtool.cli.sensitivity import command as sensitivity
+from qdqtool.cli.commands.build import command as build
+from qdqtool.cli.commands.calibrate import command as calibrate
+from qdqtool.cli.commands.check import command as check
+from qdqtool.cli.commands.convert import command as convert
+from qdqtool.cli.commands.insert import command as insert
+from qdqtool.cli.commands.quantize import command as quantize
+from qdqtool.cli.commands.sensitivity import command as sensitivity
 from qdqtool.errors import ArgumentError
 
 OTHERWISE = {"model", "output_format", "quiet", "verbose", "help"}
@@ -174,7 +174,7 @@ JOBS = {
     "check": ("check_model", "qdqtool.jobs.check.check_model", ["--data=d.npz"]),
     "insert": ("insert_plan", "qdqtool.jobs.insert.insert_plan", ["--plan=p.toml", "--output=o.onnx"]),
     "build": ("build_engine", "qdqtool.jobs.build.build_engine", ["--output=o.engine"]),
-    "convert": ("convert", "qdqtool.conversion.convert.convert", ["--calib-data=d.npz", "--output=out"]),
+    "convert": ("convert", "qdqtool.jobs.conversion.convert.convert", ["--calib-data=d.npz", "--output=out"]),
     "calibrate": (
         "calibrate_to_file",
         "qdqtool.jobs.calibrate.calibrate_to_file",
@@ -272,7 +272,7 @@ def test_every_keyword_gives_what_the_option_gives(monkeypatch: pytest.MonkeyPat
 def test_other_values_too(monkeypatch: pytest.MonkeyPatch, name: str, words: list[str], more: dict[str, Any]):
     function, job, first = JOBS[name]
     positional, named = POSITIONAL[name]
-    monkeypatch.setattr("qdqtool.gpu.requirements.require_gpu", lambda: None)
+    monkeypatch.setattr("qdqtool.engines.gpu.requirements.require_gpu", lambda: None)
     by_words = caught(monkeypatch, job, lambda: from_command_line(name, [*first, *words]))
     by_keywords = caught(monkeypatch, job, lambda: getattr(qdqtool, function)("m.onnx", *positional, **named, **more))
     assert of_options(by_keywords) == of_options(by_words)

@@ -11,7 +11,7 @@ from support.pictures import picture, save_picture
 import qdqtool
 from qdqtool import __main__ as entry
 from qdqtool.api.media import MEDIA_KEYWORDS, read_options
-from qdqtool.cli._media import MEDIA
+from qdqtool.cli.media import MEDIA
 from qdqtool.errors import ArgumentError, UsageError
 
 

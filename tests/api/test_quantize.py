@@ -13,7 +13,7 @@ from support.small import conv_model, matmul_model
 
 import qdqtool
 from qdqtool.errors import ArgumentError, ModelError, UsageError
-from qdqtool.ranges.file import encode_ranges
+from qdqtool.quantization.ranges.file import encode_ranges
 
 ROWS = np.random.default_rng(5).normal(size=(12, 3, 8, 8)).astype(np.float32)
 DIGITS = ROOT / "sample_models/digits_cnn"
@@ -106,7 +106,7 @@ def test_a_proto_whose_weights_are_elsewhere_is_refused_with_the_way_out(tmp_pat
 
 @pytest.mark.parametrize("limit", [100, 1 << 40])
 def test_a_result_that_no_proto_holds_needs_an_output(monkeypatch: pytest.MonkeyPatch, limit: int):
-    monkeypatch.setattr("qdqtool.graph.io.save.INLINE_LIMIT", limit)
+    monkeypatch.setattr("qdqtool.models.graph.io.save.INLINE_LIMIT", limit)
     if limit > 100:
         assert qdqtool.quantize_model(conv_model(), ROWS).output_model is not None
         return

@@ -146,7 +146,7 @@ class TestModels:
 
 class TestCommands:
     def test_every_method_of_the_tool_takes_part(self):
-        from qdqtool.ranges import calibrators
+        from qdqtool.quantization.ranges import calibrators
 
         ours = contestants.ours()
         assert {one.method for one in ours} >= set(calibrators.names()) - {calibrators.DEFAULT}

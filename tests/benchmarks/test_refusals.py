@@ -12,9 +12,9 @@ from benchmarks.refused.corpora import CORPORA, Source
 from benchmarks.refused.judge import Judge
 from benchmarks.refused.messages import general
 from benchmarks.refused.row import Row, judged
-from qdqtool.builders.known_refusals import KNOWN
+from qdqtool.engines.tensorrt.known_refusals import KNOWN
 
-ROWS = json.loads((ROOT / "tests" / "builders" / "data" / "refusals.json").read_text(encoding="utf-8"))
+ROWS = json.loads((ROOT / "tests" / "engines" / "tensorrt" / "data" / "refusals.json").read_text(encoding="utf-8"))
 MADE = {(row["corpus"], row["model"]): row for row in ROWS if row["corpus"] in recorded.MADE}
 
 

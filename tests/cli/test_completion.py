@@ -14,10 +14,11 @@ from onnx import TensorProto, helper
 from support.paths import ROOT
 from support.small import conv_model
 
-from qdqtool import rules, targets
 from qdqtool.cli import command
 from qdqtool.jobs import pages
-from qdqtool.schemas import schema_names
+from qdqtool.linting import rules
+from qdqtool.models import targets
+from qdqtool.reports.schemas import schema_names
 
 HOSTILE = "evil\nplain,injected\x1b[31m"
 

@@ -11,14 +11,14 @@ from support.networks import Network
 from support.pictures import picture, save_picture
 
 from qdqtool import __main__ as entry
-from qdqtool.cli import calibrate
-from qdqtool.cli._images import IMAGES
-from qdqtool.cli._media import MEDIA, make_read_options
-from qdqtool.data.calibration_note import CalibrationNote, read_note
+from qdqtool.cli.commands import calibrate
+from qdqtool.cli.images import IMAGES
+from qdqtool.cli.media import MEDIA, make_read_options
 from qdqtool.errors import UsageError
-from qdqtool.graph.io.load import load_model
-from qdqtool.media.images.options import CHOICES, ImagePreprocessing
-from qdqtool.media.images.presets import PRESETS
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.samples.calibration_note import CalibrationNote, read_note
+from qdqtool.samples.media.images.options import CHOICES, ImagePreprocessing
+from qdqtool.samples.media.images.presets import PRESETS
 
 NOTHING = dict.fromkeys(MEDIA)
 

@@ -9,11 +9,11 @@ from support.sounds import noise, save_sound, sound_net
 from support.texts import save_lines, save_tokenizer, text_net
 
 from qdqtool import __main__ as entry
-from qdqtool.cli import calibrate
-from qdqtool.cli._media import MEDIA, SOUND_AND_TEXT, make_read_options
-from qdqtool.data.calibration_note import read_note
-from qdqtool.graph.io.load import load_model
-from qdqtool.media.sound.options import RANGES
+from qdqtool.cli.commands import calibrate
+from qdqtool.cli.media import MEDIA, SOUND_AND_TEXT, make_read_options
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.samples.calibration_note import read_note
+from qdqtool.samples.media.sound.options import RANGES
 
 NOTHING = dict.fromkeys(MEDIA)
 

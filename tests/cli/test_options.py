@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner, Result
 from support.command import qdqtool
 
-from qdqtool import rules
 from qdqtool.cli import command as all_commands
-from qdqtool.cli._options import emit, output_format_option, verbosity_options
+from qdqtool.cli.options import emit, output_format_option, verbosity_options
 from qdqtool.jobs.merge import MergeReport
+from qdqtool.linting import rules
 
 REPORT = MergeReport(output="r.json", tensors=1, method="max", samples=2, shards=("a", "b"), unseen=0)
 PRINT_ALWAYS = {"doctor", "explain", "inspect", "rules", "schema"}
@@ -41,7 +41,7 @@ def test_quiet_prints_failures_and_json_alone():
 
 def test_verbose_reaches_the_console(monkeypatch: pytest.MonkeyPatch):
     seen: list[bool] = []
-    monkeypatch.setattr("qdqtool.report.text.merge.render", lambda _report, console: seen.append(console.verbose))
+    monkeypatch.setattr("qdqtool.reports.text.merge.render", lambda _report, console: seen.append(console.verbose))
     for words in ((), ("-v",), ("--verbose",)):
         run(*words)
 

@@ -3,10 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
-from qdqtool.cli import quantize
-from qdqtool.cli._preparation import make_preparation
+from qdqtool.cli.commands import quantize
+from qdqtool.cli.preparation import make_preparation
 from qdqtool.errors import ArgumentError
-from qdqtool.planning.recipe import Preparation
+from qdqtool.quantization.planning.recipe import Preparation
 
 DEFAULTS = {"equalize": True, "smoothquant": "auto", "bias_correction": True, "awq": "auto", "float_layer": True}
 

@@ -4,8 +4,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from qdqtool.cli._profiles import ProfilesCommand, given_profiles, profile_options
-from qdqtool.cli._sections import Layout
+from qdqtool.cli.profiles import ProfilesCommand, given_profiles, profile_options
+from qdqtool.cli.sections import Layout
 from qdqtool.errors import UsageError
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from qdqtool.cli import _WORK, command
-from qdqtool.cli._sections import HELP_NAMES, Layout, SectionedCommand, _load_job, name_of
+from qdqtool.cli.sections import HELP_NAMES, Layout, SectionedCommand, _load_job, name_of
 
 CONTEXT = click.Context(command, **command.context_settings)
 NAMES = command.list_commands(CONTEXT)

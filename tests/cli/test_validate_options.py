@@ -10,7 +10,7 @@ from support import sarif
 from support.command import qdqtool
 from support.renamed import renamed
 
-from qdqtool import rules
+from qdqtool.linting import rules
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from support import sarif
 from support.paths import ROOT
 
-from qdqtool import rules
+from qdqtool.linting import rules
 
 
 @pytest.fixture

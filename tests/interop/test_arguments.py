@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import numbers, rational
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._arguments import codes_of, real_side, scale_like
+from qdqtool.numerics import formats
 
 
 @pytest.mark.parametrize("dtype", numbers.REAL.values())

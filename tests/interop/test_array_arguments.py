@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import numbers
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._array_arguments import (
     code_array,
@@ -18,6 +17,7 @@ from qdqtool.interop._array_arguments import (
     scale_array,
     zero_point_array,
 )
+from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 

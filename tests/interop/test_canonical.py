@@ -9,9 +9,9 @@ from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 from support import numbers
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._canonical import Dequantize, Quantize, attributes, first_opset
+from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 GRANULARITIES = [PerTensor(), PerAxis(0), PerAxis(-1), Blocked(1, 2)]

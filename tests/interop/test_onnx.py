@@ -12,10 +12,9 @@ from onnx import helper, numpy_helper
 from onnx.backend.test.case import node as backend
 from onnx.reference import ReferenceEvaluator
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
 from qdqtool.interop import onnx as ours
-from qdqtool.numerics import affine
+from qdqtool.numerics import affine, formats
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 OPERATORS = {"QuantizeLinear": ours.quantize_linear, "DequantizeLinear": ours.dequantize_linear}

@@ -8,12 +8,12 @@ from support.fake_runner import IMAGE, FakeRunner
 from support.gpu_job import with_runners
 
 from qdqtool.__main__ import main
-from qdqtool.data import InputSpec
+from qdqtool.engines.gpu.runner import LayerTime
+from qdqtool.engines.gpu.speedup_gate import SpeedupGate
+from qdqtool.engines.gpu.timing import TimingOptions
 from qdqtool.errors import CapabilityError, UsageError
-from qdqtool.gpu.runner import LayerTime
-from qdqtool.gpu.speedup_gate import SpeedupGate
-from qdqtool.gpu.timing import TimingOptions
 from qdqtool.jobs.bench import bench_engine
+from qdqtool.samples import InputSpec
 
 SHORT = TimingOptions(rounds=2, runs=5, warm_up=1, profiled=7)
 INT8 = (LayerTime("conv int8", ("conv", "x_Q"), 0.4), LayerTime("head", ("head",), 0.1))
@@ -106,7 +106,7 @@ def test_a_gate_without_a_second_engine_is_refused(folder):
 
 
 def test_without_a_gpu_nothing_is_read():
-    from qdqtool.builders.gpus import find_gpus
+    from qdqtool.engines.tensorrt.gpus import find_gpus
 
     if find_gpus()[0]:
         pytest.skip("there is a GPU")

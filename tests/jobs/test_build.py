@@ -12,19 +12,19 @@ from support.generated_plan import write_generated_plan
 from support.qdq import text_model
 
 import qdqtool
-from qdqtool.builders.builder import BuilderFailedError, BuildRefusedError
-from qdqtool.builders.deployment import DeploymentOptions
-from qdqtool.builders.gpus import find_gpus
-from qdqtool.builders.shape_values import ShapeValues
-from qdqtool.engine.options import BuildOptions, ProfileOptions
-from qdqtool.engine.precision_gate import PrecisionGate, gate_result, parse_gate
-from qdqtool.engine.profiles import ShapeOptions
+from qdqtool.engines.build.options import BuildOptions, ProfileOptions
+from qdqtool.engines.build.precision_gate import PrecisionGate, gate_result, parse_gate
+from qdqtool.engines.build.profiles import ShapeOptions
+from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedError
+from qdqtool.engines.tensorrt.deployment import DeploymentOptions
+from qdqtool.engines.tensorrt.gpus import find_gpus
+from qdqtool.engines.tensorrt.shape_values import ShapeValues
 from qdqtool.errors import ArgumentError, CapabilityError, GateError, ModelError, OutputError, UsageError
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.io.save import save_model
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.insert import insert_plan
-from qdqtool.report import json as json_report
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.save import save_model
+from qdqtool.reports import json as json_report
 
 pytestmark = pytest.mark.builder
 UNCHECKED = BuildOptions(skip_validate=True, timeout=120)

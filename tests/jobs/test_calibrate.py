@@ -12,13 +12,13 @@ from onnx import TensorProto, helper
 from support.paths import ROOT
 from support.small import F32, conv_model, make_model, run
 
-from qdqtool.data.request import FileData, RandomData
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
-from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.ranges.file import read_ranges
-from qdqtool.ranges.types import Ranges, TensorRange
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.ranges.file import read_ranges
+from qdqtool.quantization.ranges.types import Ranges, TensorRange
+from qdqtool.samples.request import FileData, RandomData
 
 SAMPLES = ROOT / "sample_models"
 

@@ -9,15 +9,15 @@ from onnx import TensorProto, helper
 from support.qdq import LOOP_AND_BRANCHES, constant, pair_model, text_model
 from support.small import make_model, run
 
-from qdqtool.checking.qdq_reference import NodeCheck, compare
-from qdqtool.checking.report import BoundaryResult, CheckReport
-from qdqtool.data.request import DataRequest
+from qdqtool.accuracy.checking.qdq_reference import NodeCheck, compare
+from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport
 from qdqtool.errors import CapabilityError, UsageError
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.io.tensors import pending_tensor
-from qdqtool.graph.model import Model
 from qdqtool.jobs.check import check_model
-from qdqtool.payload import Payload
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.tensors import pending_tensor
+from qdqtool.models.graph.model import Model
+from qdqtool.models.payload import Payload
+from qdqtool.samples.request import DataRequest
 
 T = TensorProto
 LONG = DataRequest(input_shapes={"x": (4000,)}, samples=2)

@@ -9,9 +9,9 @@ import pytest
 from onnx import parser
 from support.command import qdqtool
 
-from qdqtool.data.request import DataRequest
 from qdqtool.errors import UsageError
 from qdqtool.jobs.check import check_model
+from qdqtool.samples.request import DataRequest
 
 TWO_RATES = """
 <ir_version: 8, opset_import: ["": 17]>

@@ -9,11 +9,11 @@ from onnx import TensorProto, helper, numpy_helper
 from support.qdq import LOOP_AND_BRANCHES, text_model
 from support.renamed import renamed, reordered
 
-from qdqtool.diff.report import DiffReport
-from qdqtool.graph.model import Model
 from qdqtool.jobs.diff import diff_models
-from qdqtool.report.terminal import make_console
-from qdqtool.report.text import diff as text_report
+from qdqtool.models.diff.report import DiffReport
+from qdqtool.models.graph.model import Model
+from qdqtool.reports.terminal import make_console
+from qdqtool.reports.text import diff as text_report
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from qdqtool import targets
 from qdqtool.cli import command
 from qdqtool.jobs import doctor
 from qdqtool.jobs.doctor import Component
+from qdqtool.models import targets
 
 
 def test_every_target_is_told_with_what_the_facts_rest_on():

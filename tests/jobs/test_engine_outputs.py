@@ -11,12 +11,12 @@ from support.gpu_job import with_runners
 from support.paths import ROOT
 
 from qdqtool.__main__ import main
-from qdqtool.checking.limits import Gates
-from qdqtool.checking.options import CheckOptions
-from qdqtool.data import input_specs
+from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.errors import CapabilityError, ModelError, UsageError
-from qdqtool.graph.io.load import load_model
 from qdqtool.jobs.check import check_model
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.samples import input_specs
 
 ort = pytest.importorskip("onnxruntime")
 CNN = ROOT / "sample_models" / "digits_cnn"
@@ -142,7 +142,7 @@ def test_an_engine_and_a_file_exclude_each_other(data, monkeypatch):
 
 
 def test_without_a_gpu_nothing_is_read():
-    from qdqtool.builders.gpus import find_gpus
+    from qdqtool.engines.tensorrt.gpus import find_gpus
 
     if find_gpus()[0]:
         pytest.skip("there is a GPU")

@@ -12,15 +12,15 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from support.small import conv_model, make_model, matmul_model, run
 
-from qdqtool.data.request import DataRequest
 from qdqtool.errors import GateError, OutputError, UsageError
-from qdqtool.graph.io.save import ExternalData
-from qdqtool.graph.model import Model
-from qdqtool.graph.transformed import Transformed
-from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs import insert as insert_module
 from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
-from qdqtool.transforms.opset import upgrade_opset
+from qdqtool.models.graph.io.save import ExternalData
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.transforms.opset import upgrade_opset
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.samples.request import DataRequest
 
 X = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}
 INT8 = {"format": "int8", "scale": 0.05}
@@ -280,7 +280,7 @@ def _broken_upgrade(model: Model, version: int) -> Transformed[None]:
 
 
 def test_a_second_plan_on_the_same_loaded_model_is_independent(tmp_path: Path) -> None:
-    from qdqtool.graph.io.load import load_model
+    from qdqtool.models.graph.io.load import load_model
 
     (tmp_path / "m.onnx").write_bytes(matmul_model().SerializeToString())
     loaded = load_model(tmp_path / "m.onnx")

@@ -13,13 +13,14 @@ from onnx.reference import ReferenceEvaluator
 from support.small import make_model, run
 from support.trt_verdict import TrtOracle
 
-from qdqtool import formats, targets
 from qdqtool.errors import UsageError
-from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.insert import InsertOptions, insert_plan
 from qdqtool.jobs.inspect import inspect_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
+from qdqtool.models import targets
+from qdqtool.numerics import formats
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
 
 QUANTIZABLE = [name for name in formats.names() if formats.get(name).first_opset.quantize is not None]
 W = np.random.default_rng(1).uniform(-1, 1, (64, 32)).astype(np.float32)

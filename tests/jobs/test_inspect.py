@@ -8,10 +8,10 @@ import pytest
 from onnx import numpy_helper
 from support.command import qdqtool
 
-from qdqtool import rules
 from qdqtool.errors import ModelError
-from qdqtool.graph.model import Model
 from qdqtool.jobs.inspect import inspect_model
+from qdqtool.linting import rules
+from qdqtool.models.graph.model import Model
 
 
 def moved(folder: Path) -> Path:

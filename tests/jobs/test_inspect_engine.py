@@ -9,9 +9,9 @@ from support.paths import ROOT
 
 import qdqtool
 from qdqtool.cli import command
-from qdqtool.report import json as json_report
+from qdqtool.reports import json as json_report
 
-DATA = ROOT / "tests" / "builders" / "data"
+DATA = ROOT / "tests" / "engines" / "tensorrt" / "data"
 SAMPLES = ("digits_cnn", "digits_depthwise", "digits_transformer")
 pytestmark = pytest.mark.builder
 
@@ -30,7 +30,9 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_the_builder_prints_what_it_printed_before(built):
-    """Where this fails with a new release: look at the difference, then store the new dump in tests/builders/data."""
+    """Where this fails with a new release: look at the difference, then store the new dump in
+    tests/engines/tensorrt/data.
+    """
     name, _, layers, _ = built
     assert json.loads(layers.read_text())["Dump"] == (DATA / f"{name}.txt").read_text(encoding="utf-8")
 

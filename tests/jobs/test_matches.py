@@ -2,10 +2,10 @@
 
 from support.small import conv_model
 
-from qdqtool.graph.model import Model
 from qdqtool.jobs.matches import list_matches
-from qdqtool.planning.placement import Selection
-from qdqtool.planning.recipe import Recipe
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.placement import Selection
+from qdqtool.quantization.planning.recipe import Recipe
 
 
 def test_list_matches_shows_what_patterns_match_and_what_would_be_done():

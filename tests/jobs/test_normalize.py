@@ -11,11 +11,11 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantiz
 from support.paths import ROOT
 from support.rich_model import rich_model
 
-from qdqtool.data.request import DataRequest
-from qdqtool.graph.model import Model
 from qdqtool.jobs.normalize import normalize_model, normalized_model
-from qdqtool.repair import forms
-from qdqtool.repair.report import Repaired
+from qdqtool.linting.repair import forms
+from qdqtool.linting.repair.report import Repaired
+from qdqtool.models.graph.model import Model
+from qdqtool.samples.request import DataRequest
 
 SAMPLES = ROOT / "sample_models"
 

@@ -13,22 +13,22 @@ from support.batchnorm import batchnorm_model
 from support.qdq import text_model
 from support.small import conv_model, make_model, matmul_model, run
 
-from qdqtool import rules
-from qdqtool.data.request import RandomData
 from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
-from qdqtool.graph.io.metadata import CALIBRATION_KEY
-from qdqtool.graph.io.save import ExternalData
-from qdqtool.graph.model import Model
-from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.validate import validate_model
-from qdqtool.planning.placement import Selection
-from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.planning.scale_type import HighPrecision
+from qdqtool.linting import rules
+from qdqtool.models.graph.io.metadata import CALIBRATION_KEY
+from qdqtool.models.graph.io.save import ExternalData
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.quantization.planning.placement import Selection
+from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.scale_type import HighPrecision
+from qdqtool.samples.request import RandomData
 
 
 def images(count: int = 4) -> np.ndarray:
@@ -134,7 +134,7 @@ def test_quantizing_twice_gives_the_same_bytes(model, data, tmp_path):
 
 def test_ranges_of_the_whole_model_serve_any_excludes_without_a_run(model, data, tmp_path, monkeypatch):
     calibrate_to_file(model, data, tmp_path / "r.json")
-    monkeypatch.setattr("qdqtool.running.ort_cpu.Session.run", lambda *_: pytest.fail("the model was run"))
+    monkeypatch.setattr("qdqtool.models.running.ort_cpu.Session.run", lambda *_: pytest.fail("the model was run"))
     options = with_options(selection=Selection(nodes_to_exclude=("conv2",)))
     report = quantize_model(model, CachedRanges(path=tmp_path / "r.json"), tmp_path / "q.onnx", options)
     assert [pair.tensor for pair in report.quantized] == ["x", "w"]
@@ -332,7 +332,7 @@ def test_a_result_that_would_not_pass_validate_is_not_written(model, data, tmp_p
     def lowered(*_: object) -> onnx.NodeProto:
         return {"axis": 3}
 
-    monkeypatch.setattr("qdqtool.insertion.pair_edits.qdq_attributes", lowered)
+    monkeypatch.setattr("qdqtool.quantization.insertion.pair_edits.qdq_attributes", lowered)
     before = sorted(tmp_path.iterdir())
     options = QuantizeOptions(ranges_file=tmp_path / "r.json", plan_file=tmp_path / "p.json")
     with pytest.raises(GateError, match=r"would not pass `validate --target tensorrt`; nothing was written: Q[A-Z]\d+"):

@@ -8,13 +8,13 @@ from support.half import casts_behind_a_dq, in_half, require_valid
 from support.paths import ROOT
 from support.small import make_model
 
-from qdqtool.data.request import DataRequest, FileData, RandomData
-from qdqtool.engine.options import BuildOptions
-from qdqtool.engine.profiles import ShapeOptions
+from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.build.profiles import ShapeOptions
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.samples.request import DataRequest, FileData, RandomData
 
 SAMPLES = ROOT / "sample_models"
 SHAPES = {
@@ -43,7 +43,7 @@ def scale_types(model):
 def test_thresholds_are_those_of_the_float32_model(sample, tmp_path, monkeypatch):
     """float16 values all lie on bounds of histogram bins, the largest too."""
     # The noise of float16 outputs may choose another method: max gains 0.4 dB for the float32 digits_cnn, -0.2 in half.
-    monkeypatch.setattr("qdqtool.preparation.calibration.try_methods", lambda *_: None)
+    monkeypatch.setattr("qdqtool.jobs.quantize.try_methods", lambda *_: None)
     folder = SAMPLES / sample
     onnx.save(by_ourselves(onnx.load(folder / "model.onnx")), tmp_path / "half.onnx")
     recipe = Recipe(preparation=Preparation(equalize=False, smoothquant=None))

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from qdqtool.data.request import DataRequest, RandomData
-from qdqtool.engine.options import BuildOptions
+from qdqtool.engines.build.options import BuildOptions
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.validate import validate_model
-from qdqtool.planning.recipe import Recipe
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.samples.request import DataRequest, RandomData
 
 pytestmark = pytest.mark.real
 

@@ -5,12 +5,13 @@ import inspect
 import onnx
 import pytest
 
-from qdqtool import rules, targets
 from qdqtool.errors import CapabilityError
-from qdqtool.graph.model import Model
 from qdqtool.jobs import rule_examples
 from qdqtool.jobs.rule_examples import judged_card
-from qdqtool.rules import EXAMPLE_HEADER, Example, Rule, RuleContext
+from qdqtool.linting import rules
+from qdqtool.linting.rules import EXAMPLE_HEADER, Example, Rule, RuleContext
+from qdqtool.models import targets
+from qdqtool.models.graph.model import Model
 
 EXAMPLES = [
     pytest.param(rule, example, id=f"{rule.code}-{example.title}")

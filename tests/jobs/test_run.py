@@ -8,9 +8,9 @@ from support.fake_runner import FakeRunner
 from support.gpu_job import with_runners
 
 from qdqtool.__main__ import main
-from qdqtool.data import InputSpec
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.jobs.run import run_engine
+from qdqtool.samples import InputSpec
 
 ROWS = np.arange(15, dtype=np.float32).reshape(5, 3)
 
@@ -82,7 +82,7 @@ def test_inputs_are_not_overwritten(folder, monkeypatch):
 
 
 def test_without_a_gpu_nothing_is_read():
-    from qdqtool.builders.gpus import find_gpus
+    from qdqtool.engines.tensorrt.gpus import find_gpus
 
     if find_gpus()[0]:
         pytest.skip("there is a GPU")

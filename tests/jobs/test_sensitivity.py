@@ -7,15 +7,15 @@ import onnx
 import pytest
 from support.layered import MAX, chain, outputs, planned, rows, save, sqnr
 
-from qdqtool.data.request import FileData
 from qdqtool.errors import UsageError
-from qdqtool.graph.model import Model
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
-from qdqtool.planning.existing import Existing
-from qdqtool.planning.placement import Selection
-from qdqtool.preparation.cached_ranges import CachedRanges
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.placement import Selection
+from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.samples.request import FileData
 
 PLAIN = SensitivityOptions(recipe=MAX)
 

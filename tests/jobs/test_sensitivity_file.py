@@ -6,14 +6,14 @@ import msgspec
 import pytest
 from support.paths import ROOT
 
-from qdqtool.attempts.accuracy_goal import AccuracyGoal
-from qdqtool.data.request import FileData
+from qdqtool.accuracy.layers.layer_runs import MOST_SAMPLES
+from qdqtool.accuracy.layers.masked_runs import MaskedRuns
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
-from qdqtool.preparation.layer_search import MOST_SAMPLES
-from qdqtool.ranges.checkpoint import Interrupted
-from qdqtool.sensitivity.masked_runs import MaskedRuns
+from qdqtool.quantization.ranges.checkpoint import Interrupted
+from qdqtool.samples.request import FileData
 
 MODEL = ROOT / "sample_models" / "digits_cnn" / "model.onnx"
 DATA = ROOT / "sample_models" / "digits_cnn" / "calibration.npz"

@@ -10,11 +10,11 @@ from onnx import TensorProto, helper, numpy_helper
 from support.small import conv_model, make_model, run
 
 from qdqtool.errors import ModelError
-from qdqtool.graph.model import Model
-from qdqtool.insertion.pair_edits import WeightStorage
-from qdqtool.insertion.strip import strip_from
 from qdqtool.jobs.insert import InsertOptions, insert_plan
 from qdqtool.jobs.strip import StripReport, strip_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.strip import strip_from
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
 
 X = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}
 ENTRIES = [

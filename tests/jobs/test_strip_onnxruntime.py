@@ -12,12 +12,12 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from support.paths import ROOT
 from support.small import make_model, run
 
-from qdqtool.data.request import DataRequest
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.model import Model
 from qdqtool.jobs.normalize import normalized_model
 from qdqtool.jobs.strip import strip_model
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.model import Model
 from qdqtool.numerics.metrics import sqnr_db
+from qdqtool.samples.request import DataRequest
 
 WAYS: Mapping[str, dict[str, Any]] = {
     "defaults": {},

@@ -10,16 +10,17 @@ import pytest
 from support.generated_plan import write_generated_plan
 
 import qdqtool
-from qdqtool import rules, targets
 from qdqtool.errors import ArgumentError, ModelError
-from qdqtool.findings import Finding
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.model import Model
-from qdqtool.insertion.pair_edits import WeightStorage
 from qdqtool.jobs.insert import InsertOptions, insert_plan
 from qdqtool.jobs.validate import validate_files, validate_model, validate_models
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Finding
 from qdqtool.linting.policy import Policy
-from qdqtool.report import json as json_report
+from qdqtool.models import targets
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.reports import json as json_report
 
 HEADER = '<ir_version: 10, opset_import: ["": 21, "local": 1]>\n'
 EVERY = targets.names()

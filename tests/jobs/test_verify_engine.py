@@ -12,8 +12,8 @@ import pytest
 from support.command import qdqtool
 from support.engine_models import conv
 
-from qdqtool.builders.gpus import Gpu
-from qdqtool.engine.options import BuildOptions
+from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.tensorrt.gpus import Gpu
 from qdqtool.errors import ModelError
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.verify_engine import verify_engine
@@ -42,7 +42,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of that folder, on a machine without a GPU."""
-    monkeypatch.setattr("qdqtool.engine.verification.find_gpus", lambda: NO_GPU)
+    monkeypatch.setattr("qdqtool.engines.build.verification.find_gpus", lambda: NO_GPU)
     return Path(shutil.copytree(kept, tmp_path / "here"))
 
 
@@ -192,7 +192,7 @@ def test_a_manifest_does_not_lead_to_files_elsewhere(here):
 )
 def test_the_gpus_of_the_machine(here, monkeypatch, capabilities, expected):
     gpus = tuple(Gpu(name="GPU", compute_capability=capability) for capability in capabilities)
-    monkeypatch.setattr("qdqtool.engine.verification.find_gpus", lambda: (gpus, ""))
+    monkeypatch.setattr("qdqtool.engines.build.verification.find_gpus", lambda: (gpus, ""))
     assert results(here)["gpu"] == expected
 
 
@@ -205,7 +205,7 @@ def test_the_gpus_of_the_machine(here, monkeypatch, capabilities, expected):
     ],
 )
 def test_the_installed_version(here, monkeypatch, installed, options, expected):
-    monkeypatch.setattr("qdqtool.engine.verification.installed_version", lambda _: installed)
+    monkeypatch.setattr("qdqtool.engines.build.verification.installed_version", lambda _: installed)
     edit(lambda facts: facts["options"].update(options))(here)
     assert results(here, None)["version"] == expected
 

@@ -7,11 +7,12 @@ import onnx
 import pytest
 from support.renamed import renamed, reordered
 
-from qdqtool import rules, targets
-from qdqtool.findings import Finding
-from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_model
-from qdqtool.rules import RuleContext
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Finding
+from qdqtool.linting.rules import RuleContext
+from qdqtool.models import targets
+from qdqtool.models.graph.model import Model
 
 WITHOUT_DEGREES = {
     "QA201": "an axis is right or wrong",

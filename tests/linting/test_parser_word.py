@@ -6,11 +6,11 @@ import onnx
 import onnx.parser
 import pytest
 
-from qdqtool.graph.index.suppressions import KEY
 from qdqtool.linting.parser_word import ParserWord
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import TargetReport
-from qdqtool.rules.support.parser_fault import ParserFault
+from qdqtool.linting.rules.support.parser_fault import ParserFault
+from qdqtool.models.graph.index.suppressions import KEY
 
 TEXT = """<ir_version: 10, opset_import: ["": 21]>
 agraph (float[2,2] x) => (float[2,2] y) <float bad = {0}, int8 z = {0}> {

@@ -7,14 +7,14 @@ import onnx
 import pytest
 from support.killer import judge_or_die
 
-from qdqtool import rules, targets
 from qdqtool.errors import ArgumentError
-from qdqtool.graph.index.suppressions import KEY
-from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_files, validate_model
-from qdqtool.linting import workers
+from qdqtool.linting import rules, workers
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import ModelReport
+from qdqtool.models import targets
+from qdqtool.models.graph.index.suppressions import KEY
+from qdqtool.models.graph.model import Model
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
 

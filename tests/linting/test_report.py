@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from qdqtool.findings import SEVERITIES, Finding, Severity
+from qdqtool.linting.findings import SEVERITIES, Finding, Severity
 from qdqtool.linting.report import ModelReport, Summary, ValidateReport, target_report
 
 FINDING = Finding(code="QP101", name="a.b", severity="error", effect="refused", message="")

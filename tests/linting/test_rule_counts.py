@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from qdqtool.findings import Finding
+from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ModelReport, Summary, ValidateReport, target_report
 from qdqtool.linting.rule_counts import RuleCount, statistics
 

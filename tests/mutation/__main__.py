@@ -25,21 +25,21 @@ from mutation.trials import Trial, Verdict, in_session, loaded_anew
 
 ROOMS: Mapping[str, Sequence[str]] = {
     "numerics": ["qdqtool/numerics"],
-    "ranges": ["qdqtool/ranges"],
-    "planning": ["qdqtool/planning"],
-    "insertion": ["qdqtool/insertion"],
-    "sensitivity": ["qdqtool/sensitivity"],
-    "checking": ["qdqtool/checking"],
-    "task_metrics": ["qdqtool/task_metrics"],
-    "repair": ["qdqtool/repair"],
-    "diff": ["qdqtool/diff"],
+    "ranges": ["qdqtool/quantization/ranges"],
+    "planning": ["qdqtool/quantization/planning"],
+    "insertion": ["qdqtool/quantization/insertion"],
+    "sensitivity": ["qdqtool/accuracy/layers"],
+    "checking": ["qdqtool/accuracy/checking"],
+    "task_metrics": ["qdqtool/accuracy/task_metrics"],
+    "repair": ["qdqtool/linting/repair"],
+    "diff": ["qdqtool/models/diff"],
     "engine-precision": [
-        "qdqtool/engine/precision_gate.py",
-        *(f"qdqtool/builders/{name}.py" for name in ("precision", "planned_types", "layer_dump")),
+        "qdqtool/engines/build/precision_gate.py",
+        *(f"qdqtool/engines/tensorrt/{name}.py" for name in ("precision", "planned_types", "layer_dump")),
     ],
-    "graph-index": ["qdqtool/graph/index"],
-    "transforms": ["qdqtool/transforms"],
-    "rules": ["qdqtool/rules"],
+    "graph-index": ["qdqtool/models/graph/index"],
+    "transforms": ["qdqtool/models/transforms"],
+    "rules": ["qdqtool/linting/rules"],
 }
 """The rooms that decide what is correct."""
 

@@ -158,7 +158,7 @@ def distance(path: str, test: str) -> int:
     """How far a test stands from a module: 0 in its own file, then the rooms that they do not share.
 
     Args:
-        path: Such as ``qdqtool/rules/rank.py``.
+        path: Such as ``qdqtool/linting/rules/rank.py``.
         test: Such as ``tests/rules/test_rank.py::test_…``.
     """
     module = PurePosixPath(path).with_suffix("").parts[1:]

@@ -87,7 +87,7 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
     """Loads one module from a text instead of its file.
 
     Args:
-        name: The module, such as ``qdqtool.plan``.
+        name: The module, such as ``qdqtool.models.plan``.
         path: Its file.
         text: What is loaded.
     """

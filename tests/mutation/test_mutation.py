@@ -54,7 +54,7 @@ def test_process():
 def project(tmp_path: Path) -> Path:
     for name, text in {
         "qdqtool/__init__.py": "",
-        "qdqtool/pytest_plugin.py": "",
+        "qdqtool/api/pytest_plugin.py": "",
         "qdqtool/small.py": MODULE,
         "tests/test_small.py": TESTS,
     }.items():

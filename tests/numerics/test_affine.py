@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import numbers, rational
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics import affine, kernels
+from qdqtool.numerics import affine, formats, kernels
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 INT8, UINT8, E4M3 = (formats.get(name) for name in ("int8", "uint8", "float8e4m3fn"))

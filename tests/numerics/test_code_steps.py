@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from qdqtool import formats
+from qdqtool.numerics import formats
 from qdqtool.numerics.code_steps import code_steps, unit_roundoff
 
 FLOATS = ("float8e4m3fn", "float8e5m2", "float4e2m1")

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from qdqtool.numerics import counting
 from qdqtool.numerics.counting import BINS, Counter, new_table
-from qdqtool.ranges.histogram import exponent_for
+from qdqtool.quantization.ranges.histogram import exponent_for
 
 RNG = np.random.default_rng(3)
 SIZES = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support import numbers, rational
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
+from qdqtool.numerics import formats
 from qdqtool.numerics.affine import fake_quantize, quantize
 from qdqtool.numerics.derive import (
     SCALE_RANGE,

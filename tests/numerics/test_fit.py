@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from qdqtool import formats
+from qdqtool.numerics import formats
 from qdqtool.numerics.blocks import Blocks
 from qdqtool.numerics.fit import Fit, fit
 from qdqtool.numerics.granularity import Blocked, expand

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from qdqtool import formats
-from qdqtool.numerics import search
+from qdqtool.numerics import formats, search
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.derive import ScaleRule
 from qdqtool.numerics.gptq import DAMPING, Factor, round_weights

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from qdqtool import formats
-from qdqtool.numerics import gptq_bound
+from qdqtool.numerics import formats, gptq_bound
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.gptq_bound import MOST_RMS_STEPS, is_within_bound
 from qdqtool.numerics.granularity import Blocked

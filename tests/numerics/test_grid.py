@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support import numbers, rational
 
-from qdqtool import formats
+from qdqtool.numerics import formats
 from qdqtool.numerics.grid import magnitudes, representable, step_widths
 
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from support import numbers, rational
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics import affine, groups, kernels
+from qdqtool.numerics import affine, formats, groups, kernels
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 pytest.importorskip("numba")

@@ -5,7 +5,7 @@ import pytest
 from onnx import numpy_helper
 from support import rational
 
-from qdqtool import formats
+from qdqtool.numerics import formats
 
 
 @pytest.mark.parametrize("name", sorted(rational.FLOATS.keys() & set(formats.names())))

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from qdqtool import formats
+from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.on_grid import scale_on_grid
 

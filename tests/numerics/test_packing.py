@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import numpy_helper
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics import kernels
+from qdqtool.numerics import formats, kernels
 from qdqtool.numerics.packing import pack, unpack
 
 

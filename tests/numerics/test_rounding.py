@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from support import numbers, rational
 
-from qdqtool import formats
+from qdqtool.numerics import formats
 from qdqtool.numerics.rounding import to_float, to_integer
 
 HALVES = st.integers(-600, 600).map(lambda count: count / 2)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
+from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme, check_scale_values, may_be_negative
 

@@ -4,9 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from qdqtool import formats
 from qdqtool.errors import ArgumentError
-from qdqtool.numerics import search
+from qdqtool.numerics import formats, search
 from qdqtool.numerics.affine import fake_quantize, quantize
 from qdqtool.numerics.blocks import Blocks
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor

@@ -4,8 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from qdqtool import formats
-from qdqtool.numerics import kernels, stored_codes
+from qdqtool.numerics import formats, kernels, stored_codes
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.packing import pack

@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from qdqtool import formats
+from qdqtool.numerics import formats
 from qdqtool.numerics.affine import fake_quantize, quantize
 from qdqtool.numerics.derive import scale_by_mse, scale_from_tensor
 from qdqtool.numerics.granularity import Blocked, PerTensor

@@ -8,9 +8,9 @@ from onnx import numpy_helper
 from support.random_models import brute, quantized_models, tried_on
 from support.renamed import renamed, reordered
 
-from qdqtool.diff.report import DiffReport
-from qdqtool.graph.model import Model
 from qdqtool.jobs.diff import diff_models
+from qdqtool.models.diff.report import DiffReport
+from qdqtool.models.graph.model import Model
 
 
 @tried_on(30)

@@ -9,10 +9,10 @@ from support.ort_verdict import ort_outputs
 from support.random_models import drawn_feeds, quantized_models, tried_on, whole
 from support.random_models.equal import assert_same_bits
 
-from qdqtool.graph.model import Model
 from qdqtool.jobs.fix import FixRequest, fix_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.policy import Policy
+from qdqtool.models.graph.model import Model
 
 TARGETS = ("onnx", "ort-cpu", "tensorrt", "tensorrt-rtx")
 

@@ -23,13 +23,13 @@ from support.random_models import (
 from support.random_models.plans import Entry
 from support.random_models.quantizing import INT8
 
-from qdqtool.graph.io.load import load_model
-from qdqtool.graph.model import Model
-from qdqtool.insertion.pair_edits import WeightStorage
-from qdqtool.insertion.strip import strip_from
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
-from qdqtool.transforms.opset import upgrade_opset
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.opset import upgrade_opset
+from qdqtool.models.transforms.strip import strip_from
+from qdqtool.quantization.insertion.pair_edits import WeightStorage
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from onnx import TensorProto, helper
 from support.random_models import brute, drawn_feeds, quantized_models, tried_on, whole
 from support.random_models.equal import assert_same_outputs
 
-from qdqtool.data.request import DataRequest
-from qdqtool.graph.model import Model
 from qdqtool.jobs.normalize import normalized_model
+from qdqtool.models.graph.model import Model
+from qdqtool.samples.request import DataRequest
 
 
 @tried_on(15)

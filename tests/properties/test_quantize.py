@@ -11,11 +11,11 @@ from support.ort_verdict import ort_outputs
 from support.random_models import brute, drawn_feeds, float_models, tried_on
 
 from qdqtool.errors import UsageError
-from qdqtool.graph.model import Model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.validate import validate_model
-from qdqtool.planning.recipe import Recipe
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.recipe import Recipe
 
 RECIPES = (
     Recipe(quantize_mode="int8", target="tensorrt"),

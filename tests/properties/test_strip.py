@@ -13,8 +13,8 @@ from support.random_models import (
     whole,
 )
 
-from qdqtool.graph.model import Model
-from qdqtool.insertion.strip import Stripped, strip_from
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.strip import Stripped, strip_from
 
 
 @tried_on(30)

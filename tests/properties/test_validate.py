@@ -9,8 +9,8 @@ from onnx import TensorProto, helper
 from support.ort_verdict import ort_refuses
 from support.random_models import brute, float_models, quantized_models, tried_on
 
-from qdqtool.graph.model import Model
 from qdqtool.jobs.validate import validate_model
+from qdqtool.models.graph.model import Model
 
 NEVER_CHECKED_BY_ONNX = {"QA203", "QA205", "QA206", "QA207", "QA208", "QS003", "QS011", "QS014"}
 """Rules of the specification's text about shapes and numbers, which onnx's checker does not look at."""

@@ -9,8 +9,8 @@ from support.paths import ROOT
 from support.small import run
 
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.planning.recipe import Recipe
-from qdqtool.ranges import calibrators
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.ranges import calibrators
 
 SAMPLES = ROOT / "sample_models"
 POINTS = 0.005

@@ -10,9 +10,9 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 from support.paths import ROOT
 
-from qdqtool.data.feeds import load_feeds
-from qdqtool.graph.io.load import load_model
-from qdqtool.inputs.signature import input_specs
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.samples.feeds import load_feeds
+from qdqtool.samples.signature import input_specs
 
 SAMPLES = ROOT / "sample_models"
 TRAINED = ["digits_cnn", "digits_transformer", "digits_depthwise", "char_lm"]

@@ -4,10 +4,10 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from qdqtool.page.advised import Advice, Files
-from qdqtool.page.content import Step
-from qdqtool.saved_reports.reading import read_reports
-from qdqtool.saved_reports.story import join
+from qdqtool.reports.page.advised import Advice, Files
+from qdqtool.reports.page.content import Step
+from qdqtool.reports.saved.reading import read_reports
+from qdqtool.reports.saved.story import join
 from support.block_checks import command_fault
 from support.saved_reports import save
 

@@ -20,7 +20,7 @@ import yaml
 from qdqtool.cli import command
 from qdqtool.errors import QdqError
 from qdqtool.linting.settings import read_config
-from qdqtool.planning.plan_file import read_plan_file
+from qdqtool.quantization.planning.plan_file import read_plan_file
 from support.code_blocks import Block
 from support.paths import ROOT
 from support.printed_json import faults as schema_faults

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from qdqtool.pytest_plugin import QdqAssertions
+from qdqtool.api.pytest_plugin import QdqAssertions
 from support.cells import run_cells
 from support.code_blocks import Block, Command
 from support.command import exit_code_of

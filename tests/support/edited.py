@@ -2,8 +2,8 @@
 
 import onnx
 
-from qdqtool.graph.model import Model
-from qdqtool.graph.scope import MAIN, ScopePath, walk
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import MAIN, ScopePath, walk
 
 CHAIN = "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> { a = Relu(x)  b = Mul(a, w)  y = Add(a, b) }"
 BODIES = (

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import onnx
 
-from qdqtool.checking.evidence import Evidence
-from qdqtool.checking.limits import Gates
-from qdqtool.checking.outputs import output_checks
-from qdqtool.checking.sample_errors import SampleOrigin
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.model import Model
+from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.accuracy.checking.outputs import output_checks
+from qdqtool.accuracy.checking.sample_errors import SampleOrigin
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
 
 Outputs = Mapping[str, np.ndarray]
 

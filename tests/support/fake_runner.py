@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from qdqtool.data import InputSpec
-from qdqtool.gpu.runner import LayerTime
+from qdqtool.engines.gpu.runner import LayerTime
+from qdqtool.samples import InputSpec
 
 IMAGE = InputSpec("x", np.dtype(np.float32), (1, 3))
 

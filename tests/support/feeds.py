@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qdqtool.data import DataDescription, Feeds
+from qdqtool.samples import DataDescription, Feeds
 
 
 def numbered(count: int) -> Feeds:

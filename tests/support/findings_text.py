@@ -7,13 +7,13 @@ from dataclasses import fields
 import numpy as np
 import onnx
 
-from qdqtool import targets
-from qdqtool.findings import Finding
-from qdqtool.graph.edits.edit import AddInitializer, Edit
-from qdqtool.graph.edits.naming import Namer
-from qdqtool.graph.io.tensors import read_array
-from qdqtool.graph.model import Model
-from qdqtool.rules import Draft, Fix, Rule, RuleContext, UnfitError
+from qdqtool.linting.findings import Finding
+from qdqtool.linting.rules import Draft, Fix, Rule, RuleContext, UnfitError
+from qdqtool.models import targets
+from qdqtool.models.graph.edits.edit import AddInitializer, Edit
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.io.tensors import read_array
+from qdqtool.models.graph.model import Model
 
 MOST_VALUES = 12
 """A constant of more elements is shown by its checksum."""

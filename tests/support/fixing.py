@@ -7,14 +7,15 @@ import onnx
 import onnx.parser
 import pytest
 
-from qdqtool import rules, targets
-from qdqtool.findings import Finding
-from qdqtool.graph.edits.naming import Namer
-from qdqtool.graph.edits.surgeon import apply_edits
-from qdqtool.graph.index.qdq import QdqNode
-from qdqtool.graph.io.save import inlined
-from qdqtool.graph.model import Model
-from qdqtool.rules import Draft, Fault, Fix, RuleContext, UnfitError
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Finding
+from qdqtool.linting.rules import Draft, Fault, Fix, RuleContext, UnfitError
+from qdqtool.models import targets
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.io.save import inlined
+from qdqtool.models.graph.model import Model
 from support.ort_verdict import ort_outputs
 
 HEADER = '<ir_version: 11, opset_import: ["": 23]>\n'

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import onnx
 
-from qdqtool import ops
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import NodeView, Value
-from qdqtool.graph.io.tensors import read_array
-from qdqtool.graph.model import Model
-from qdqtool.graph.scope import display
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.io.tensors import read_array
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import display
 
 FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16}
 UNSEEN_RANGE = 8.0

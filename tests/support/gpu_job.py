@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from qdqtool.builders.gpus import Gpu
-from qdqtool.gpu import requirements
+from qdqtool.engines.gpu import requirements
+from qdqtool.engines.tensorrt.gpus import Gpu
 from qdqtool.jobs import engine_outputs
 from support.fake_runner import FakeRunner
 

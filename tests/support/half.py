@@ -9,10 +9,10 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from qdqtool.graph.io.save import inlined
-from qdqtool.graph.model import Model
-from qdqtool.transforms.float16 import Float16Conversion, convert_to_float16
-from qdqtool.transforms.taps import TensorKey
+from qdqtool.models.graph.io.save import inlined
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.float16 import Float16Conversion, convert_to_float16
+from qdqtool.models.transforms.taps import TensorKey
 
 Arrays = dict[str, NDArray[Any]]
 

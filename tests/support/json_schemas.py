@@ -1,7 +1,7 @@
 """The JSON Schemas of everything that qdqtool writes or reads as JSON or TOML, made from the types.
 
-``qdqtool/schemas`` keeps them as files, which ``qdqtool schema`` prints; ``tests/schemas`` holds the files to the
-types. A report has a schema because it has a text renderer. A file format gets one by a line in ``FILES``.
+``qdqtool/reports/schemas`` keeps them as files, which ``qdqtool schema`` prints; ``tests/schemas`` holds the files to
+the types. A report has a schema because it has a text renderer. A file format gets one by a line in ``FILES``.
 """
 
 import importlib
@@ -20,18 +20,18 @@ import click
 import docstring_parser
 import msgspec
 
-from qdqtool.builders import kernels
-from qdqtool.cli import convert
-from qdqtool.engine import manifest, stored_manifest
+from qdqtool.accuracy.layers import noise_file
+from qdqtool.cli import recipe_file
+from qdqtool.cli.commands import convert
+from qdqtool.engines.build import manifest, stored_manifest
+from qdqtool.engines.tensorrt import kernels
 from qdqtool.jobs import quantize_files
 from qdqtool.linting import baseline, settings
-from qdqtool.planning import plan_file
-from qdqtool.ranges import file as ranges_file
-from qdqtool.ranges import file_content
-from qdqtool.recipes import recipe_file
-from qdqtool.report import failure, text
+from qdqtool.quantization.planning import plan_file
+from qdqtool.quantization.ranges import file as ranges_file
+from qdqtool.quantization.ranges import file_content
+from qdqtool.reports import failure, text
 from qdqtool.results import SCHEMA_VERSION, Report
-from qdqtool.sensitivity import noise_file
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -151,7 +151,7 @@ def _recipe_schema() -> Schema:
 
 
 def _value_of(option: click.Option) -> Schema:
-    """What :mod:`qdqtool.recipes.recipe_file` takes for an option."""
+    """What :mod:`qdqtool.cli.recipe_file` takes for an option."""
     if option.is_flag:
         return {"type": "boolean"}
     if option.multiple:

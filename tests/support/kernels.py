@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from qdqtool.builders.kernels import Kernel, KernelTensor
+from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
 
 
 def tensors(*kinds: str, name: str = "t") -> tuple[KernelTensor, ...]:

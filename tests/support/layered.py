@@ -11,20 +11,21 @@ import onnx
 import onnxruntime
 from onnx import helper
 
-from qdqtool.data import Feeds
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.io.save import ExternalData, save_model
-from qdqtool.graph.model import Model
-from qdqtool.insertion.apply_plan import apply_plan
-from qdqtool.plan import QuantPlan
-from qdqtool.planning.high_precision import ready_for
-from qdqtool.planning.planner import index_to_plan
-from qdqtool.planning.planners import PlanData, planner_for
-from qdqtool.planning.recipe import Preparation, Recipe
-from qdqtool.preparation.bias_correction import correct_biases
-from qdqtool.preparation.calibration import runs_for
-from qdqtool.preparation.plan_inputs import PlanSources, gather_inputs
-from qdqtool.preparation.prepare import Prepared
+from qdqtool.accuracy.layers.method_trial import try_methods
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.plan import QuantPlan
+from qdqtool.quantization.insertion.apply_plan import apply_plan
+from qdqtool.quantization.planning.high_precision import ready_for
+from qdqtool.quantization.planning.planner import index_to_plan
+from qdqtool.quantization.planning.planners import PlanData, planner_for
+from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.preparation.bias_correction import correct_biases
+from qdqtool.quantization.preparation.calibration import runs_for
+from qdqtool.quantization.preparation.plan_inputs import PlanSources, gather_inputs
+from qdqtool.quantization.preparation.prepare import Prepared
+from qdqtool.samples import Feeds
 from support.small import make_model
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False)
@@ -112,7 +113,7 @@ def planned(folder: Path, recipe: Recipe = MAX) -> Iterator[Planned]:
     """Plan the model ``m.onnx`` with the data ``d.npz`` of a folder."""
     model = Model(onnx.load(folder / "m.onnx"))
     with runs_for(recipe) as runs:
-        inputs = gather_inputs(model, PlanSources(folder / "d.npz"), recipe, runs)
+        inputs = gather_inputs(model, PlanSources(folder / "d.npz", trial=try_methods), recipe, runs)
         ready = ready_for(inputs.prepared.model, recipe.high_precision).model
         data = PlanData(ranges=inputs.ranges, feeds=inputs.choosing)
         plan = planner_for(recipe, data).plan(index_to_plan(ready)).plan

@@ -6,9 +6,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.model import Model
-from qdqtool.transforms.joints import JointKind, find_joints
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.joints import JointKind, find_joints
 from support.small import make_model
 
 IMAGE, ROWS = (2, 4, 5, 5), (2, 5, 8)

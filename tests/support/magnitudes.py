@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from qdqtool.numerics.counting import BINS
-from qdqtool.ranges.histogram import Histogram
-from qdqtool.ranges.types import TensorRange
+from qdqtool.quantization.ranges.histogram import Histogram
+from qdqtool.quantization.ranges.types import TensorRange
 
 Piece = tuple[Fraction, Fraction, int]
 """Lower bound, upper bound and number of values of a bin that is not empty."""

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 
-from qdqtool import formats
+from qdqtool.numerics import formats
 from support import rational
 
 REAL = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 
 import onnx
 
-from qdqtool import rules, targets
-from qdqtool.findings import Finding
-from qdqtool.graph.edits.naming import Namer
-from qdqtool.graph.edits.surgeon import apply_edits
-from qdqtool.graph.io.save import inlined
-from qdqtool.graph.model import Model
-from qdqtool.rules import Draft, Example, Fault, RuleContext, UnfitError
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Finding
+from qdqtool.linting.rules import Draft, Example, Fault, RuleContext, UnfitError
+from qdqtool.models import targets
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.io.save import inlined
+from qdqtool.models.graph.model import Model
 
 
 def parsed(text: str, opset: int | None = None) -> onnx.ModelProto:

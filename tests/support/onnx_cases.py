@@ -13,9 +13,9 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.index.view import NodeView
-from qdqtool.graph.model import Model
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.model import Model
 
 Array = NDArray[Any]
 

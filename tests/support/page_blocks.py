@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qdqtool.page.content import Block, Cell, Facts, Lines, State, Table
-from qdqtool.saved_reports.reading import SavedReport, read_reports
-from qdqtool.saved_reports.story import Story, join
+from qdqtool.reports.page.content import Block, Cell, Facts, Lines, State, Table
+from qdqtool.reports.saved.reading import SavedReport, read_reports
+from qdqtool.reports.saved.story import Story, join
 from support.saved_reports import save
 
 Section = Callable[[Story], tuple[Block, ...]]

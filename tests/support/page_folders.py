@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 from onnxruntime.quantization import quantize_dynamic
 
-from qdqtool import rules
+from qdqtool.linting import rules
 from support.command import exit_code_of
 from support.engine_models import FP8, ROWS, Net
 from support.networks import Network

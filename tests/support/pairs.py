@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from qdqtool.page.content import Block, Cell, Lines, Table
-from qdqtool.page.pair import Pair, judged
-from qdqtool.saved_reports.grouping import group
-from qdqtool.saved_reports.reading import read_reports
+from qdqtool.reports.page.content import Block, Cell, Lines, Table
+from qdqtool.reports.page.pair import Pair, judged
+from qdqtool.reports.saved.grouping import group
+from qdqtool.reports.saved.reading import read_reports
 from support.saved_reports import save
 
 Documents = dict[str, Any]

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from qdqtool.data import InputSpec
-from qdqtool.media.images.options import ImagePreprocessing
 from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import InputSpec
+from qdqtool.samples.media.images.options import ImagePreprocessing
 
 F32 = np.dtype(np.float32)
 

@@ -5,15 +5,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from qdqtool import formats, targets
-from qdqtool.graph.index.model_index import ModelIndex
-from qdqtool.graph.io.save import save_model
-from qdqtool.graph.model import Model
-from qdqtool.insertion.apply_plan import apply_plan
+from qdqtool.models import targets
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.save import save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.plan import Placement, QuantPlan
+from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerAxis
 from qdqtool.numerics.scheme import QuantParams
-from qdqtool.plan import Placement, QuantPlan
-from qdqtool.planning.placement import Proposal, ProposedSlot, Selection, propose
+from qdqtool.quantization.insertion.apply_plan import apply_plan
+from qdqtool.quantization.planning.placement import Proposal, ProposedSlot, Selection, propose
 
 LARGEST_ACTIVATION = 6.0
 

@@ -7,10 +7,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from qdqtool.graph.model import Model
-from qdqtool.reduction.failure import Failure, Kind
-from qdqtool.reduction.reducer import Reducer
-from qdqtool.reduction.search import Search, Trials
+from qdqtool.jobs.reduction.failure import Failure, Kind
+from qdqtool.jobs.reduction.reducer import Reducer
+from qdqtool.jobs.reduction.search import Search, Trials
+from qdqtool.models.graph.model import Model
 
 Judge = Callable[[onnx.ModelProto], Failure | None]
 

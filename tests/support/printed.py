@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from qdqtool.report.terminal import make_console
+from qdqtool.reports.terminal import make_console
 
 HOSTILE = "evil\x1b[31m\nline[bold]\u202e"
 ESCAPED = r"evil\x1b[31m\nline[bold]\u202e"

@@ -26,7 +26,7 @@ def check_report(report: Any, text: str) -> None:
     if not type(report).__module__.startswith("qdqtool"):
         return  # a report that a test made up
     names = {kind: name for name, kind in reports().items()}
-    assert type(report) in names, f"{type(report).__name__} has no schema: it has no renderer in qdqtool/report/text"
+    assert type(report) in names, f"{type(report).__name__} has no schema: it has no renderer in qdqtool/reports/text"
     found = faults(json.loads(text), names[type(report)])
     assert not found, f"the report does not fit the schema '{names[type(report)]}': {found}"
 

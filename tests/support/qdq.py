@@ -4,8 +4,8 @@ import numpy as np
 import onnx
 from onnx import helper, parser
 
-from qdqtool.graph.io.tensors import make_tensor
-from qdqtool.graph.model import Model
+from qdqtool.models.graph.io.tensors import make_tensor
+from qdqtool.models.graph.model import Model
 
 
 def text_model(text: str, *constants: onnx.TensorProto) -> Model:

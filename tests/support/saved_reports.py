@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qdqtool.insertion.weight_scales import ALL_POINTS, FEWEST_POINTS, MOST_POINTS
-from qdqtool.ranges.calibrators import names
+from qdqtool.quantization.insertion.weight_scales import ALL_POINTS, FEWEST_POINTS, MOST_POINTS
+from qdqtool.quantization.ranges.calibrators import names
 
 Document = dict[str, Any]
 

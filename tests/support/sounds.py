@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 import soundfile
 
-from qdqtool.inputs.signature import InputSpec
 from qdqtool.numerics.dtypes import Array
+from qdqtool.samples.signature import InputSpec
 from support.networks import Network
 
 F32 = np.dtype(np.float32)

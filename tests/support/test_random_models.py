@@ -6,7 +6,7 @@ import onnx
 from hypothesis import given
 from onnx import TensorProto
 
-from qdqtool.graph.model import Model
+from qdqtool.models.graph.model import Model
 from support.ort_verdict import ort_outputs
 from support.random_models import brute, drawn_feeds, float_models, quantized_models, tried_on
 from support.random_models.models import OPSETS

@@ -10,7 +10,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
-from qdqtool.inputs.signature import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 I64 = np.dtype(np.int64)
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "on", "mat")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from qdqtool import formats
+from qdqtool.numerics import formats
 from qdqtool.numerics.blocks import Blocks
 from qdqtool.numerics.fit import Fit
 from qdqtool.numerics.fit import fit as fit_blocks

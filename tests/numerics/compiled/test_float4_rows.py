@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from support import numbers, rational
 
-from qdqtool import formats
-from qdqtool.numerics import affine, kernels
+from qdqtool.numerics import affine, formats, kernels
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 pytest.importorskip("numba")

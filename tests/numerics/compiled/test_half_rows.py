@@ -5,8 +5,7 @@ import pytest
 from onnx import numpy_helper
 from support import numbers, rational
 
-from qdqtool import formats
-from qdqtool.numerics import affine, kernels
+from qdqtool.numerics import affine, formats, kernels
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 pytest.importorskip("numba")

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from support import numbers, rational
 
-from qdqtool import formats
-from qdqtool.numerics import kernels
+from qdqtool.numerics import formats, kernels
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
 pytest.importorskip("numba")

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.models.graph.io.tensors import make_tensor
 
 Limits = tuple[float | None, float | None]
 

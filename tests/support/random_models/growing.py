@@ -11,7 +11,7 @@ import onnx
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from qdqtool.graph.io.tensors import make_tensor
+from qdqtool.models.graph.io.tensors import make_tensor
 
 BATCH = 2
 """The first extent of every input; where it is dynamic it is called N."""

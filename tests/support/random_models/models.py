@@ -8,8 +8,8 @@ from hypothesis import note
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from qdqtool.graph.io.save import inlined
-from qdqtool.graph.model import Model
+from qdqtool.models.graph.io.save import inlined
+from qdqtool.models.graph.model import Model
 from support.random_models.growing import BATCH, Growing, Tensor
 from support.random_models.layers import grow_any
 from support.random_models.quantizing import Quantizing

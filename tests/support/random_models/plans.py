@@ -8,8 +8,8 @@ import onnx
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from qdqtool.graph.io.tensors import make_tensor
-from qdqtool.graph.model import Model
+from qdqtool.models.graph.io.tensors import make_tensor
+from qdqtool.models.graph.model import Model
 from support.random_models import brute
 from support.random_models.quantizing import CODES, Codes
 

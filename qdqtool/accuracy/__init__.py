@@ -1,0 +1,1 @@
+"""How accurate a quantized model is: measured, checked, and searched for a limit."""

@@ -1,0 +1,313 @@
+"""Measure what quantizing costs on a few samples: at the outputs, and at each pair by itself."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.accuracy.checking.repeatable import require_repeatable
+from qdqtool.accuracy.task_metrics.result import MetricResult
+from qdqtool.errors import QdqError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.io.tensors import element_count
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import display
+from qdqtool.models.plan import Placement, QuantPlan
+from qdqtool.models.running.accumulated_error import AccumulatedError
+from qdqtool.models.running.fake_quantize import rounded
+from qdqtool.models.running.observer import Observer
+from qdqtool.models.running.own_evaluator import open_session, run_each
+from qdqtool.models.running.own_support import plan_split
+from qdqtool.models.running.sampling_error import SampleSums
+from qdqtool.numerics.cores import LARGE, side_by_side
+from qdqtool.numerics.dtypes import Array
+from qdqtool.quantization.planning.degenerate import ZEROED
+from qdqtool.quantization.statistics.float_runs import FloatRuns
+from qdqtool.samples import Feeds
+from qdqtool.samples.measuring_data import MeasuringData
+
+SLICE = 32
+"""Largest number of samples that are run."""
+
+MIN_SAMPLES = 2
+"""Samples that are run for a model of any size."""
+
+ENOUGH = 1 << 23
+"""Values of quantized tensors after which no further sample is run: it limits the cost to a fraction of calibration."""
+
+WORST = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputAccuracy:
+    """One output of the quantized model against the float model's.
+
+    Attributes:
+        name: Name of the output.
+        sqnr_db: ``10 log10(sum(a**2) / sum((a - x)**2))`` in dB over all samples; None where it is undefined: equal
+            outputs, or a float output of zeros.
+        exact: Whether every element is equal.
+        finite: Whether the quantized model has NaN or infinity only where the float model has it.
+        other_shapes: Samples for which the two models gave different shapes, as the boxes that a NonMaxSuppression
+            keeps; they are left out.
+        float_nonfinite: Elements of the float model's output that are NaN or infinite; they are left out.
+        standard_error_db: How far ``sqnr_db`` is from that of all samples that there could be, as its standard error;
+            None where one sample decides.
+    """
+
+    name: str
+    sqnr_db: float | None
+    exact: bool
+    finite: bool
+    other_shapes: int = 0
+    float_nonfinite: int = 0
+    standard_error_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorAccuracy:
+    """The error of one pair on its own tensor, with every other tensor still float.
+
+    Attributes:
+        tensor: Name of the tensor.
+        graph: Its scope; empty for the main graph.
+        kind: ``weight`` or ``activation``.
+        sqnr_db: SQNR of the values behind the pair against those in front of it, in dB.
+    """
+
+    tensor: str
+    graph: str
+    kind: str
+    sqnr_db: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroedTensor:
+    """An activation of whose values nearly all are rounded to 0; a few large values can hide that in its SQNR.
+
+    Attributes:
+        tensor: Name of the tensor.
+        graph: Its scope; empty for the main graph.
+        share: Share of its nonzero values that its pair rounds to 0.
+        scale: The scale of the pair.
+    """
+
+    tensor: str
+    graph: str
+    share: float
+    scale: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """The cost of quantizing.
+
+    Attributes:
+        samples: Number of samples that were run, from the start of those that there are to measure on.
+        held_back: Whether they are held-back samples of the calibration data, with which nothing was chosen.
+        validation: The validation data that they are of; None where they are calibration samples.
+        reason: Why they are calibration samples that may have chosen something, in words; empty where they are not.
+        refitted: Whether the written model is another one than that which was measured: its ranges are those of all
+            samples, and the measured model has the ranges of the choosing part.
+        outputs: Every output that is a float tensor.
+        worst: The pairs with the lowest SQNR, worst first.
+        zeroed: Activations with one scale of whose values more than :data:`ZEROED` become 0.
+        metric: The task metric on all samples that there are to measure on; None where none was asked for.
+        problem: Why nothing could be measured; empty where it was.
+    """
+
+    samples: int
+    held_back: bool = False
+    validation: str | None = None
+    reason: str = ""
+    refitted: bool = False
+    outputs: tuple[OutputAccuracy, ...] = ()
+    worst: tuple[TensorAccuracy, ...] = ()
+    zeroed: tuple[ZeroedTensor, ...] = ()
+    metric: MetricResult | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A quantized model that is measured.
+
+    Attributes:
+        make: Makes the model. It is called when the session of the float model is closed, so that only one model is in
+            memory.
+        plan: Its pairs.
+        written: The pairs of the model that is written, where these have other scales; None where it is the same model.
+    """
+
+    make: Callable[[], Model]
+    plan: QuantPlan
+    written: QuantPlan | None = None
+
+
+def measure_accuracy(before: Model, after: Candidate, data: MeasuringData, runs: FloatRuns) -> Accuracy:
+    """Run a float model and its quantized form on the first samples.
+
+    The number of samples depends on the size of the model: samples are run until :data:`ENOUGH` values of quantized
+    tensors were used, at most :data:`SLICE` and at least :data:`MIN_SAMPLES`, if the data has that many.
+
+    The quantized model runs in the reference session, so the numbers follow ONNX's definition and not the kernels of
+    one backend.
+
+    Args:
+        before: The float model that was calibrated.
+        after: The quantized model.
+        data: The samples.
+        runs: Runs the float model; its session is closed afterwards.
+
+    Returns:
+        The accuracy; with a problem in words where the reference cannot run the quantized model.
+    """
+    index, feeds = runs.index_of(before), data.feeds
+    written = {placement.slot: placement for placement in after.written or ()}
+    found = [pair for place in after.plan if (pair := _Pair.of(place, written.get(place.slot, place), index))]
+    results = [
+        value for name in index.view.main.output_names() if index.is_float(value := index.view.main.values[name])
+    ]
+    inner = [pair.value for pair in found if not pair.is_constant]
+    try:
+        expected = _expected(index, runs.observer(before, [*results, *inner]), results, found, feeds.first(SLICE))
+        # The float session is closed, so that only one model is in memory.
+        runs.close()
+        outputs = _compared(expected, after.make(), feeds, runs.values)
+    except QdqError as error:
+        return Accuracy(samples=0, problem=error.message)
+    _add_all((pair, (array,)) for pair in found if (array := pair.constant(index)) is not None)
+    zeroed = tuple(lost for pair in found if (lost := pair.zeroed()) is not None)
+    return Accuracy(
+        samples=len(expected),
+        held_back=data.held_back,
+        validation=data.validation,
+        reason=data.reason,
+        refitted=after.written is not None,
+        outputs=outputs,
+        worst=_worst(found),
+        zeroed=zeroed,
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Pair:
+    """One placement of the measured model, that of the written model, and what they cost so far."""
+
+    placement: Placement
+    written: Placement
+    value: Value
+    is_constant: bool
+    error: AccumulatedError
+    before: int = 0
+    after: int = 0
+    """Number of nonzero values in front of the pair and behind it, with the scale that is written."""
+
+    @classmethod
+    def of(cls, placement: Placement, written: Placement, index: ModelIndex) -> "_Pair | None":
+        """Make the entry of a placement; None for a tensor that only the opset upgrade added."""
+        value = index.view.scope(placement.slot.scope).values.get(placement.slot.tensor)
+        if value is None:
+            return None
+        return cls(placement, written, value, index.is_constant(value), AccumulatedError())
+
+    def add(self, *arrays: Array) -> None:
+        for x in arrays:
+            y = rounded(x, self.placement)
+            self.error.add(x, y)
+            if not self.is_constant:
+                self.before += int(np.count_nonzero(x))
+                self.after += int(np.count_nonzero(y if self.written is self.placement else rounded(x, self.written)))
+
+    def zeroed(self) -> ZeroedTensor | None:
+        """Return the entry of a tensor of which nearly all became 0; None for others."""
+        scale, slot = self.written.params.scale, self.written.slot
+        share = 1 - self.after / self.before if self.before else 0.0
+        if share <= ZEROED or scale.size != 1:
+            return None
+        return ZeroedTensor(tensor=slot.tensor, graph=display(slot.scope), share=share, scale=scale.item())
+
+    def used(self, runs: int) -> int:
+        """Return the number of its values that this many runs used."""
+        stored = self.value.initializer
+        return self.error.elements + (element_count(stored) * runs if stored is not None else 0)
+
+    def constant(self, index: ModelIndex) -> Array | None:
+        """Return the constant in front of it; None in front of a pair of an activation."""
+        return index.constant(self.value) if self.is_constant else None
+
+    def result(self) -> TensorAccuracy | None:
+        """Return its accuracy; None for a tensor without error or of zeros only."""
+        if self.error.sqnr_db is None:
+            return None
+        slot = self.placement.slot
+        kind = "weight" if self.is_constant else "activation"
+        return TensorAccuracy(
+            tensor=slot.tensor, graph=display(slot.scope), kind=kind, sqnr_db=round(self.error.sqnr_db, 4)
+        )
+
+
+def _expected(
+    index: ModelIndex, observer: Observer, results: list[Value], pairs: list[_Pair], feeds: Feeds
+) -> list[Mapping[str, Array]]:
+    """Run the float model and return its outputs by sample; meanwhile count the error of each pair."""
+    expected: list[Mapping[str, Array]] = []
+    kept = 0
+    for number, sample in enumerate(feeds):
+        seen = kept + sum(pair.used(number) for pair in pairs)
+        if number >= MIN_SAMPLES and seen >= ENOUGH:
+            break
+        run = observer.run(sample)
+        found = {value.name: observer.output(run, value) for value in results}
+        # copy(): one array of a session keeps all memory of the run alive.
+        expected.append({name: array.copy() for name, array in found.items() if array is not None})
+        kept += sum(array.size for array in expected[-1].values())
+        if not number:
+            require_repeatable(index, observer, sample, expected[-1])
+        if seen < ENOUGH:
+            _add_all((pair, tuple(observer.arrays(run, sample, pair.value))) for pair in pairs)
+    return expected
+
+
+def _add_all(taken: Iterable[tuple[_Pair, Sequence[Array]]]) -> None:
+    """Count the errors of pairs, of several at once."""
+    for _ in side_by_side(
+        lambda each: each[0].add(*each[1]), taken, lambda each: any(x.nbytes > LARGE for x in each[1])
+    ):
+        pass
+
+
+def _compared(
+    expected: list[Mapping[str, Array]], after: Model, feeds: Feeds, values: int
+) -> tuple[OutputAccuracy, ...]:
+    names = dict.fromkeys(name for outputs in expected for name in outputs)
+    errors = {name: AccumulatedError() for name in names}
+    sums = {name: SampleSums(error) for name, error in errors.items()}
+    split = plan_split(ModelIndex.of(after))
+    with open_session(after, split) as quantized:
+        runs = run_each(quantized, feeds.first(len(expected)), list(errors), values)
+        for outputs, found in zip(expected, runs, strict=True):
+            for name, array in outputs.items():
+                errors[name].add(array, found[name])
+                sums[name].note()
+    compared = [name for name, error in errors.items() if error.elements or error.other_shapes]
+    return tuple(_output(name, errors[name], sums[name].standard_error_db()) for name in compared)
+
+
+def _output(name: str, error: AccumulatedError, standard_error: float | None) -> OutputAccuracy:
+    sqnr = error.sqnr_db
+    return OutputAccuracy(
+        name=name,
+        sqnr_db=None if sqnr is None else round(sqnr, 4),
+        exact=error.exact,
+        finite=not error.nonfinite_mismatches,
+        other_shapes=error.other_shapes,
+        float_nonfinite=error.nonfinite,
+        standard_error_db=None if standard_error is None else round(standard_error, 2),
+    )
+
+
+def _worst(pairs: list[_Pair]) -> tuple[TensorAccuracy, ...]:
+    results = [result for pair in pairs if (result := pair.result()) is not None]
+    return tuple(sorted(results, key=lambda result: result.sqnr_db)[:WORST])

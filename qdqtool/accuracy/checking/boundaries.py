@@ -1,0 +1,221 @@
+"""Compare the quantized tensors of a model with the same tensors of a baseline."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.accuracy.checking.baseline_matcher import BaselineMatcher
+from qdqtool.accuracy.checking.gptq_check import GptqCheck
+from qdqtool.accuracy.checking.gptq_metadata import noted_rounding
+from qdqtool.accuracy.checking.pair_error import PairError
+from qdqtool.accuracy.checking.qdq_reference import format_of
+from qdqtool.accuracy.checking.report import BoundaryResult
+from qdqtool.errors import ArgumentError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.scope import display
+from qdqtool.models.running.accumulated_error import AccumulatedError
+from qdqtool.models.running.own_nodes import granularity_of
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.code_steps import unit_roundoff
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
+from qdqtool.numerics.granularity import expand
+from qdqtool.numerics.grid import step_widths
+from qdqtool.numerics.number_format import NumberFormat
+
+ROUNDINGS = 4
+"""Roundings between a weight and its dequantized code: of reciprocal or scale, quotient and product, and one spare for
+tools that keep scales in double precision."""
+
+
+@dataclass(slots=True)
+class Boundary:
+    """One quantized tensor: a Q, or the DQ of a packed constant, with its counterpart in the baseline.
+
+    Attributes:
+        entry: The Q or DQ.
+        codes: The quantized tensor.
+        baseline: The tensor of the baseline.
+        fmt: Format of the quantized tensor.
+        is_weight: Whether the tensor is a constant.
+        error: Error of the dequantized tensor against the baseline.
+        max_steps: Largest distance from the baseline, in quantization steps.
+        sum_steps: Sum of the distances, in quantization steps.
+        index: Index of the element with the largest distance.
+        clipped: Elements whose baseline value lies outside the range.
+        bad_weights: Elements of a packed weight whose distance rounding cannot explain.
+        worst_weight: The element among them with the largest distance, in words.
+        by_data: For a packed weight whose codes data chose, the note of the model and the findings; None for others.
+        fit: For a packed weight, what its scale does to the baseline's weight; None for others.
+        problem: Why nothing was compared.
+    """
+
+    entry: QdqNode
+    codes: Value
+    baseline: Value
+    fmt: NumberFormat
+    is_weight: bool
+    error: AccumulatedError = field(default_factory=AccumulatedError)
+    max_steps: float = 0.0
+    sum_steps: float = 0.0
+    index: tuple[int, ...] = ()
+    clipped: int = 0
+    bad_weights: int = 0
+    worst_weight: str = ""
+    by_data: GptqCheck | None = None
+    fit: PairError | None = None
+    problem: str = ""
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether codes are stored, so that only the baseline shows what they should be."""
+        return not self.entry.is_quantize
+
+    @property
+    def is_judged_by_data(self) -> bool:
+        """Whether codes are not the nearest, and the model notes that data chose them; another check applies then."""
+        return bool(self.bad_weights) and self.by_data is not None
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether neither rounding nor the model's note on rounding by data explains the distance of the codes."""
+        return bool(self.bad_weights) and bool(self.by_data is None or self.data_fault)
+
+    @property
+    def data_fault(self) -> str:
+        """Why a weight contradicts the model's note that data chose its codes; empty where it agrees."""
+        return self.by_data.fault(self.error, ROUNDINGS) if self.by_data is not None else ""
+
+    def add(self, codes: Array, scale: Array, zero_point: Array | None, x: Array, weight_steps: float | None) -> None:
+        """Count one array.
+
+        Args:
+            codes: The quantized tensor.
+            scale: Its scale.
+            zero_point: Its zero point, or None.
+            x: The baseline's tensor.
+            weight_steps: Largest legal distance of a packed weight, in steps; None for no limit.
+        """
+        if x.shape != codes.shape:
+            self.problem = f"its shape is {list(codes.shape)}, the baseline's is {list(x.shape)}"
+            return
+        try:
+            granularity = granularity_of(self.entry, scale)
+            real = dequantize(codes, scale, granularity, zero_point, output_dtype=FLOAT32)
+        except ArgumentError as error:
+            self.problem = error.message
+            return
+        self.error.add(x, real)
+        zero = 0.0 if zero_point is None else expand(zero_point, x.shape, granularity).astype(FLOAT64)
+        spread = expand(scale, x.shape, granularity)
+        found = _Distances.of(real, x, spread, self.fmt)
+        if self.by_data is not None:
+            widths = np.abs(spread.astype(FLOAT64)) * step_widths(found.quotient, self.fmt)
+            self.by_data.float_type = x.dtype.name
+            difference = real.astype(FLOAT64) - x.astype(FLOAT64)
+            self.by_data.add(difference, np.broadcast_to(widths, x.shape), granularity)
+        self._add_steps(found, found.quotient + zero)
+        if self.fit is not None:
+            self.fit.add(x, codes, scale, zero_point)
+        if self.is_packed and weight_steps is not None:
+            self._add_bad_weights(found, found.quotient + zero, codes.astype(FLOAT64), weight_steps)
+
+    def _add_steps(self, found: "_Distances", position: Array) -> None:
+        self.sum_steps += float(np.sum(found.steps))
+        if found.steps.size and float(np.max(found.steps)) > self.max_steps:
+            self.max_steps = float(np.max(found.steps))
+            self.index = _worst(found.steps)
+        half = float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) / 2
+        self.clipped += int(np.count_nonzero((position < self.fmt.low - half) | (position > self.fmt.high + half)))
+
+    def _add_bad_weights(self, found: "_Distances", position: Array, codes: Array, limit: float) -> None:
+        rounding = ROUNDINGS * found.roundoff * (np.abs(found.quotient) / step_widths(found.quotient, self.fmt) + 1)
+        # Where the float value lies beyond a code at the end of the range, it was clipped. Clipping is a choice, not
+        # a fault. The symmetric range of integers may end at -127, hence max(low, -high).
+        clipped = (codes >= self.fmt.high) & (position > codes)
+        clipped |= (codes <= max(self.fmt.low, -self.fmt.high)) & (position < codes)
+        bad = (found.steps > limit + rounding) & ~clipped
+        self.bad_weights += int(np.count_nonzero(bad))
+        if bad.any() and not self.worst_weight:
+            index = _worst(np.where(bad, found.steps, 0.0))
+            self.worst_weight = f"{found.steps[index]:.3g} steps at {list(index)}"
+
+    def result(self) -> BoundaryResult:
+        """Return the entry of the report."""
+        node = self.entry.node
+        return BoundaryResult(
+            node=node.label,
+            graph=display(node.scope.path),
+            tensor=self.baseline.name,
+            kind="weight" if self.is_weight else "activation",
+            format=self.fmt.name,
+            granularity=str(self.entry.granularity or ""),
+            max_steps=self.max_steps,
+            mean_steps=self.sum_steps / max(1, self.error.elements),
+            index=self.index,
+            sqnr_db=self.error.sqnr_db,
+            clipped=self.clipped,
+            elements=self.error.elements,
+            judged_by_data=self.is_judged_by_data,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Distances:
+    """One dequantized array against its float counterpart.
+
+    Attributes:
+        quotient: The float values divided by their scale, float64.
+        steps: Distance in steps, float64; 0 where either value is not finite.
+        roundoff: Unit roundoff of the coarser of the two types that were divided.
+    """
+
+    quotient: Array
+    steps: Array
+    roundoff: float
+
+    @classmethod
+    def of(cls, real: Array, x: Array, scale: Array, fmt: NumberFormat) -> "_Distances":
+        step = scale.astype(FLOAT64)
+        with np.errstate(all="ignore"):
+            quotient = x.astype(FLOAT64) / step
+            steps = np.abs(quotient - real.astype(FLOAT64) / step) / step_widths(quotient, fmt)
+        steps = np.where(np.isfinite(steps), steps, 0.0)
+        return cls(quotient, steps, max(unit_roundoff(scale.dtype), unit_roundoff(x.dtype)))
+
+
+def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[Boundary], list[QdqNode]]:
+    """Return every quantized tensor of a model with its counterpart in a baseline, and the nodes without one."""
+    found: list[Boundary] = []
+    lonely: list[QdqNode] = []
+    notes = noted_rounding(index.model)
+    for entry in index.qdq.nodes:
+        codes, fmt = _codes(index, entry), format_of(entry)
+        if codes is None or fmt is None:
+            continue
+        counterpart = next(matcher.of(index.qdq, entry), None)
+        if counterpart is None:
+            lonely.append(entry)
+            continue
+        is_weight = entry.data is not None and index.is_constant(entry.data)
+        boundary = Boundary(entry, codes, counterpart, fmt, is_weight)
+        noted = notes.get((counterpart.scope.path, counterpart.name))
+        if boundary.is_packed:
+            boundary.by_data = GptqCheck(noted) if noted is not None else None
+            boundary.fit = PairError(entry, fmt)
+        found.append(boundary)
+    return found, lonely
+
+
+def _codes(index: ModelIndex, entry: QdqNode) -> Value | None:
+    """Return the quantized tensor of a Q, or of a DQ of stored weights; None for a DQ whose Q is a boundary itself."""
+    if entry.is_quantize:
+        return entry.output
+    if entry.data is None or index.qdq.quantizer_of(entry) is not None or index.qdq.makes_scales(entry):
+        return None
+    return entry.data if index.is_constant(entry.data) else None
+
+
+def _worst(steps: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(steps)), steps.shape))

@@ -1,0 +1,26 @@
+"""The gates of a check, one in each module with a function ``results``, in the order of the report."""
+
+from collections.abc import Iterator
+
+from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.gates import (
+    accuracy,
+    activations,
+    distances,
+    finite,
+    metric,
+    own_core,
+    pairs,
+    repeatable,
+    saved_outputs,
+    weights,
+)
+from qdqtool.accuracy.checking.report import GateResult
+
+GATES = (repeatable, own_core, finite, pairs, activations, weights, accuracy, distances, saved_outputs, metric)
+
+
+def gate_results(evidence: Evidence) -> Iterator[GateResult]:
+    """Yield the result of every gate that is active in a check."""
+    for gate in GATES:
+        yield from gate.results(evidence)

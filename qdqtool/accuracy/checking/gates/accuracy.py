@@ -1,0 +1,129 @@
+"""The gate on outputs without any limit given: an error as large as the output itself means that nothing is left of it.
+
+It is the gate of last resort, and has one limit for every model: 0 dB for floats, chance for integers. What a model
+should keep is for the user to say, with ``--min-sqnr`` and the like.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from qdqtool.accuracy.checking.bounds import bound_of
+from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.gates.distances import distance_fault
+from qdqtool.accuracy.checking.outputs import Deviation
+from qdqtool.accuracy.checking.reference_run import CheckJob
+from qdqtool.accuracy.checking.report import GateResult, OutputResult
+from qdqtool.accuracy.checking.saved_outputs import SavedCheck
+from qdqtool.errors import plural
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import Value
+
+LEAST_DB = 0.0
+
+STEP = 2.0**-8
+"""An output with a known bound passes with an error below this share of the bound: one step of 8 bits. Scores may all
+be near 0 on some data."""
+
+CONSTANT_DB = 6.0
+"""An output below this SQNR, where the error is half of it, is lost if a constant would be closer to the reference."""
+
+VARIES_DB = 30.0
+"""A reference varies where its SQNR against what changes with the sample is below this. Above it, an output that is
+quantized to 8 bits may be the same in all samples."""
+
+LEAST_ERROR = 2.0**-20
+"""Outputs that are off by no more than this may be constant: a reference near 0 may be the rounding of float32."""
+
+LEAST_OF_ONE_VALUE = 0.5
+"""Share that must agree where the reference has one value everywhere, and chance says nothing."""
+
+
+def results(evidence: Evidence) -> Iterator[GateResult]:
+    """Judge the outputs against the baseline's; with random inputs, shortfalls are warnings."""
+    job = evidence.job
+    if job.baseline is None:
+        return
+    places = [(check.value, check.deviation) for check in job.outputs]
+    faults = _faults(job.index, evidence.outputs, places, "output")
+    yield _gate("accuracy", evidence.outputs, faults, is_random=evidence.is_random)
+
+
+def saved_result(job: CheckJob, saved: SavedCheck, outputs: Sequence[OutputResult]) -> GateResult:
+    """Judge saved outputs against those of the reference."""
+    places = [(check.value, saved.deviation(check.value.name)) for check in job.outputs]
+    faults = _faults(job.index, outputs, places, "saved output")
+    return _gate("outputs-accuracy", outputs, faults, is_random=False)
+
+
+def _faults(
+    index: ModelIndex, outputs: Sequence[OutputResult], places: Sequence[tuple[Value, Deviation]], what: str
+) -> list[str]:
+    found = []
+    for result, (value, deviation) in zip(outputs, places, strict=True):
+        fault = _no_reference(deviation) or _fault(result, deviation, bound_of(index, value))
+        if fault:
+            found.append(f"{what} '{result.name}': {fault}")
+    return found
+
+
+def _no_reference(deviation: Deviation) -> str:
+    error = deviation.error
+    if error.elements and error.nonfinite == error.elements:
+        return "its reference is NaN or infinite everywhere, so that nothing was compared"
+    return ""
+
+
+def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> str:
+    """Return why nothing is left of an output; empty where something is, or where nothing was compared."""
+    if result.agreement is not None:
+        return _no_agreement(result.agreement, deviation)
+    if result.sqnr_db is None and not result.zero_reference:
+        # Nothing differs, or only NaN and infinities do; the gate on them judges those.
+        return ""
+    if bound is not None and result.max_abs is not None and result.max_abs <= bound * STEP:
+        return ""
+    fault = distance_fault(result, LEAST_DB)
+    if result.zero_reference:
+        return fault
+    return f"{fault}: the error is larger than the output itself" if fault else _no_variation(result, deviation)
+
+
+def _no_variation(result: OutputResult, deviation: Deviation) -> str:
+    """Return why an output does not depend on the samples as its reference does; empty where it does."""
+    variation, error = deviation.variation, deviation.error
+    if error.max_abs <= LEAST_ERROR:
+        return ""
+    if variation.is_zero:
+        return f"it is 0 everywhere, and the reference is up to {error.max_abs:.3g}"
+    varying, varying_db = variation.reference, variation.reference_db
+    if not varying or varying_db is None:
+        return ""
+    if variation.is_constant and varying_db < VARIES_DB:
+        return f"it is the same in all {variation.samples} samples, and the reference is not"
+    if result.sqnr_db is not None and result.sqnr_db < CONSTANT_DB and error.noise >= varying:
+        return f"found {result.sqnr_db:.6g} dB: an output that is the same in all samples could have a smaller error"
+    return ""
+
+
+def _no_agreement(share: float, deviation: Deviation) -> str:
+    agreement = deviation.agreement
+    if len(agreement.expected) == 1:
+        low = share < LEAST_OF_ONE_VALUE
+        return f"{share:.1%} of the elements agree, of a reference with one value" if low else ""
+    if share > agreement.chance:
+        return ""
+    return f"{share:.1%} of the elements agree, no more than by chance ({agreement.chance:.1%})"
+
+
+def _gate(name: str, outputs: Sequence[OutputResult], faults: list[str], *, is_random: bool) -> GateResult:
+    compared = sum(result.exact is not None for result in outputs)
+    missing = len(outputs) - compared
+    found = f"{len(faults)} of {compared} outputs lost" if faults else plural(compared, "output")
+    nothing = [] if compared or not outputs else ["no output could be compared"]
+    failures = nothing if is_random else [*faults, *nothing]
+    return GateResult.of(
+        name=name,
+        requires="every output has at least 0 dB SQNR, or agrees more than by chance",
+        failures=failures,
+        detail=f"{found}, {missing} SKIPPED" if missing else found,
+        warnings=[f"{fault}; the inputs were random" for fault in faults] if is_random else (),
+    )

@@ -1,0 +1,95 @@
+"""The gate on activations: the scale of every Q must fit the values that the Q reads."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from qdqtool.accuracy.checking.bounds import bound_of
+from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.pair_error import PairError
+from qdqtool.accuracy.checking.report import GateResult
+from qdqtool.errors import plural
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.scope import display
+
+NAME = "activations"
+
+RANDOM_LEAST_DB = 1.0
+"""With random inputs, which may lie outside the ranges that real data has, only a pair below this limit in dB fails:
+its error is as large as the values. Pairs between this and the limit of the format are warnings."""
+
+FITS = 2.0
+"""A range that is known without data fits where the range of the codes differs by no more than this factor."""
+
+
+def results(evidence: Evidence) -> Iterator[GateResult]:
+    """Judge every Q of a tensor that is not constant; active where one ran."""
+    index = evidence.job.index
+    errors = evidence.job.pair_errors.values()
+    judged = [each for each in errors if (each.elements or each.nans) and not is_constant(index, each)]
+    if not judged:
+        return
+    low = [each for each in judged if misses(each) and not _is_near_zero(index, each)]
+    destroyed = [each for each in low if not evidence.is_random or not above(each, RANDOM_LEAST_DB)]
+    # A Q to integers makes a code of NaN, and nothing behind it shows that there was one.
+    hidden = [_nan_line(each) for each in judged if each.nans and each.fmt.kind == "integer"]
+    suspect = [_line(each) for each in low if each not in destroyed] + (hidden if evidence.is_random else [])
+    failures = [*map(_line, destroyed), *(hidden if not evidence.is_random else [])]
+    yield GateResult.of(
+        name=NAME,
+        requires="every scale fits what its Q reads: at least 6 dB SQNR, 3 dB for 4-bit codes"
+        + (f"; {RANDOM_LEAST_DB:g} dB on random inputs" if evidence.is_random else ""),
+        failures=failures,
+        detail=_worst(judged) if not failures else f"{len(failures)} of {len(judged)} pairs do not fit",
+        warnings=(f"{line}; the inputs were random" for line in suspect),
+    )
+
+
+def misses(error: PairError) -> bool:
+    """Return whether a pair is below the limit of its format."""
+    return not above(error, error.least_db)
+
+
+def above(error: PairError, limit: float) -> bool:
+    """Return whether a pair reaches a limit in dB; one without error or signal does. NaN does not."""
+    return error.lowest_db is None or error.lowest_db >= limit
+
+
+def is_constant(index: ModelIndex, error: PairError) -> bool:
+    """Return whether a Q reads a constant."""
+    return error.entry.data is not None and index.is_constant(error.entry.data)
+
+
+def _is_near_zero(index: ModelIndex, error: PairError) -> bool:
+    """Return whether the range of the codes is the one that the operator gives, and the values are all near 0."""
+    bound = bound_of(index, error.entry.data)
+    top = float(np.max(error.scale)) * (error.fmt.high if error.is_symmetric else error.fmt.high - error.fmt.low)
+    return bound is not None and not error.clipped and bound / FITS <= top <= bound * FITS
+
+
+def _worst(judged: list[PairError]) -> str:
+    count = plural(len(judged), "pair")
+    known = [(ratio, _tensor(each)) for each in judged if (ratio := each.lowest_db) is not None]
+    if not known:
+        return f"{count}, all exact"
+    ratio, tensor = min(known)
+    return f"{count}, worst {ratio:.1f} dB at '{tensor}'"
+
+
+def _tensor(error: PairError) -> str:
+    return error.entry.data.name if error.entry.data is not None else ""
+
+
+def _line(error: PairError) -> str:
+    return f"{_place(error)}: {error.describe()}"
+
+
+def _nan_line(error: PairError) -> str:
+    share = error.nans / (error.elements + error.nans)
+    return f"{_place(error)}: {share:.1%} of the values are NaN, and become codes like any other"
+
+
+def _place(error: PairError) -> str:
+    node = error.entry.node
+    scope = f" in {display(node.scope.path)}" if node.scope.path else ""
+    return f"QuantizeLinear '{node.label}'{scope} on '{_tensor(error)}'"

@@ -1,0 +1,174 @@
+"""The gates on the distance of outputs and quantized tensors from the values that they are compared with.
+
+A gate with a limit that the user gave fails where it could not judge what it was asked to: a limit that nothing was
+held to must not look like one that was kept.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.accuracy.checking.report import BoundaryResult, GateResult, OutputResult
+
+OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What the limits apply to.
+
+    Attributes:
+        outputs: All outputs.
+        what: Word for an output in messages. Unless it is ``output``, the names of the gates begin with ``outputs-``.
+        boundaries: Quantized tensors that were compared, for ``max-steps``.
+        unmatched: Quantized tensors that could not be compared, and why, in words.
+    """
+
+    outputs: Sequence[OutputResult]
+    what: str = OUTPUT
+    boundaries: Sequence[BoundaryResult] = ()
+    unmatched: Sequence[str] = ()
+
+    def gate(self, name: str) -> str:
+        """Return the name of a gate on these outputs."""
+        return name if self.what == OUTPUT else f"outputs-{name}"
+
+    @property
+    def floats(self) -> list[OutputResult]:
+        """The float outputs that were compared."""
+        return [result for result in self.outputs if result.exact is not None and result.agreement is None]
+
+    @property
+    def others(self) -> list[OutputResult]:
+        """The integer, boolean and string outputs that were compared."""
+        return [result for result in self.outputs if result.agreement is not None]
+
+    @property
+    def missing(self) -> Iterator[str]:
+        """Why outputs, or samples of them, were not compared, one line each."""
+        for result in self.outputs:
+            if result.other_shapes:
+                yield f"{self.what} '{result.name}' has another shape in {result.other_shapes} samples: not compared"
+            elif result.exact is None:
+                yield f"{self.what} '{result.name}' has no elements that could be compared"
+
+
+def results(evidence: Evidence) -> Iterator[GateResult]:
+    """Judge the gates with a limit that the user gave; each is active with a baseline and a limit."""
+    job = evidence.job
+    if job.baseline is not None:
+        yield from distance_gates(
+            Compared(evidence.outputs, OUTPUT, evidence.boundaries, evidence.unmatched), job.gates
+        )
+
+
+def distance_gates(compared: Compared, limits: Gates) -> Iterator[GateResult]:
+    """Judge those of ``min-sqnr``, ``min-cosine``, ``min-agreement`` and ``max-steps`` that have a limit."""
+    missing = list(compared.missing)
+    judges_floats = bool(compared.floats or missing or not compared.others)
+    if limits.min_sqnr is not None and judges_floats:
+        yield _min_sqnr(compared, limits.min_sqnr, missing)
+    if limits.min_cosine is not None and judges_floats:
+        yield _min_cosine(compared, limits.min_cosine, missing)
+    if limits.agreement is not None and (compared.others or limits.min_agreement is not None):
+        yield _min_agreement(compared, limits.agreement, missing)
+    if limits.max_steps is not None:
+        yield _max_steps(compared, limits.max_steps)
+
+
+def distance_fault(result: OutputResult, limit: float) -> str:
+    """Return why a float output misses a limit in dB; empty where it reaches it.
+
+    An output whose reference is 0 everywhere has no SQNR. Its largest error may then be what a signal of magnitude 1
+    would allow: ``10**(-limit / 20)``.
+    """
+    if result.exact:
+        return ""
+    if result.zero_reference:
+        allowed = 10 ** (-limit / 20)
+        found = result.max_abs if result.max_abs is not None else float("nan")
+        # `not <=` instead of `>`, so that NaN misses the gate.
+        return f"the reference is 0 everywhere, and the error {found:.6g} exceeds {allowed:.3g}" * (
+            not found <= allowed
+        )
+    ratio = result.sqnr_db if result.sqnr_db is not None else float("nan")
+    return "" if ratio >= limit else f"found {ratio:.6g} dB"
+
+
+def _min_sqnr(compared: Compared, limit: float, missing: list[str]) -> GateResult:
+    faults = ((result.name, distance_fault(result, limit)) for result in compared.floats)
+    name = compared.gate("min-sqnr")
+    return GateResult.of(
+        name=name,
+        requires=f"at least {limit:g} dB at every float {compared.what}",
+        failures=[
+            *(f"{compared.what} '{output}': {name} is {limit:g} dB, {fault}" for output, fault in faults if fault),
+            *_unjudged(name, compared.floats, missing),
+        ],
+        detail=_worst([(result.name, result.sqnr_db) for result in compared.floats], " dB"),
+    )
+
+
+def _min_cosine(compared: Compared, limit: float, missing: list[str]) -> GateResult:
+    name = compared.gate("min-cosine")
+    values = [(result.name, 1.0 if result.exact else (result.cosine or 0.0)) for result in compared.floats]
+    return GateResult.of(
+        name=name,
+        requires=f"at least {limit:g} at every float {compared.what}",
+        failures=[
+            *_below(compared.what, name, values, limit),
+            *_unjudged(name, compared.floats, missing),
+        ],
+        detail=_worst(values, ""),
+    )
+
+
+def _min_agreement(compared: Compared, limit: float, missing: list[str]) -> GateResult:
+    name = compared.gate("min-agreement")
+    values = [(result.name, result.agreement or 0.0) for result in compared.others]
+    worst = min(values, key=lambda entry: entry[1], default=None)
+    return GateResult.of(
+        name=name,
+        requires=f"{limit:.4g} of the elements of every integer, boolean and string {compared.what} agree",
+        failures=[*_below(compared.what, name, values, limit), *_unjudged(name, compared.others, missing)],
+        detail=f"worst {worst[1]:.4g} at '{worst[0]}'" if worst is not None else "nothing to judge",
+    )
+
+
+def _below(what: str, name: str, values: Iterable[tuple[str, float]], limit: float) -> Iterator[str]:
+    for output, value in values:
+        # `not >=` instead of `<`, so that NaN misses the gate.
+        if not value >= limit:
+            yield f"{what} '{output}': {name} is {limit:g}, found {value:.6g}"
+
+
+def _unjudged(name: str, judged: Sequence[OutputResult], missing: Sequence[str]) -> Iterator[str]:
+    yield from (f"{name}: {line}" for line in missing)
+    if not judged and not missing:
+        yield f"{name}: there is no output that it could judge"
+
+
+def _worst(values: Iterable[tuple[str, float | None]], unit: str) -> str:
+    known = [(output, value) for output, value in values if value is not None]
+    worst = min(known, key=lambda entry: entry[1], default=None)
+    return f"worst {worst[1]:.6g}{unit} at '{worst[0]}'" if worst is not None else "no output with an error"
+
+
+def _max_steps(compared: Compared, limit: float) -> GateResult:
+    name = compared.gate("max-steps")
+    places = [(f"{compared.what} '{r.name}'", r.max_steps) for r in compared.outputs if r.max_steps is not None]
+    places += [(f"{place.kind} '{place.tensor}' at '{place.node}'", place.max_steps) for place in compared.boundaries]
+    worst = max(places, key=lambda entry: entry[1], default=None)
+    failures = [
+        f"{place} is {steps:.6g} steps off; {name} is {limit:g}" for place, steps in places if not steps <= limit
+    ]
+    failures += [f"{name}: {line}" for line in compared.unmatched]
+    if worst is None:
+        failures.append(f"{name}: nothing quantized was compared: no DequantizeLinear makes the {compared.what}s")
+    return GateResult.of(
+        name=name,
+        requires=f"no quantized tensor is further than {limit:g} steps off",
+        failures=failures,
+        detail=f"worst {worst[1]:.6g} at {worst[0]}" if worst is not None else "nothing quantized was compared",
+    )

@@ -1,0 +1,41 @@
+"""The gate on outputs: no NaN or infinity that the baseline does not have at the same place, and none in a scale.
+
+A scale is judged by itself, since outputs need not show it: a Q, for one, makes a code of NaN.
+"""
+
+from collections.abc import Iterator
+
+from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.outputs import nonfinite_count
+from qdqtool.accuracy.checking.report import GateResult
+from qdqtool.errors import plural
+from qdqtool.models.graph.scope import display
+
+
+def results(evidence: Evidence) -> Iterator[GateResult]:
+    """Judge the outputs and the constant scales; always active."""
+    job = evidence.job
+    bad = [output for output in job.outputs if output.nonfinite and not output.nonfinite_as_in_baseline]
+    origin = f"; {job.nonfinite_origin}" if job.nonfinite_origin else ""
+    yield GateResult.of(
+        name="finite",
+        requires="no output has NaN or infinities"
+        + (" where the baseline has none" if job.baseline is not None else ""),
+        failures=[
+            *(f"output '{each.value.name}' has {each.nonfinite} NaN or infinite elements{origin}" for each in bad),
+            *_scale_failures(evidence),
+        ],
+        detail=f"{len(bad)} of {len(job.outputs)} outputs have them" if bad else plural(len(job.outputs), "output"),
+    )
+
+
+def _scale_failures(evidence: Evidence) -> Iterator[str]:
+    for entry in evidence.job.checks:
+        scale = evidence.job.index.constant(entry.scale) if entry.scale is not None else None
+        if scale is None:
+            continue
+        if count := nonfinite_count(scale):
+            where = f" in {display(entry.node.scope.path)}" if entry.node.scope.path else ""
+            yield (
+                f"{entry.node.op_type} '{entry.node.label}'{where}: {count} of {scale.size} scales are NaN or infinite"
+            )

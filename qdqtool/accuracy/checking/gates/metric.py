@@ -1,0 +1,35 @@
+"""The gates on a task metric: how much worse the model is than its baseline, and saved outputs are than the model."""
+
+from collections.abc import Iterator
+
+from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.report import GateResult
+
+
+def results(evidence: Evidence) -> Iterator[GateResult]:
+    """Judge the loss of the metric; active with a metric and a limit, for each comparison that was made."""
+    metric, limit = evidence.metric, evidence.job.gates.max_metric_loss
+    if metric is None or limit is None:
+        return
+    # Nobody knows what guessing would give a function of the user.
+    beyond = ", which is better than chance" if metric.output is not None else ""
+    compared = (
+        ("max-metric-loss", "the baseline", metric.loss, metric.baseline_chance),
+        ("outputs-max-metric-loss", "the model", metric.saved_loss, metric.chance),
+    )
+    for name, reference, loss, chance in compared:
+        if loss is None:
+            continue
+        found, allowed = (f"{value} {metric.loss_unit}".rstrip() for value in (f"{loss:.6g}", f"{limit:g}"))
+        # A NaN loss misses the gate.
+        held = loss <= limit
+        failures = [] if held else [f"{name} is {allowed}: {metric.name} is worse than {reference} by {found}"]
+        # What is no better than a guess has nothing to lose: any model passes beside it.
+        if chance is not None:
+            failures.append(f"{name} shows nothing: {metric.name} of {reference} is at chance: {chance}")
+        yield GateResult.of(
+            name=name,
+            requires=f"{metric.name} is at most {allowed} worse than that of {reference}{beyond}",
+            failures=failures,
+            detail=found,
+        )

@@ -1,0 +1,36 @@
+"""The gate on Q and DQ nodes: ONNX Runtime must compute each of them as our own core does, bit for bit."""
+
+from collections.abc import Iterator
+
+from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.qdq_reference import NodeCheck, qdq_count
+from qdqtool.accuracy.checking.report import GateResult
+from qdqtool.models.graph.scope import display
+
+
+def results(evidence: Evidence) -> Iterator[GateResult]:
+    """Judge every Q and DQ node; always active."""
+    checks = list(evidence.job.checks.values())
+    wrong = [check for check in checks if check.different]
+    count = qdq_count(checks)
+    missing = count.total - count.checked - count.own
+    found = f"{len(wrong)} of {count.checked} differ" if wrong else f"{count.checked} of {count.total} agree"
+    if count.own:
+        found += f", {count.own} that ONNX Runtime cannot run evaluated by our own core alone"
+    if missing:
+        found += f", {missing} SKIPPED"
+    yield GateResult.of(
+        name="own-core",
+        requires="every Q and DQ in the reference equals our own core, bit for bit",
+        failures=map(_failure, wrong),
+        detail=found if checks else "the model has no Q or DQ of ONNX",
+    )
+
+
+def _failure(check: NodeCheck) -> str:
+    node, scope = check.entry.node, display(check.entry.node.scope.path)
+    where = f" in {scope}" if scope else ""
+    return (
+        f"{node.op_type} '{node.label}'{where}: {check.different} of {check.elements} elements differ from "
+        f"our core, by up to {check.max_steps:g} steps; {check.example}"
+    )

@@ -1,0 +1,226 @@
+"""Measure what a Q does to its own input: the error of the pair, and what explains it.
+
+A scale that does not fit is another quantization and no departure from ONNX, so neither our own core nor the constants
+of the DQ can show it. The values that the Q reads can: a scale that is far too large makes every value 0, one that is
+far too small puts every value at an end of the range. Both leave an error as large as the values.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, Bounds
+from qdqtool.models.running.own_nodes import granularity_of
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
+from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
+from qdqtool.numerics.grid import step_widths
+from qdqtool.numerics.metrics import ratio_db
+from qdqtool.numerics.number_format import NumberFormat
+
+MASK = -5e3
+"""Values from here down represent minus infinity in front of a Softmax, where other values are present. Networks add
+-10000, -1e9 or the smallest float16 or float32 to scores, which may bring -10000 up again. They are left out: one such
+value would be the whole signal."""
+
+LEAST_DB = {2: 0.25, 4: 3.0, 6: 3.0}
+"""Lowest SQNR in dB of a pair that fits its tensor, by the bits of the format. Normal values with the largest of 3,000
+at the end of the range have 0.6 dB with 2 bits and 15.7 dB with 4."""
+
+LEAST_DB_OF_8_BITS = 6.0
+"""The same for formats of 8 and more bits. In models that are well made, no pair on real data was below 15.7 dB, and
+nearly all are above 25. A scale that is 1000 times too large or too small gives 0 dB in any integer format."""
+
+COUNTED_BITS = 8
+"""Largest number of bits for which codes are counted."""
+
+MIN_CHANNEL_SHARE = 1e-4
+"""A channel is judged by itself where its values have at least this share of the mean power of the channels. Dead
+channels of trained networks are at 1e-8 and below, and no scale for them matters."""
+
+
+@dataclass(slots=True, eq=False)
+class PairError:
+    """The error of one Q on its own input over all samples: of the values that a DQ with its constants gives.
+
+    Attributes:
+        entry: The Q.
+        fmt: The quantized format.
+        bounds: What the Q does besides rounding, in place of a Relu or Clip that a quantizer removed: it is done to the
+            values before they are compared.
+        elements: Values that were compared; NaN, infinities and masks are left out.
+        nans: Values that are NaN.
+        clipped: Values outside the range of the format.
+        vanished: Values other than 0 that became 0.
+        low: Smallest value, by channel where the scale is per-axis: of shape ``[channels]``, else ``[1]``.
+        high: Largest value, likewise.
+        signal: ``sum(x**2)``, likewise.
+        noise: ``sum((x - y)**2)``, likewise.
+        scale: The scale, likewise; the largest one where scales belong to blocks.
+        is_symmetric: Whether the zero point represents 0 in the middle of the range.
+        codes: Number of elements with each code, where the format has at most :data:`COUNTED_BITS` bits.
+    """
+
+    entry: QdqNode
+    fmt: NumberFormat
+    bounds: Bounds = NO_BOUNDS
+    elements: int = 0
+    nans: int = 0
+    clipped: int = 0
+    vanished: int = 0
+    low: Array = field(default_factory=lambda: np.full(1, np.inf))
+    high: Array = field(default_factory=lambda: np.full(1, -np.inf))
+    signal: Array = field(default_factory=lambda: np.zeros(1, FLOAT64))
+    noise: Array = field(default_factory=lambda: np.zeros(1, FLOAT64))
+    scale: Array = field(default_factory=lambda: np.zeros(1, FLOAT64))
+    is_symmetric: bool = True
+    codes: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, x: Array, codes: Array, scale: Array, zero_point: Array | None) -> None:
+        """Count one array.
+
+        Args:
+            x: The values that the Q reads.
+            codes: The codes that it makes, of the same shape.
+            scale: Its scale.
+            zero_point: Its zero point, or None.
+
+        Raises:
+            ArgumentError: The scale does not fit the shape.
+        """
+        granularity = granularity_of(self.entry, scale)
+        made = codes.astype(self.fmt.dtype, copy=False)
+        y = dequantize(made, scale, granularity, zero_point, output_dtype=FLOAT32)
+        # float32 suffices for the difference of two float32 numbers; large weights would take much memory in float64.
+        work = FLOAT32 if x.dtype.itemsize <= FLOAT32.itemsize else FLOAT64
+        values = np.clip(x.astype(work, copy=False), work.type(self.bounds.low), work.type(self.bounds.high))
+        kept = _kept(x)
+        self.nans += int(np.count_nonzero(np.isnan(x))) if not kept.all() else 0
+        if not kept.all():
+            values, y = np.where(kept, values, work.type(0)), np.where(kept, y, FLOAT32.type(0))
+        step = np.abs(expand(scale, x.shape, granularity).astype(work))
+        axis = normalize_axis(granularity.axis, x.ndim) if isinstance(granularity, PerAxis) else None
+        difference = values - y
+        self._count(values, y, np.abs(difference) > step * work.type(self._outside()), kept)
+        over = tuple(each for each in range(x.ndim) if each != axis)
+        self.low = np.minimum(self.low, np.min(values, over, initial=np.inf, where=kept).reshape(-1))
+        self.high = np.maximum(self.high, np.max(values, over, initial=-np.inf, where=kept).reshape(-1))
+        self.signal = self.signal + _power(values, axis)
+        self.noise = self.noise + _power(difference, axis)
+        self.scale = np.maximum(self.scale, _scales(step, axis))
+        self.is_symmetric &= self.fmt.low < 0 and (zero_point is None or not zero_point.astype(FLOAT64).any())
+        self._count_codes(made)
+
+    def _outside(self) -> float:
+        """Return the error in scales that only clipping explains: rounding is off by half of the widest step at most.
+
+        The rest is for roundings of the arithmetic.
+        """
+        return float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) * (0.5 + 2.0**-6)
+
+    def _count(self, values: Array, y: Array, outside: Array, kept: Array) -> None:
+        self.elements += int(np.count_nonzero(kept))
+        self.clipped += int(np.count_nonzero(outside))
+        self.vanished += int(np.count_nonzero((values != 0) & (y == 0)))
+
+    def _count_codes(self, codes: Array) -> None:
+        if self.fmt.bits <= COUNTED_BITS:
+            counts = np.bincount(np.ascontiguousarray(codes).view(np.uint8).reshape(-1), minlength=256)
+            self.codes = counts if not self.codes.size else self.codes + counts
+
+    @property
+    def least_db(self) -> float:
+        """The lowest SQNR that a scale that fits may have with this format, in dB."""
+        return LEAST_DB.get(self.fmt.bits, LEAST_DB_OF_8_BITS)
+
+    @property
+    def sqnr_db(self) -> float | None:
+        """SQNR over all values in dB; None where it is undefined: no error, or only zeros."""
+        return ratio_db(float(np.sum(self.signal)), float(np.sum(self.noise)))
+
+    @property
+    def worst_channel(self) -> tuple[int, float] | None:
+        """The channel with the lowest SQNR and its SQNR in dB; None for a scale that is not per-axis."""
+        judged = self.signal >= MIN_CHANNEL_SHARE * np.mean(self.signal)
+        judged &= (self.signal > 0) & (self.noise > 0)
+        if self.signal.size == 1 or not judged.any():
+            return None
+        ratios = np.where(judged, self.signal, 1.0) / np.where(judged, self.noise, 1.0)
+        worst = int(np.argmin(np.where(judged, ratios, np.inf)))
+        return worst, float(10 * np.log10(ratios[worst]))
+
+    @property
+    def lowest_db(self) -> float | None:
+        """The lowest SQNR that is judged: over all values, or in one channel; None where none is defined."""
+        channel = self.worst_channel
+        found = [ratio for ratio in (self.sqnr_db, channel[1] if channel is not None else None) if ratio is not None]
+        return min(found, default=None)
+
+    def describe(self) -> str:
+        """Return the SQNR of the worst place and what explains it, with the scale that would fit, in words."""
+        channel = self.worst_channel
+        whole = self.sqnr_db
+        by_channel = channel is not None and (whole is None or channel[1] < whole)
+        ratio = channel[1] if channel is not None and by_channel else whole
+        place = channel[0] if channel is not None and by_channel else slice(None)
+        where = f" in channel {place} of {self.signal.size}" if by_channel else ""
+        scale = float(np.max(self.scale[place]))
+        low, high = float(np.min(self.low[place])), float(np.max(self.high[place]))
+        fits = self._fitting_scale(low, high)
+        return (
+            f"{'no' if ratio is None else f'{ratio:.1f} dB'} SQNR{where}: {self._explanation()}; the values lie in "
+            f"[{low:.4g}, {high:.4g}], the scale is {scale:.4g}{f', and {fits:.4g} would fit' if fits else ''}"
+        )
+
+    def _explanation(self) -> str:
+        shares = [f"{self.clipped_share:.1%} of the values are clipped", f"{self.vanished_share:.1%} become 0"]
+        if self.one_code_share is not None:
+            shares.append(f"{self.one_code_share:.1%} of the codes are equal")
+        return ", ".join(shares)
+
+    def _fitting_scale(self, low: float, high: float) -> float:
+        """Return the scale with which the range of the format just holds the values."""
+        if self.is_symmetric:
+            return max(abs(low), abs(high)) / self.fmt.high
+        return (max(high, 0.0) - min(low, 0.0)) / (self.fmt.high - self.fmt.low)
+
+    @property
+    def clipped_share(self) -> float:
+        """Share of the values outside the range."""
+        return self.clipped / max(1, self.elements)
+
+    @property
+    def vanished_share(self) -> float:
+        """Share of the values that are not 0 and became 0."""
+        return self.vanished / max(1, self.elements)
+
+    @property
+    def one_code_share(self) -> float | None:
+        """Share of the elements with the most frequent code; None where codes are not counted."""
+        total = int(np.sum(self.codes))
+        return float(np.max(self.codes)) / total if total else None
+
+
+def _kept(values: Array) -> Array:
+    """Return which values are compared: finite ones, and no masks unless all values are that low."""
+    kept = np.isfinite(values)
+    masks = kept & (values <= MASK)
+    return kept & ~masks if masks.any() and (kept & ~masks).any() else np.asarray(kept)
+
+
+def _power(values: Array, axis: int | None) -> Array:
+    """Return the sum of squares in float64, of shape ``[1]``, or ``[channels]`` for an axis."""
+    if axis is None:
+        return np.asarray(np.einsum("i,i->", values.reshape(-1), values.reshape(-1), dtype=FLOAT64)).reshape(1)
+    channels = values.shape[axis]
+    flat = values.reshape(math.prod(values.shape[:axis]), channels, math.prod(values.shape[axis + 1 :]))
+    return np.asarray(np.einsum("ijk,ijk->j", flat, flat, dtype=FLOAT64))
+
+
+def _scales(step: Array, axis: int | None) -> Array:
+    """Return the scale of each channel, float64; the largest one where there is no axis."""
+    return (
+        step.reshape(-1).astype(FLOAT64) if axis is not None else np.max(step, initial=0.0).reshape(1).astype(FLOAT64)
+    )

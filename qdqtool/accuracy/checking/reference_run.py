@@ -1,0 +1,263 @@
+"""Run a check: every sample through the model and its baseline, then the nodes of constants."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+
+from qdqtool.accuracy.checking.baseline_matcher import BaselineMatcher
+from qdqtool.accuracy.checking.boundaries import Boundary, find_boundaries
+from qdqtool.accuracy.checking.constant_nodes import ConstantNodes
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.checking.output_sinks import OutputSinks
+from qdqtool.accuracy.checking.outputs import OutputCheck, output_checks
+from qdqtool.accuracy.checking.pair_error import PairError
+from qdqtool.accuracy.checking.qdq_reference import NodeCheck, compare, format_of, inputs_of
+from qdqtool.accuracy.checking.repeatable import Runs, unrepeated
+from qdqtool.accuracy.checking.sample_errors import SampleOrigin
+from qdqtool.accuracy.task_metrics.measure import RequestedMetric
+from qdqtool.errors import ArgumentError
+from qdqtool.models.graph.index.calls import nodes_with_several_values
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsError, imposed_bounds
+from qdqtool.models.running.nonfinite import first_nonfinite
+from qdqtool.models.running.observer import Observer, Run
+from qdqtool.models.running.ort_cpu import Profile
+from qdqtool.models.running.ort_errors import RunError
+from qdqtool.models.running.own_support import plan_split
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import Feeds, Sample
+from qdqtool.samples.feeds import Progress
+
+
+class CheckJob:
+    """One check: the observed tensors and the findings so far.
+
+    Args:
+        index: The model.
+        baseline: The float model; None without one.
+        options: The options. Gates are judged later, but weights beyond the limit are counted here.
+        metric: The task metric; None where none is requested.
+
+    Attributes:
+        split: How the model is divided between ONNX Runtime and our own core; None where it is not.
+        checks: The findings at each Q and DQ.
+        pair_errors: The error of each Q on its own input.
+        outputs: The findings at each output.
+        boundaries: The findings at each quantized tensor with a counterpart in the baseline.
+        lonely: Q and DQ nodes without a counterpart.
+        sinks: The further uses of the outputs.
+        unrepeated: ``the model`` or ``the baseline``, with an output that differed in a second run of the first sample.
+        nonfinite_origin: The origin of the first NaN or infinity, in words; empty where the outputs are finite.
+    """
+
+    def __init__(
+        self,
+        index: ModelIndex,
+        baseline: ModelIndex | None,
+        options: CheckOptions,
+        metric: RequestedMetric | None = None,
+    ) -> None:
+        self.index = index
+        self.baseline = baseline
+        self.gates = options.gates
+        self.split = plan_split(index)
+        own = {node.entry: node.reason for node in self.split.own.values()} if self.split is not None else {}
+        self.checks: dict[QdqNode, NodeCheck] = {
+            entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes
+        }
+        self.pair_errors: dict[QdqNode, PairError] = {
+            entry: PairError(entry, fmt, _bounds(entry, index))
+            for entry in index.qdq.nodes
+            if entry.is_quantize and (fmt := format_of(entry)) is not None
+        }
+        self.outputs: list[OutputCheck] = output_checks(index, baseline)
+        self._matcher = BaselineMatcher(baseline.view, index.view) if baseline is not None else None
+        self.boundaries, self.lonely = find_boundaries(index, self._matcher) if self._matcher is not None else ([], [])
+        self.unrepeated: tuple[tuple[str, str], ...] | None = None
+        self.nonfinite_origin = ""
+        self.sinks = OutputSinks(options, self.outputs, metric)
+        self._profile = options.profile
+        self._constant = ConstantNodes(index, self.checks)
+        self._boundary_of = {boundary.entry: boundary for boundary in self.boundaries}
+        several = nodes_with_several_values(index.view)
+        for check in (check for entry, check in self.checks.items() if entry.node in several):
+            check.problem = "the calls of its local function give it different attributes"
+        running = (entry for entry in self.checks if entry not in self._constant and entry.node not in several)
+        self._running = [self.checks[entry] for entry in running]
+
+    def run(self, feeds: Feeds, progress: Progress | None = None) -> None:
+        """Run all samples, then the nodes of constants.
+
+        Raises:
+            UsageError: The model or the baseline fails while it runs.
+        """
+        is_random = feeds.description.seed is not None
+        with ExitStack() as stack:
+            stack.enter_context(self.sinks)
+            watcher = _Watcher(self, self._profile, stack, is_random=is_random)
+            for done, (number, sample) in enumerate(feeds.numbered()):
+                if progress is not None:
+                    progress(done, len(feeds))
+                self._add_sample(sample, SampleOrigin(number, sample.files), watcher)
+            self._note_problems(watcher.model)
+            self.sinks.finish()
+        self._add_constants()
+
+    def watched(self) -> list[Value]:
+        """Return the model's tensors that are read in every run."""
+        values = [check.value for check in self.outputs]
+        for check in self._running:
+            values.extend(value for value in inputs_of(check.entry) if not self.index.is_constant(value))
+            if check.entry.output is not None:
+                values.append(check.entry.output)
+        return list(dict.fromkeys(values))
+
+    def watched_baseline(self, index: ModelIndex) -> list[Value]:
+        """Return the baseline's tensors that are read in every run."""
+        values = [check.baseline for check in self.outputs if check.baseline is not None]
+        values += [boundary.baseline for boundary in self.boundaries if not index.is_constant(boundary.baseline)]
+        return list(dict.fromkeys(values))
+
+    def _add_sample(self, sample: Sample, origin: SampleOrigin, watcher: "_Watcher") -> None:
+        run = watcher.run_model(sample)
+        for check in self._running:
+            self._add_node(check, watcher.model, run)
+        results = watcher.run_outputs(sample, run)
+        floats = watcher.run_baseline(sample)
+        found, wanted = self._add_outputs(origin, watcher, results, floats)
+        self.sinks.add(sample, origin, found, wanted)
+        if self.unrepeated is None:
+            self.unrepeated = tuple(unrepeated(self.outputs, *watcher.run_again(sample, results, floats)))
+        if watcher.baseline is not None:
+            for check in self._running:
+                if check.entry in self._boundary_of:
+                    self._add_boundary(self._boundary_of[check.entry], watcher, run, floats)
+        if not self.nonfinite_origin and any(output.nonfinite for output in self.outputs):
+            bad = [output.value for output in self.outputs if output.nonfinite]
+            self.nonfinite_origin = first_nonfinite(self.index, sample, bad)
+
+    def _add_outputs(
+        self, origin: SampleOrigin, watcher: "_Watcher", results: Run, floats: Run
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Count the outputs of one sample; return them by name, and those of the baseline."""
+        found: dict[str, Array] = {}
+        wanted: dict[str, Array] = {}
+        for output in self.outputs:
+            name = output.value.name
+            actual = watcher.outputs.output(results, output.value)
+            expected = None
+            if watcher.baseline is not None and output.baseline is not None:
+                expected = watcher.baseline.output(floats, output.baseline)
+            output.add(actual, expected, origin)
+            found |= {name: actual} if actual is not None else {}
+            wanted |= {name: expected} if expected is not None else {}
+        return found, wanted
+
+    def _add_node(self, check: NodeCheck, observer: Observer, run: Run) -> None:
+        made = check.entry.output
+        if made is None:
+            return
+        quantizer = None if check.entry.is_quantize else self.index.qdq.quantizer_of(check.entry)
+        for actual, tap, iterations in observer.occurrences(run, made):
+            read = observer.reader(run, tap, iterations)
+            compare(check, actual, read, quantizer)
+            self._add_pair_error(check.entry, actual, read)
+
+    def _add_pair_error(self, entry: QdqNode, codes: Array, read: Callable[[Value], Array | None]) -> None:
+        error = self.pair_errors.get(entry)
+        if error is None:
+            return
+        x, scale, zero_point = (
+            read(value) if value is not None else None for value in (entry.data, entry.scale, entry.zero_point)
+        )
+        if x is None or scale is None:
+            return
+        # Parameters that do not fit the data are findings of the gate on Q and DQ nodes.
+        with suppress(ArgumentError):
+            error.add(x, codes, scale, zero_point)
+
+    def _add_boundary(self, boundary: Boundary, watcher: "_Watcher", run: Run, floats: Run) -> None:
+        """Count a quantized activation; stored codes are counted with the nodes of constants."""
+        assert watcher.baseline is not None
+        assert self._matcher is not None
+        for codes, tap, iterations in watcher.model.occurrences(run, boundary.codes):
+            x = watcher.baseline.at(floats, boundary.baseline, self._matcher.tap(tap), iterations)
+            self._count(boundary, codes, x, watcher.model.reader(run, tap, iterations))
+
+    def _count(
+        self, boundary: Boundary, codes: Array | None, x: Array | None, read: Callable[[Value], Array | None]
+    ) -> None:
+        entry = boundary.entry
+        scale = read(entry.scale) if entry.scale is not None else None
+        zero_point = read(entry.zero_point) if entry.zero_point is not None else None
+        if codes is None or x is None or scale is None:
+            boundary.problem = "the baseline's tensor could not be observed"
+            return
+        boundary.add(codes, scale, zero_point, x, self.gates.max_weight_steps)
+
+    def _add_constants(self) -> None:
+        for entry, inputs, actual in self._constant.results():
+            check = self.checks[entry]
+            if actual is None:
+                check.problem = "its constant is larger than one model in memory may be"
+                continue
+            compare(check, actual, inputs.get, None if entry.is_quantize else self.index.qdq.quantizer_of(entry))
+            self._add_pair_error(entry, actual, inputs.get)
+            boundary = self._boundary_of.get(entry)
+            if boundary is not None and self.baseline is not None:
+                codes = actual if entry.is_quantize else inputs.get(boundary.codes)
+                self._count(boundary, codes, self.baseline.constant(boundary.baseline), inputs.get)
+
+    def _note_problems(self, observer: Observer) -> None:
+        for check in self._running:
+            made = check.entry.output
+            problem = observer.problem(made) if made is not None else "its output has no name"
+            if problem is not None:
+                check.problem = problem
+
+
+def _bounds(entry: QdqNode, index: ModelIndex) -> Bounds:
+    """Return the bounds of a Relu or Clip whose work a Q does; none where they cannot be told."""
+    with suppress(UnknownBoundsError):
+        return imposed_bounds(entry, index)
+    return NO_BOUNDS
+
+
+class _Watcher:
+    """The sessions of a check: the model with inner tensors, its outputs as deployed, and the baseline."""
+
+    def __init__(self, job: CheckJob, profile: Profile, stack: ExitStack, *, is_random: bool) -> None:
+        self._is_random = is_random
+        self.model = stack.enter_context(Observer(job.index, job.watched()))
+        self.outputs = self.model
+        self.baseline: Observer | None = None
+        if profile is not Profile.SEMANTIC:
+            values = [check.value for check in job.outputs]
+            self.outputs = stack.enter_context(Observer(job.index, values, profile))
+        if job.baseline is not None:
+            self.baseline = stack.enter_context(Observer(job.baseline, job.watched_baseline(job.baseline)))
+
+    def run_model(self, sample: Mapping[str, Array]) -> Run:
+        return self._run(self.model, sample, "the model")
+
+    def run_outputs(self, sample: Mapping[str, Array], run: Run) -> Run:
+        return run if self.outputs is self.model else self._run(self.outputs, sample, "the model")
+
+    def run_baseline(self, sample: Mapping[str, Array]) -> Run:
+        return self._run(self.baseline, sample, "the baseline") if self.baseline is not None else {}
+
+    def run_again(self, sample: Mapping[str, Array], results: Run, floats: Run) -> tuple[Runs, Runs | None]:
+        """Run a sample a second time; return the outputs of both runs, of the model and of the baseline."""
+        model = self.outputs, results, self._run(self.outputs, sample, "the model")
+        baseline = (self.baseline, floats, self.run_baseline(sample)) if self.baseline is not None else None
+        return model, baseline
+
+    def _run(self, observer: Observer, sample: Mapping[str, Array], which: str) -> Run:
+        try:
+            return observer.run(sample)
+        except RunError as error:
+            hint = "the inputs were random; give real ones with `--data DATA`, or other shapes with --input-shapes"
+            raise RunError(
+                f"{which} does not run: {error.message}", hint=hint if self._is_random else error.hint
+            ) from None

@@ -1,0 +1,293 @@
+"""The report of ``check`` as data: the keys of the JSON report are the attributes of these classes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample
+from qdqtool.accuracy.layers.blame_report import BlameReport
+from qdqtool.accuracy.task_metrics.result import MetricResult
+from qdqtool.models.graph.io.model_file import ModelFile
+from qdqtool.models.running.ort_cpu import Reference
+from qdqtool.results import Report
+from qdqtool.samples import DataDescription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """One gate that was active.
+
+    Attributes:
+        name: ``own-core``, ``finite``, ``pairs``, ``activations``, ``weights``, ``accuracy``, ``min-sqnr``,
+            ``min-cosine``, ``min-agreement``, ``max-steps`` or ``max-metric-loss``; ``outputs-finite``,
+            ``outputs-min-sqnr``, … for outputs that were saved elsewhere.
+        requires: Its condition, in words.
+        passed: Whether the condition held.
+        detail: The findings in brief.
+        failures: Why the condition did not hold, one line each; empty where it held.
+        warnings: What would be a failure on real data; empty where the inputs were not random.
+    """
+
+    name: str
+    requires: str
+    passed: bool
+    detail: str
+    failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, *, name: str, requires: str, failures: Iterable[str], detail: str, warnings: Iterable[str] = ()
+    ) -> "GateResult":
+        """Make the result of a gate that passes if there are no failures."""
+        lines = tuple(failures)
+        return cls(
+            name=name, requires=requires, passed=not lines, detail=detail, failures=lines, warnings=tuple(warnings)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputResult:
+    """One output over all samples: the model's against the baseline's, or a saved one against the model's.
+
+    Attributes:
+        name: Its name.
+        nonfinite: Number of NaN and infinite elements.
+        sqnr_db: Signal to noise ratio; None without a baseline and where it is undefined.
+        cosine: Cosine of the two; None likewise.
+        max_abs: Largest absolute difference; None without a baseline.
+        max_steps: Largest difference in steps of the DQ that makes the output; None without a DQ.
+        exact: Whether every element is equal; None without a baseline.
+        agreement: Share of the elements that are equal, for an integer or boolean output; None for others.
+        zero_reference: Whether the values that it is compared with are all 0, so that it has no SQNR.
+        other_shapes: Samples for which the two shapes differ; they are left out.
+        worst_samples: The samples that are furthest off, the worst first; empty for outputs that are no floats, and for
+            exact ones.
+        sample_sqnr: How the SQNR of single samples is distributed; None without a baseline, and for outputs that are no
+            floats.
+    """
+
+    name: str
+    nonfinite: int
+    sqnr_db: float | None = None
+    cosine: float | None = None
+    max_abs: float | None = None
+    max_steps: float | None = None
+    exact: bool | None = None
+    agreement: float | None = None
+    zero_reference: bool = False
+    other_shapes: int = 0
+    worst_samples: tuple[WorstSample, ...] = ()
+    sample_sqnr: SampleDistribution | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstOutput:
+    """The output that is furthest from the baseline's.
+
+    Attributes:
+        name: Its name.
+        gate: The strictest gate that judged it.
+        sqnr_db: Its SQNR; None for an output without one.
+        agreement: Share of the elements that are equal; None for float outputs.
+        max_abs: Its largest error, where the reference is 0 everywhere and there is no SQNR; else None.
+    """
+
+    name: str
+    gate: str
+    sqnr_db: float | None
+    agreement: float | None
+    max_abs: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedOutputs:
+    """Outputs that were computed elsewhere, against those of the reference session on the same data.
+
+    Attributes:
+        file: The file with the outputs, or the engine that gave them.
+        outputs: Every output.
+        computed_by: The library and GPU that ran the engine; empty for a file with outputs.
+    """
+
+    file: str
+    outputs: tuple[OutputResult, ...]
+    computed_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundaryResult:
+    """One quantized tensor against the same tensor of the baseline, over all samples.
+
+    Attributes:
+        node: Label of the QuantizeLinear, or of the DequantizeLinear of a packed weight.
+        graph: Its scope; empty for the main graph.
+        tensor: Name of the tensor in the baseline.
+        kind: ``activation`` or ``weight``.
+        format: Number format.
+        granularity: Over which elements a scale is shared, in words.
+        max_steps: Largest distance of the dequantized value from the baseline, in quantization steps.
+        mean_steps: Mean distance.
+        index: Index of the element with the largest distance.
+        sqnr_db: Signal to noise ratio of the dequantized tensor; None where it is undefined.
+        clipped: Elements whose baseline value lies outside the range of the format.
+        elements: Elements compared.
+        judged_by_data: Whether it is a weight for which the model notes that data chose its codes, which are not the
+            nearest. It is not judged by ``max_weight_steps``, but by whether its error is still the noted one.
+    """
+
+    node: str
+    graph: str
+    tensor: str
+    kind: str
+    format: str
+    granularity: str
+    max_steps: float
+    mean_steps: float
+    index: tuple[int, ...]
+    sqnr_db: float | None
+    clipped: int
+    elements: int
+    judged_by_data: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeDifference:
+    """A Q or DQ whose result differs from that of our own core.
+
+    Attributes:
+        node: Its label.
+        op_type: QuantizeLinear or DequantizeLinear.
+        graph: Its scope; empty for the main graph.
+        different: Elements that differ.
+        elements: Elements compared.
+        max_steps: Largest difference in steps.
+        example: The first element that differs, in words.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    different: int
+    elements: int
+    max_steps: float
+    example: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotObserved:
+    """Something that was not checked, and why.
+
+    Attributes:
+        node: Label of the node.
+        graph: Its scope; empty for the main graph.
+        tensor: Name of the tensor.
+        reason: Why it was not checked.
+    """
+
+    node: str
+    graph: str
+    tensor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFault:
+    """A documented difference between ONNX Runtime and the ONNX text that occurred in this model.
+
+    Attributes:
+        fault: The behaviour of ONNX Runtime.
+        nodes: Labels of the nodes where it occurred.
+        elements: Number of elements that it changes.
+    """
+
+    fault: str
+    nodes: tuple[str, ...]
+    elements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatedNode:
+    """A node that ONNX Runtime cannot run as the model has it.
+
+    Attributes:
+        node: Its label.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        evaluated_by: ``qdqtool`` for our own core; ``onnxruntime-float32`` for a node that computes in bfloat16: it ran
+            in float32, and its result was rounded to bfloat16.
+        reason: The reason.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    evaluated_by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QdqCount:
+    """The numbers of Q and DQ nodes.
+
+    Attributes:
+        total: All nodes.
+        checked: Nodes that ran in ONNX Runtime and were compared with our own core.
+        own: Nodes that only our own core can evaluate, and evaluated.
+    """
+
+    total: int
+    checked: int
+    own: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport(Report):
+    """The verdict on one model.
+
+    Attributes:
+        passed: Whether every active gate held.
+        model: The file.
+        baseline: The float model's file; None where there was none.
+        model_file: Its digests; None for a model in memory.
+        baseline_file: Those of the baseline; None without a baseline, or for one in memory.
+        reference: The session that computed the numbers.
+        data: The data.
+        gates: Every gate that was active.
+        failures: Why the check failed, one line each; empty when it passed.
+        outputs: Every output.
+        saved_outputs: Outputs that were computed elsewhere; None where there were none.
+        written: The file in which the outputs of the reference were saved; None for no file.
+        metric: The task metric; None where none was requested.
+        boundaries: Every quantized tensor with a counterpart in the baseline, worst first.
+        qdq: Count of Q and DQ nodes.
+        evaluated: Every node that did not run in ONNX Runtime as it is, and what evaluated it instead.
+        differences: Q and DQ nodes that differ from our own core.
+        known_faults: Documented faults of ONNX Runtime that occurred; they are not failures.
+        not_observed: What was not checked.
+        warnings: Further remarks, and what would have failed on real data.
+        worst_output: The output furthest from the baseline's; None without a baseline, or where all are exact.
+        blame: The layers that cost that output most; None where they were not asked for.
+    """
+
+    passed: bool
+    model: str
+    baseline: str | None
+    reference: Reference
+    data: DataDescription
+    gates: tuple[GateResult, ...]
+    failures: tuple[str, ...]
+    outputs: tuple[OutputResult, ...]
+    saved_outputs: SavedOutputs | None
+    written: str | None
+    metric: MetricResult | None
+    boundaries: tuple[BoundaryResult, ...]
+    qdq: QdqCount
+    evaluated: tuple[EvaluatedNode, ...]
+    differences: tuple[NodeDifference, ...]
+    known_faults: tuple[KnownFault, ...]
+    not_observed: tuple[NotObserved, ...]
+    warnings: tuple[str, ...]
+    worst_output: WorstOutput | None = None
+    blame: BlameReport | None = None
+    model_file: ModelFile | None = None
+    baseline_file: ModelFile | None = None

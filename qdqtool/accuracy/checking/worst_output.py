@@ -1,0 +1,30 @@
+"""Find the output that is furthest from the baseline's, and the gate that judged it."""
+
+import math
+from collections.abc import Iterable
+
+from qdqtool.accuracy.checking.report import GateResult, OutputResult, WorstOutput
+
+
+def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -> WorstOutput | None:
+    """Find the worst of the outputs that are not exact; None where there is none."""
+    unequal = [output for output in outputs if output.exact is False]
+    worst = min(unequal, key=_rank, default=None)
+    if worst is None:
+        return None
+    names = {gate.name for gate in gates}
+    strictest = "min-sqnr" if worst.agreement is None else "min-agreement"
+    return WorstOutput(
+        name=worst.name,
+        gate=strictest if strictest in names else "accuracy",
+        sqnr_db=worst.sqnr_db if worst.agreement is None else None,
+        agreement=worst.agreement,
+        max_abs=worst.max_abs if worst.zero_reference else None,
+    )
+
+
+def _rank(output: OutputResult) -> float:
+    """Return a number that is lower for worse outputs: the SQNR; for integers, that of as many wrong elements."""
+    if output.agreement is not None:
+        return -10 * math.log10(max(1 - output.agreement, 1e-30))
+    return output.sqnr_db if output.sqnr_db is not None else 0.0

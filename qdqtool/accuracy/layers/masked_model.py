@@ -1,0 +1,266 @@
+"""A float model with a switch at each pair of a plan, so that one session runs it with any of the pairs.
+
+An activation ``x`` becomes ``Where(mask, DQ(Q(x)), x)``, with the scalar ``mask`` as an input of the model. Its scale
+is an input too: so another scale needs no other session. A constant becomes an input itself: it is fed as it is stored,
+or as quantize and dequantize leave it. A bias that is corrected after quantizing is an input as well, since its
+correction comes and goes with its weight.
+
+A pair may have an alternative: a pair of another format in its place. An activation then goes through two switches, one
+after the other, and one of them at most is on. A constant is only fed other values.
+
+With all switches off the model computes what the float model computes, bit for bit; with all on, what the quantized one
+does.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from qdqtool.models.graph.edits.edit import AddNode, Edit, RenameOutput, SetInput
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.edits.unused import DeadCode
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import GraphView, NodeView, Value
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import ScopePath
+from qdqtool.models.plan import Placement, QuantPlan, Slot
+from qdqtool.models.running.fake_quantize import rounded
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
+from qdqtool.quantization.insertion.apply_plan import PlacedPairs, place_pairs
+from qdqtool.quantization.preparation.bias_correction import SwitchedBias
+
+Setting = Mapping[int, Placement | None]
+"""For some sites, by number: another placement of the same slot than that of the plan, or None for float. Its format is
+that of the plan or, of an activation, that of the alternative."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """One pair with its switch.
+
+    Attributes:
+        placement: The pair.
+        constant: The values that are quantized, as stored; None for an activation.
+        mask: Name of the input that switches an activation; empty for a constant.
+        scale: Name of the input that takes the scale of an activation; empty where its scale cannot change.
+        weight: Name of the input that takes a constant; empty for an activation.
+        read: Scope and name of the tensor that the readers of an activation read; empty names for a constant.
+    """
+
+    placement: Placement
+    constant: Array | None = None
+    mask: str = ""
+    scale: str = ""
+    weight: str = ""
+    read: tuple[ScopePath, str] = ((), "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedModel:
+    """A model with a switch at each pair.
+
+    Attributes:
+        model: The model; besides its own inputs it has those of :meth:`feeds`.
+        sites: The pairs, in the order of the plan.
+        biases: The biases that change with a weight, by the name of their input.
+        alternatives: The second switch of activations that have one, by the number of the site.
+    """
+
+    model: Model
+    sites: tuple[Site, ...]
+    biases: Mapping[str, SwitchedBias] = field(default_factory=dict)
+    alternatives: Mapping[int, Site] = field(default_factory=dict)
+    _made: dict[tuple[str, Placement], Array] = field(default_factory=dict)
+
+    @property
+    def all_float(self) -> Setting:
+        """The setting with every pair switched off."""
+        return dict.fromkeys(range(len(self.sites)))
+
+    def feeds(self, setting: Setting) -> dict[str, Array]:
+        """Return the arrays of the inputs that switch pairs.
+
+        Args:
+            setting: The sites that are not as in the plan.
+        """
+        fed: dict[str, Array] = {}
+        for number, site in enumerate(self.sites):
+            chosen = setting.get(number, site.placement)
+            if site.constant is not None:
+                fed[site.weight] = self._weight(site, chosen)
+                continue
+            other = self.alternatives.get(number)
+            second = other is not None and chosen is not None and _has_format_of(chosen, other.placement)
+            fed |= _switch(site, None if second else chosen)
+            if other is not None:
+                fed |= _switch(other, chosen if second else None)
+        for name, bias in self.biases.items():
+            fed[name] = self._bias(name, bias, setting.get(bias.site, self.sites[bias.site].placement))
+        return fed
+
+    def _weight(self, site: Site, chosen: Placement | None) -> Array:
+        constant = site.constant
+        assert constant is not None
+        if chosen is None:
+            return _fed(constant)
+        return self._once((site.weight, chosen), lambda: rounded(constant, chosen))
+
+    def _bias(self, name: str, bias: SwitchedBias, chosen: Placement | None) -> Array:
+        if chosen is None:
+            return _fed(bias.plain)
+        weight = self._weight(self.sites[bias.site], chosen)
+        return self._once((name, chosen), lambda: bias.corrected(weight).astype(bias.plain.dtype))
+
+    def _once(self, key: tuple[str, Placement], make: Callable[[], Array]) -> Array:
+        if key not in self._made:
+            self._made[key] = _fed(make())
+        return self._made[key]
+
+
+def mask_model(source: Model, plan: QuantPlan, biases: Sequence[SwitchedBias] = ()) -> MaskedModel:
+    """Make the model with a switch at each pair of a plan.
+
+    Args:
+        source: The float model that the plan was made for; it is not changed.
+        plan: The pairs.
+        biases: The biases that change with a weight.
+
+    Raises:
+        ModelError: The opset has to be raised for the plan, and an operator cannot be converted.
+    """
+    placed = place_pairs(source, plan)
+    return _Masker(ModelIndex.of(source), placed, plan).masked(biases)
+
+
+def with_alternatives(masked: MaskedModel, others: Mapping[int, Placement]) -> MaskedModel:
+    """Return the model with a second switch behind that of some activations.
+
+    Args:
+        masked: The model; its activations have no second switch yet.
+        others: A placement in another format for some sites, by number. Those of constants need nothing in the model.
+
+    Raises:
+        ModelError: The opset has to be raised for the other format, and an operator cannot be converted.
+    """
+    switched = {number: place for number, place in others.items() if masked.sites[number].mask}
+    if not switched:
+        return masked
+    reads = {number: masked.sites[number].read for number in switched}
+    plan = QuantPlan(tuple(replace(place, slot=Slot(*reads[number])) for number, place in switched.items()))
+    placed = place_pairs(masked.model, plan)
+    second = _Masker(ModelIndex.of(masked.model), placed, plan).masked([])
+    return replace(masked, model=second.model, alternatives=dict(zip(switched, second.sites, strict=True)), _made={})
+
+
+def _switch(site: Site, chosen: Placement | None) -> dict[str, Array]:
+    """Return the arrays for the switch of an activation: on with a pair, off with None."""
+    fed: dict[str, Array] = {site.mask: np.array(chosen is not None)}
+    if site.scale:
+        # asarray: arithmetic on an array without axes gives a scalar, which ONNX Runtime refuses.
+        fed[site.scale] = np.asarray((chosen or site.placement).params.scale, site.placement.params.scale.dtype)
+    return fed
+
+
+def _has_format_of(one: Placement, other: Placement) -> bool:
+    return one.params.scheme.format == other.params.scheme.format
+
+
+class _Masker:
+    """Adds the switches to a model that has the pairs."""
+
+    def __init__(self, before: ModelIndex, placed: PlacedPairs, plan: QuantPlan) -> None:
+        self._before = before
+        self._plan = plan
+        self._placed = placed
+        self._view = GraphView(placed.model)
+        self._nodes = {(node.scope.path, node.key): node for node in self._view.nodes()}
+        self._namer, self._dead = Namer(self._view), DeadCode(self._view)
+        self._edits: list[Edit] = []
+        self._inputs: list[onnx.ValueInfoProto] = []
+
+    def masked(self, biases: Sequence[SwitchedBias]) -> MaskedModel:
+        places = zip(self._plan, self._placed.dequantized, strict=True)
+        sites = tuple(self._site(placement, *place) for placement, place in places)
+        switched = {name: bias for bias in biases if (name := self._switch_bias(bias))}
+        return MaskedModel(apply_edits(self._with_inputs(), [*self._edits, *self._dead.edits()]), sites, switched)
+
+    def _with_inputs(self) -> Model:
+        model = self._view.model.fork()
+        model.proto = onnx.ModelProto()
+        model.proto.CopyFrom(self._view.model.proto)
+        model.proto.graph.input.extend(self._inputs)
+        return model
+
+    def _site(self, placement: Placement, scope: ScopePath, name: str) -> Site:
+        value = self._view.scope(scope).values[name]
+        pair = value.producer
+        assert pair is not None
+        codes = pair.input(0)
+        quantizer = codes.producer if codes is not None else None
+        if quantizer is not None:
+            return self._activation(placement, value, pair, quantizer)
+        constant = self._before.constant(self._before.value(placement.slot))
+        assert constant is not None
+        return self._constant(placement, value, constant)
+
+    def _activation(self, placement: Placement, value: Value, pair: NodeView, quantizer: NodeView) -> Site:
+        scope, mask = value.scope.path, self._input(f"{value.name}_mask", TensorProto.BOOL, ())
+        switched = self._namer.tensor(f"{value.name}_always")
+        self._edits.append(RenameOutput(scope, pair.key, 0, switched))
+        inputs = (mask, switched, quantizer.input_name(0))
+        node = self._namer.node(f"{value.name}_Where")
+        self._edits.append(AddNode(scope, "Where", inputs, (value.name,), node))
+        return Site(placement, mask=mask, scale=self._scale_input(placement, pair, quantizer), read=(scope, value.name))
+
+    def _scale_input(self, placement: Placement, pair: NodeView, quantizer: NodeView) -> str:
+        """Make the scale of a pair an input; return an empty name where it stays, since it has codes of its own."""
+        scale, stored = placement.params.scale, pair.input(1)
+        if placement.params.scheme.scale_scheme is not None or stored is None or scale.dtype == BFLOAT16:
+            return ""
+        name = self._input(stored.name, onnx.helper.np_dtype_to_tensor_dtype(scale.dtype), scale.shape)
+        for node in (quantizer, pair):
+            self._edits.append(SetInput(node.scope.path, node.key, 1, name))
+            self._dead.drop_use(node, 1)
+        return name
+
+    def _constant(self, placement: Placement, value: Value, constant: Array) -> Site:
+        name, read = self._array_input(value.name, constant)
+        for use in value.uses:
+            self._edits.append(SetInput(use.node.scope.path, use.node.key, use.index, read))
+            self._dead.drop_use(use.node, use.index)
+        return Site(placement, constant=constant, weight=name)
+
+    def _switch_bias(self, bias: SwitchedBias) -> str:
+        """Make a bias an input; return an empty name where its node was replaced when the opset was raised."""
+        found = self._nodes.get((bias.scope, bias.node))
+        if found is None:
+            return ""
+        name, read = self._array_input(found.input_name(bias.index) or f"{bias.node[0]}_bias", bias.plain)
+        self._edits.append(SetInput(bias.scope, bias.node, bias.index, read))
+        self._dead.drop_use(found, bias.index)
+        return name
+
+    def _array_input(self, base: str, array: Array) -> tuple[str, str]:
+        """Add an input for an array; return its name and that of the tensor with the type of the array."""
+        if array.dtype != BFLOAT16:
+            name = self._input(base, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            return name, name
+        # ONNX Runtime takes no bfloat16 from NumPy.
+        name, cast = self._input(base, TensorProto.FLOAT, array.shape), self._namer.tensor(f"{base}_bfloat16")
+        attributes = {"to": TensorProto.BFLOAT16}
+        self._edits.append(AddNode((), "Cast", (name,), (cast,), self._namer.node(cast), attributes=attributes))
+        return name, cast
+
+    def _input(self, base: str, elem_type: int, shape: Sequence[int]) -> str:
+        name = self._namer.tensor(f"{base}_switched")
+        self._inputs.append(onnx.helper.make_tensor_value_info(name, elem_type, list(shape)))
+        return name
+
+
+def _fed(array: Array) -> Array:
+    """Return an array as ONNX Runtime takes it: contiguous, and bfloat16 as float32."""
+    return np.ascontiguousarray(array.astype(FLOAT32) if array.dtype == BFLOAT16 else array).reshape(array.shape)

@@ -1,0 +1,271 @@
+"""Choose the calibration method by what the outputs of the quantized model keep.
+
+``auto`` judges each tensor by itself, and what is best for a tensor is not always best for the outputs: a voice
+detector whose windows differ a thousandfold in energy keeps 8 dB more with ``entropy``. So every method is tried on the
+whole model, in one session of the model with a switch at each pair, whose scales are inputs.
+
+Samples alternate between two folds. The scales of each fold are judged on the other one, and both count: scales that
+are judged on the samples that they come from follow their largest values. Measured on 21 networks with samples that
+nothing chose: by one fold alone the choice was worse than ``auto`` as often as better, by both it follows the unseen
+samples. Choosing for each quarter or eighth of the tensors gained 0.7 dB more on the folds, and nothing on unseen
+samples.
+
+Two figures count alike. The SQNR over all samples, which reports print, is that of the loudest samples; the mean of the
+SQNR of each sample is that of the usual ones.
+
+A gain counts only where it is larger than its standard error, since one sample can make it: of a classifier of files in
+fp8, ``mse`` gained 3.7 dB on 26 samples, with a standard error of 5.2 dB, and lost 5.6 dB on others. Where ``mse`` is
+within one standard error of the best method, it is taken in its place.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from math import inf
+
+import numpy as np
+
+from qdqtool.accuracy.layers.loud_layer import find_loud
+from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting, mask_model
+from qdqtool.accuracy.layers.masked_runs import MaskedRuns
+from qdqtool.accuracy.layers.output_noise import OutputNoise
+from qdqtool.accuracy.layers.units import by_reader, units_of
+from qdqtool.errors import QdqError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.plan import Placement, QuantPlan
+from qdqtool.models.running.observer import is_fed
+from qdqtool.models.running.parted_session import has_large_weights
+from qdqtool.models.transforms.taps import tensor_key
+from qdqtool.numerics.counting import Counter
+from qdqtool.numerics.dtypes import Array
+from qdqtool.quantization.planning.placement import ProposedSlot
+from qdqtool.quantization.planning.planner import index_to_plan
+from qdqtool.quantization.planning.proposal import propose_for
+from qdqtool.quantization.planning.range_planner import RangePlanner
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.planning.scale_type import HighPrecision
+from qdqtool.quantization.preparation.bias_correction import switched_biases
+from qdqtool.quantization.preparation.prepare import Prepared
+from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.loud_layer import ModelTrial
+from qdqtool.quantization.ranges.method_choice import MethodTrial
+from qdqtool.quantization.ranges.tensor_statistics import TensorStatistics
+from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges
+from qdqtool.quantization.statistics.channel_statistics import FOLDS
+from qdqtool.quantization.statistics.float_runs import FloatRuns, Outputs
+from qdqtool.samples import Feeds
+
+MIN_SAMPLES, MAX_SAMPLES = 8, 128
+"""With fewer samples than this no method is tried, and with more, no more than this are run."""
+
+MIN_SAMPLES_IF_LARGE = 4
+"""Smallest number of samples that are run of a model with many values."""
+
+MOST_BYTES = 1 << 22
+"""Inputs and outputs of the samples that are kept in memory; for more, fewer samples are run."""
+
+ENOUGH_VALUES = 1 << 25
+"""Values of activations in all samples that suffice: larger models run fewer samples, down to the smaller bound."""
+
+EARLY, HOPELESS_DB = 4, 1.5
+"""A method that is so much worse than the best one on one sample in this many is not run on the others."""
+
+LEAST_GAIN_DB = 0.5
+"""By how much the outputs must be nearer to those of the float model than with ``auto``. The final scales are of all
+samples, and those of a fold are of half of them: five networks gained 0.2 to 0.5 dB on the folds, and lost 0.2 dB on
+other samples in the mean."""
+
+LEAST_SQUARES = "mse"
+"""The usual method among those that ``auto`` may take: like ``auto``, it judges each tensor by its squared error."""
+
+
+def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRuns) -> ModelTrial | None:
+    """Try each calibration method on the quantized model, and with the chosen one, small layers in float.
+
+    Args:
+        prepared: The float model as it is quantized.
+        recipe: What is quantized; its method is ``auto``.
+        feeds: Samples that may choose something; of sharded data those of all shards.
+        runs: Runs the float model. Its session is closed afterwards.
+
+    Returns:
+        The methods with their gains; None where there are too few samples, the model has no float outputs, its weights
+        would take much memory, or something fails: the calibration that follows says what.
+
+    Raises:
+        ModelError: The model is no graph, or imports an opset that the onnx package does not know.
+    """
+    # A model with switches has its weights in memory, float and rounded.
+    if len(feeds) < MIN_SAMPLES or has_large_weights(prepared.model):
+        return None
+    # A ranges file keeps the choice, and is for either type: scales of float32 decide.
+    recipe, index = replace(recipe, high_precision=HighPrecision.FP32), index_to_plan(prepared.model)
+    try:
+        # Where no step prepares the model, nothing was run yet.
+        outputs = runs.first(prepared.model, feeds, 1)
+        few = feeds.first(_count(feeds, runs, outputs))
+        slots = propose_for(index, recipe).slots
+        ranges = _ranges_of_folds(few, index, slots, runs)
+        # A pair for each reader, so that layers can be switched one by one.
+        plan = by_reader(RangePlanner(recipe, _merged(ranges)).plan(index).plan, index)
+        # Only one model is in memory.
+        runs.close()
+        masked = mask_model(prepared.model, plan, switched_biases(index, plan, prepared.means))
+        folds = []
+        for fold, found in enumerate(ranges):
+            planners = {name: RangePlanner(replace(recipe, method=name), found) for name in calibrators.names()}
+            settings = {
+                name: _setting(masked, by_reader(QuantPlan(each.activations(index, slots)), index))
+                for name, each in planners.items()
+            }
+            folds.append(_Fold([number for number in range(len(few)) if number % FOLDS != fold], settings))
+        with MaskedRuns(masked, [dict(sample) for sample in few]) as session:
+            compared = _compared(session, folds) if session.outputs else None
+            if compared is None or not recipe.preparation.float_layer:
+                return None if compared is None else ModelTrial(methods=compared[0])
+            methods, whole = compared
+            measure = partial(_noise_without, session, folds, methods.method)
+            return ModelTrial(methods=methods, loud=find_loud(units_of(plan, index), index, whole, measure))
+    except QdqError:
+        # Methods are tried to gain accuracy: a model that cannot be run with switches is quantized as ``auto`` has it.
+        return None
+
+
+def _count(feeds: Feeds, runs: FloatRuns, outputs: Sequence[Outputs]) -> int:
+    """Return how many samples are run: few of a model with many values, or where they take much memory."""
+    kept = sum(int(array.nbytes) for each in (*outputs, *feeds.first(1)) for array in each.values())
+    most = max(MOST_BYTES // max(kept, 1), MIN_SAMPLES)
+    return min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES_IF_LARGE), MAX_SAMPLES, most, len(feeds))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fold:
+    """One part of the samples.
+
+    Attributes:
+        judges: Numbers of the other samples, which judge the scales of these.
+        settings: The scales that each method finds on these samples.
+    """
+
+    judges: Sequence[int]
+    settings: Mapping[str, Setting]
+
+
+def _setting(masked: MaskedModel, placements: Iterable[Placement]) -> Setting:
+    found = {placement.slot: placement for placement in placements}
+    # A tensor that no sample of a fold computed has no pair of its own there.
+    return {
+        number: found.get(site.placement.slot, site.placement)
+        for number, site in enumerate(masked.sites)
+        if site.constant is None
+    }
+
+
+def _ranges_of_folds(feeds: Feeds, index: ModelIndex, slots: Sequence[ProposedSlot], runs: FloatRuns) -> list[Ranges]:
+    """Return the ranges with histograms on each part of the samples, from one pass over them."""
+    values = dict.fromkeys(index.value(entry.slot) for entry in slots if entry.kind == "activation")
+    observer, counter = runs.observer(index.view.model, values), Counter()
+    parts = [{value: TensorStatistics(counter) for value in values} for _ in range(FOLDS)]
+    for number, sample in enumerate(feeds):
+        run = runs.run(sample, number, feeds)
+        arrays = {value: list(observer.arrays(run, sample, value)) for value in values}
+        counter.expect(sum(array.nbytes for each in arrays.values() for array in each))
+        for value, each in arrays.items():
+            for array in each:
+                parts[number % FOLDS][value].add(array)
+    whole = [value for value in values if is_fed(value) or observer.problem(value) is None]
+    record = replace(_RECORD, samples=len(feeds))
+    return [
+        Ranges(record, {tensor_key(value): part[value].result() if value in whole else UNSEEN for value in values})
+        for part in parts
+    ]
+
+
+def _merged(ranges: Sequence[Ranges]) -> Ranges:
+    first, *others = ranges
+    tensors = dict(first.tensors)
+    for other in others:
+        tensors = {key: found.merge(other.tensors[key]) for key, found in tensors.items()}
+    return replace(first, tensors=tensors)
+
+
+_RECORD = CalibrationRecord(
+    method=calibrators.DEFAULT, samples=0, random=False, seed=None, data_sha256="", model_sha256=""
+)
+"""Of ranges that are in memory only."""
+
+
+def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> tuple[MethodTrial, OutputNoise] | None:
+    """Return what the methods do, and the noise with the chosen one; None without samples."""
+    # Methods often agree: auto is mse or max for every tensor of many models.
+    keys = {method: tuple(_scales(fold.settings[method]) for fold in folds) for method in calibrators.names()}
+    first, others = _parts(folds)
+    noise: dict[tuple[bytes, ...], OutputNoise] = {}
+    for method, key in keys.items():
+        if key not in noise:
+            noise[key] = _noise(session, folds, method, first)
+    reference = noise[keys[calibrators.DEFAULT]]
+    gains = {key: reference.gain_db(found) for key, found in noise.items()}
+    hopeful = {key for key, gain in gains.items() if gain >= max(gains.values()) - HOPELESS_DB}
+    for method, key in keys.items():
+        if key in hopeful | {keys[calibrators.DEFAULT]} and noise[key].samples == reference.samples:
+            noise[key] = OutputNoise.joined([noise[key], _noise(session, folds, method, others)])
+    trial = decide_method({method: noise[key] for method, key in keys.items()})
+    return None if trial is None else (trial, noise[keys[trial.method]])
+
+
+def _parts(folds: Sequence[_Fold]) -> tuple[slice, slice]:
+    """Return the judges of each fold on which all methods are run, and the others."""
+    early = max(len(folds[0].judges) * FOLDS // EARLY, 1)
+    return slice(None, early), slice(early, None)
+
+
+def _noise(session: MaskedRuns, folds: Sequence[_Fold], method: str, part: slice) -> OutputNoise:
+    """Return the noise with the scales of a method, on a part of the judges of each fold."""
+    return OutputNoise.joined(session.noise(fold.settings[method], fold.judges[part]) for fold in folds)
+
+
+def _noise_without(
+    session: MaskedRuns, folds: Sequence[_Fold], method: str, left: Setting, samples: Sequence[int]
+) -> OutputNoise:
+    """Return the noise with some pairs switched off, on some of the judges, numbered as methods are run on them."""
+    judges = [(fold, number) for part in _parts(folds) for fold in folds for number in fold.judges[part]]
+    chosen = groupby((judges[sample] for sample in samples), key=lambda judge: judge[0])
+    return OutputNoise.joined(
+        session.noise({**fold.settings[method], **left}, [number for _, number in group]) for fold, group in chosen
+    )
+
+
+def _scales(setting: Setting) -> bytes:
+    arrays: list[Array] = [placement.params.scale for placement in setting.values() if placement is not None]
+    return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+
+
+def decide_method(noise: Mapping[str, OutputNoise]) -> MethodTrial | None:
+    """Decide which method is taken.
+
+    Args:
+        noise: The noise with the scales of each method, of ``auto`` too, on samples that did not choose them. Other
+            methods may have been run on the first of the samples of ``auto`` only.
+
+    Returns:
+        What was measured, and the method; None without samples.
+    """
+    auto = noise[calibrators.DEFAULT]
+    if not auto.samples:
+        return None
+    seen = {method: auto.first(found.samples) for method, found in noise.items()}
+    gains = {method: round(seen[method].gain_db(found), 2) for method, found in noise.items()}
+    errors = {method: round(seen[method].gain_error_db(found), 2) for method, found in noise.items()}
+    return MethodTrial(method=_chosen(gains, errors), samples=auto.samples, gains_db=gains, errors_db=errors)
+
+
+def _chosen(gains: Mapping[str, float], errors: Mapping[str, float]) -> str:
+    """Return the best method; of methods that differ by less than its standard error, the usual one."""
+    proven = [method for method, gain in gains.items() if gain >= max(LEAST_GAIN_DB, errors[method])]
+    best = max(proven, key=lambda method: gains[method], default=calibrators.DEFAULT)
+    if best == calibrators.DEFAULT:
+        return best
+    usual = gains.get(LEAST_SQUARES, -inf)
+    return LEAST_SQUARES if usual >= max(errors.get(LEAST_SQUARES, inf), gains[best] - errors[best]) else best

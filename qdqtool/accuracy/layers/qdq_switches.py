@@ -1,0 +1,282 @@
+"""A switch at each pair of a model that has Q/DQ nodes, so that one session runs it with any of the pairs.
+
+What reads the DQ of an activation reads ``Where(mask, DQ(Q(x)), x)`` instead, with a mask of its own for each layer
+that reads it, which is an input of the model. A pair that makes an output belongs to the layer in front of it. Where
+the range of a Q does the work of a Relu or Clip, ``x`` is what that would give.
+
+What reads a weight that is stored as codes reads an input, which is fed with the dequantized codes or with the float
+weight of the baseline. So it does for a bias that quantizing corrected: it comes and goes with its layer.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from qdqtool.accuracy.layers.masked_model import Setting
+from qdqtool.accuracy.layers.units import Unit
+from qdqtool.errors import ArgumentError
+from qdqtool.models import ops
+from qdqtool.models.graph.edits.edit import AddNode, Edit, RenameOutput, SetInput
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.edits.unused import DeadCode
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import NodeView, Use, Value
+from qdqtool.models.graph.model import Model
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, UnknownBoundsError, imposed_bounds
+from qdqtool.models.running.own_nodes import granularity_of, output_type_of
+from qdqtool.models.transforms.restored_bounds import check_restorable, restore
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
+
+FloatWeight = Callable[[QdqNode], Array | None]
+"""Returns the float weight that the codes of a DQ stand for; None where it is unknown."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherConstant:
+    """A float constant that the baseline has with other values, as a bias that quantizing corrected.
+
+    Attributes:
+        node: The node of the model that reads it.
+        index: At this input.
+        plain: The values of the baseline.
+    """
+
+    node: NodeView
+    index: int
+    plain: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Switch:
+    """One switch: the input with that name, and what it is fed where the pair is on and where it is off."""
+
+    name: str
+    on: Array
+    off: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QdqSwitches:
+    """A model with a switch at each pair that can be switched.
+
+    Attributes:
+        model: The model; besides its own inputs it has those of :meth:`feeds`.
+        units: Its layers, in the order of the graph. A site is a reader of a DQ, by number.
+        left_out: Pairs that always stay on, with the reason, in words.
+    """
+
+    model: Model
+    units: tuple[Unit, ...]
+    left_out: tuple[str, ...]
+    _switches: Sequence[_Switch] = field(default_factory=list)
+
+    @property
+    def all_float(self) -> Setting:
+        """The setting with every pair switched off."""
+        return dict.fromkeys(range(len(self._switches)))
+
+    def feeds(self, setting: Setting) -> dict[str, Array]:
+        """Return the arrays of the inputs that switch pairs.
+
+        Args:
+            setting: The sites that are off.
+        """
+        return {
+            switch.name: switch.off if number in setting else switch.on for number, switch in enumerate(self._switches)
+        }
+
+
+def add_switches(index: ModelIndex, float_weight: FloatWeight, others: Sequence[OtherConstant] = ()) -> QdqSwitches:
+    """Make the model with a switch at each pair.
+
+    Args:
+        index: The model with Q/DQ nodes; it is not changed.
+        float_weight: Gives the weights of the float model.
+        others: Float constants that the baseline has with other values.
+
+    Raises:
+        ModelError: A constant cannot be read.
+    """
+    return _Switcher(index, float_weight).switched(others)
+
+
+class _Switcher:
+    def __init__(self, index: ModelIndex, float_weight: FloatWeight) -> None:
+        self._index = index
+        self._float_weight = float_weight
+        self._namer, self._dead = Namer(index.view), DeadCode(index.view)
+        self._edits: list[Edit] = []
+        self._inputs: list[onnx.ValueInfoProto] = []
+        self._switches: list[_Switch] = []
+        self._sites: dict[NodeView, list[int]] = {}
+        self._left_out: list[str] = []
+        self._plains: dict[QdqNode, str] = {}
+
+    def switched(self, others: Sequence[OtherConstant]) -> QdqSwitches:
+        for entry in self._index.qdq.dequantizers():
+            self._add(entry)
+        for other in others:
+            self._add_constant(other)
+        model = apply_edits(self._with_inputs(), [*self._edits, *self._dead.edits()])
+        return QdqSwitches(model, tuple(self._units()), tuple(dict.fromkeys(self._left_out)), self._switches)
+
+    def _with_inputs(self) -> Model:
+        model = self._index.model.fork()
+        model.proto = onnx.ModelProto()
+        model.proto.CopyFrom(self._index.model.proto)
+        model.proto.graph.input.extend(self._inputs)
+        return model
+
+    def _units(self) -> Iterator[Unit]:
+        for node in self._index.view.nodes():
+            if node in self._sites:
+                yield Unit((node,), tuple(self._sites[node]))
+
+    def _add(self, entry: QdqNode) -> None:
+        readers = _readers(entry)
+        if entry.output is None or not (readers or entry.output.is_output) or self._index.qdq.makes_scales(entry):
+            return
+        problem = "it stands in a local function" if entry.node.scope.in_function else ""
+        source = self._index.qdq.quantizer_of(entry)
+        if not problem and source is not None:
+            problem = self._add_activation(entry, source, readers)
+        elif not problem:
+            problem = self._add_weight(entry, readers)
+        if problem:
+            self._left_out.append(f"{entry.node.label}: {problem}")
+
+    def _add_activation(self, entry: QdqNode, quantizer: QdqNode, readers: Mapping[NodeView, list[Use]]) -> str:
+        """Switch a pair at each of its readers; return why that cannot be done, empty where it was."""
+        x, y = quantizer.data, entry.output
+        if x is None or y is None or (x.scope is not entry.node.scope and not _is_around(x, entry)):
+            return "what its Q reads is in another scope"
+        types = self._index.types.elem_type(x), self._index.types.elem_type(y)
+        if types[0] is None or types[0] != types[1]:
+            return "the types in front of its Q and behind it are not known to be the same"
+        try:
+            plain = self._plain(quantizer, x)
+        except UnknownBoundsError as error:
+            return str(error)
+        dequantized = y.name
+        if y.is_output:
+            dequantized = self._namer.tensor(f"{y.name}_always")
+            self._edits.append(RenameOutput(y.scope.path, entry.node.key, 0, dequantized))
+            maker = x.producer if x.producer is not None else entry.node
+            self._add_where(entry, maker, (dequantized, plain), y.name)
+        for reader, uses in readers.items():
+            switched = self._namer.tensor(f"{y.name}_switched")
+            self._add_where(entry, reader, (dequantized, plain), switched)
+            self._read(uses, switched)
+        self._dead.keep(y)
+        return ""
+
+    def _add_where(self, entry: QdqNode, layer: NodeView, choice: tuple[str, str], made: str) -> None:
+        """Add the switch of one layer between the tensor behind a pair and that in front of it."""
+        mask, name = self._input(f"{made}_mask", TensorProto.BOOL, ()), self._namer.node(f"{made}_Where")
+        self._edits.append(AddNode(entry.node.scope.path, "Where", (mask, *choice), (made,), name))
+        self._note(layer, _Switch(mask, np.array(True), np.array(False)))
+
+    def _plain(self, quantizer: QdqNode, x: Value) -> str:
+        """Return the tensor that stands for what a Q reads: behind a Relu or Clip where its range does their work.
+
+        Raises:
+            UnknownBoundsError: Its constants do not tell whether it does.
+        """
+        if quantizer not in self._plains:
+            bounds = imposed_bounds(quantizer, self._index)
+            check_restorable(quantizer, bounds, self._index)
+            made = None
+            if bounds != NO_BOUNDS:
+                made = restore(quantizer, bounds, self._index, self._namer, (x.name, None))
+                self._edits += made.edits
+            self._plains[quantizer] = x.name if made is None else made.tensor
+        return self._plains[quantizer]
+
+    def _add_weight(self, entry: QdqNode, readers: Mapping[NodeView, list[Use]]) -> str:
+        if entry.data is None or not self._index.is_constant(entry.data):
+            return "no Q stands directly in front of it"
+        if entry.output is not None and entry.output.is_output:
+            return "an output of the graph is the weight itself"
+        plain = self._float_weight(entry)
+        if plain is None:
+            return "the baseline has no weight that matches it"
+        try:
+            stored = _dequantized(entry, self._index)
+        except ArgumentError as error:
+            return error.message
+        if stored is None or stored.shape != plain.shape:
+            return "the weight of the baseline has another shape"
+        for reader, uses in readers.items():
+            self._note(reader, self._constant(f"{entry.node.key[0]}_weight", stored, plain, uses))
+        return ""
+
+    def _add_constant(self, other: OtherConstant) -> None:
+        holder = _layer_of(other.node, self._sites)
+        value = other.node.input(other.index)
+        stored = None if value is None else self._index.constant(value)
+        if holder is None or stored is None or value is None or other.node.scope.in_function:
+            self._left_out.append(f"{other.node.label}: its constant is not that of the baseline, and no pair")
+            return
+        uses = [use for use in value.uses if use.node is other.node and use.index == other.index]
+        self._note(holder, self._constant(f"{value.name}_constant", stored, other.plain, uses))
+
+    def _constant(self, base: str, on: Array, off: Array, uses: Sequence[Use]) -> _Switch:
+        """Make an input of what some nodes read."""
+        fed, kind = (FLOAT32 if on.dtype == BFLOAT16 else on.dtype), onnx.helper.np_dtype_to_tensor_dtype(on.dtype)
+        name = self._input(base, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(fed)), on.shape)
+        read = name
+        if fed != on.dtype:
+            read = self._namer.tensor(f"{base}_cast")
+            self._edits.append(AddNode((), "Cast", (name,), (read,), self._namer.node(read), attributes={"to": kind}))
+        self._read(uses, read)
+        arrays = (np.ascontiguousarray(each.astype(fed)).reshape(on.shape) for each in (on, off))
+        return _Switch(name, *arrays)
+
+    def _read(self, uses: Sequence[Use], tensor: str) -> None:
+        for use in uses:
+            self._edits.append(SetInput(use.node.scope.path, use.node.key, use.index, tensor))
+            self._dead.drop_use(use.node, use.index)
+
+    def _note(self, reader: NodeView, switch: _Switch) -> None:
+        self._sites.setdefault(reader, []).append(len(self._switches))
+        self._switches.append(switch)
+
+    def _input(self, base: str, elem_type: int, shape: Sequence[int]) -> str:
+        name = self._namer.tensor(base)
+        self._inputs.append(onnx.helper.make_tensor_value_info(name, elem_type, list(shape)))
+        return name
+
+
+def _readers(entry: QdqNode) -> Mapping[NodeView, list[Use]]:
+    """Return the uses of a DQ by the node that computes with it: behind a Transpose of a weight, the product."""
+    found: dict[NodeView, list[Use]] = {}
+    for use in entry.uses:
+        found.setdefault(next(ops.computing_nodes(use.node), use.node), []).append(use)
+    return found
+
+
+def _is_around(value: Value, entry: QdqNode) -> bool:
+    return entry.node.scope.resolve(value.name) is value
+
+
+def _layer_of(node: NodeView, sites: Mapping[NodeView, list[int]]) -> NodeView | None:
+    """Return the layer that a constant belongs to: its reader, or the product that an Add reads."""
+    makers = (value.producer for at in range(len(node.proto.input)) if (value := node.input(at)) is not None)
+    return next((each for each in (node, *makers) if each is not None and each in sites), None)
+
+
+def _dequantized(entry: QdqNode, index: ModelIndex) -> Array | None:
+    codes, scale, zero = (None if value is None else index.constant(value) for value in _operands(entry))
+    if codes is None or scale is None or (zero is None and entry.zero_point is not None):
+        return None
+    return dequantize(codes, scale, granularity_of(entry, scale), zero, output_dtype=output_type_of(entry, scale))
+
+
+def _operands(entry: QdqNode) -> tuple[Value | None, Value | None, Value | None]:
+    return entry.data, entry.scale, entry.zero_point

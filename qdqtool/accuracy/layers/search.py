@@ -1,0 +1,318 @@
+"""Search the units that leave the format of a plan so that every output keeps a given SQNR, at the least cost.
+
+A unit that leaves it goes to float, or to the fallback format where it takes one.
+
+The noise that each unit makes alone is measured once, and predicts the noise of any set of units (``prediction.py``).
+Far from the goal, the units that are expected to reach it together, at the least cost, are tried exactly. Near it, or
+where that leads to no better state, the few units with the best prediction for their cost are tried alone and together,
+and the best of these is taken. Where the goal is reached, units that are not needed any
+more get a cheaper level again: first those that are expected not to be needed, then one after the other.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.accuracy.layers.effects import float_setting, only_setting
+from qdqtool.accuracy.layers.fallback import Fallback, Level, Levels
+from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting
+from qdqtool.accuracy.layers.masked_runs import MaskedRuns
+from qdqtool.accuracy.layers.moves import Move, moved, sets_to_try
+from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key
+from qdqtool.accuracy.layers.output_noise import OutputNoise
+from qdqtool.accuracy.layers.prediction import Powers, Prediction
+from qdqtool.accuracy.layers.shortfall import heard_sqnr, noise_power, shortfall
+from qdqtool.accuracy.layers.step import Step, best_step
+from qdqtool.accuracy.layers.units import Unit
+from qdqtool.models.plan import Placement
+from qdqtool.numerics.dtypes import Array
+
+TRIED = 4
+"""How many units are tried at each step, alone and together."""
+
+CURVE_STEP_DB, MOST_IN_FLOAT = 3.0, 0.5
+"""A curve goes on in steps of so many dB, up to this share of the cost in float."""
+
+LEAST_LEAP_DB, MOST_LEAP_DB = 3.5, 15.0
+"""Where the worst output lacks so many dB of the goal, many units change at once. Predictions are good for some dB.
+Small steps find the cheapest units, and give a curve its points."""
+
+
+@dataclass(slots=True, eq=False)
+class FloatSearch:
+    """A search on the samples of one session, which can go on with a higher goal.
+
+    Attributes:
+        units: The units of the plan.
+        shares: The share of each unit in the cost of all.
+        masked: The model with a switch at each pair.
+        runs: Its session, and the samples.
+        few: How many of the samples, from the first, measure the effect of each unit alone.
+        limit: How many runs of a sample the search may take; the states that are compared at that moment are finished.
+        steps: The states so far.
+        cache: What was measured before, and is not measured again.
+        spent: How many runs of a sample the search took, those included that the cache saved: with it or without, the
+            search ends at the same state.
+        fallback: The format between that of the plan and float; None where there is none.
+    """
+
+    units: Sequence[Unit]
+    shares: Sequence[float]
+    masked: MaskedModel
+    runs: MaskedRuns
+    few: int
+    limit: int
+    steps: list[Step] = field(default_factory=list)
+    cache: NoiseCache = field(default_factory=dict)
+    spent: int = 0
+    fallback: Fallback | None = None
+    _asked: set[str] = field(default_factory=set)
+    _tried: dict[Levels, None] = field(default_factory=dict)
+    _alone: dict[Move, Array] = field(default_factory=dict)
+
+    def reach(self, goal_db: float) -> Step:
+        """Return the cheapest state that was found in which every output keeps ``goal_db``; else the best state.
+
+        Args:
+            goal_db: The SQNR that every output keeps.
+
+        Raises:
+            RunError: A node fails on a sample.
+        """
+        chosen = self._levels(self.steps[-1]) if self.steps else (Level.QUANTIZED,) * len(self.units)
+        state = self._state(chosen, goal_db)
+        if not self.steps:
+            self.steps.append(state)
+        was_far = goal_db - state.worst_db > LEAST_LEAP_DB
+        while state.shortfall_db > 0 and self.spent < self.limit:
+            following = self._next(state, goal_db)
+            if following is None:
+                break
+            state = following
+            self.steps.append(state)
+        if state.shortfall_db > 0:
+            return state
+        return self._noted(self._refined(state, goal_db) if was_far else self._pruned(state, goal_db))
+
+    def go_on(self, goal_db: float) -> None:
+        """Search for higher and higher goals, until half of the cost is spent or the limit of runs is reached.
+
+        Args:
+            goal_db: A goal that was reached.
+
+        Raises:
+            RunError: A node fails on a sample.
+        """
+        step = self.steps[-1] if self.steps else self.reach(goal_db)
+        while self.spent < self.limit and len(step.units) < len(self.units) and np.isfinite(step.worst_db):
+            goal_db = max(goal_db, step.worst_db) + CURVE_STEP_DB
+            step = self.reach(goal_db)
+            if step.shortfall_db > 0 or step.share > MOST_IN_FLOAT:
+                return
+
+    def frontier(self) -> tuple[Step, ...]:
+        """Return the states that were run with a unit quantized and that no other one equals or beats in both respects.
+
+        They are sorted: each costs more than the one in front, and keeps more.
+        """
+        states = [self._state(known, -math.inf) for known in self._tried if set(known) != {Level.FLOAT}]
+        found: list[Step] = []
+        for step in sorted(states, key=lambda each: (each.share, -each.worst_db)):
+            if not found or step.worst_db > found[-1].worst_db:
+                found.append(step)
+        return tuple(found)
+
+    def setting(self, step: Step) -> Setting:
+        """Return the setting of the masked model in a state."""
+        return self._setting(self._levels(step))
+
+    def _setting(self, levels: Levels) -> Setting:
+        left, finer = (self._numbers(levels, level) for level in (Level.FLOAT, Level.FALLBACK))
+        setting: dict[int, Placement | None] = dict(float_setting([self.units[number] for number in left]))
+        for number in finer:
+            setting.update(self._finer(number))
+        return setting
+
+    def _noise(self, levels: Levels) -> OutputNoise:
+        self._tried.setdefault(levels)
+        left, finer = (self._numbers(levels, level) for level in (Level.FLOAT, Level.FALLBACK))
+        setting = self._setting(levels)
+        key = float_key(left, self.fallback.key if self.fallback is not None else "", finer)
+        return self._measured(key, setting, len(self.runs.samples))
+
+    def _measured(self, key: str, setting: Setting, count: int) -> OutputNoise:
+        found = self.cache.get(key)
+        if key not in self._asked:
+            self._asked.add(key)
+            self.spent += count
+        if found is None or found.samples < count:
+            found = self.cache[key] = self.runs.noise(setting, range(count))
+        return found.first(count)
+
+    def _levels(self, step: Step) -> Levels:
+        left, finer = set(step.units), set(step.fallback)
+        return tuple(
+            Level.FLOAT if unit in left else Level.FALLBACK if unit in finer else Level.QUANTIZED for unit in self.units
+        )
+
+    def _numbers(self, levels: Levels, level: Level) -> list[int]:
+        return [number for number, each in enumerate(levels) if each is level]
+
+    def _finer(self, number: int) -> dict[int, Placement]:
+        """Return the pairs of a unit in the fallback format."""
+        assert self.fallback is not None
+        return self.fallback.setting(self.units[number])
+
+    def _state(self, levels: Levels, goal_db: float) -> Step:
+        sqnr = heard_sqnr(self._noise(levels))
+        share = math.fsum(self._cost(number, level) for number, level in enumerate(levels))
+        left, finer = (self._numbers(levels, level) for level in (Level.FLOAT, Level.FALLBACK))
+        return Step(
+            units=tuple(self.units[number] for number in left),
+            share=share,
+            worst_db=float(sqnr.min(initial=np.inf)),
+            shortfall_db=float(shortfall(sqnr, goal_db)),
+            fallback=tuple(self.units[number] for number in finer),
+        )
+
+    def _cost(self, number: int, level: Level) -> float:
+        """Return what a unit costs at a level, as a share of the cost of all units in float."""
+        if level is Level.FALLBACK:
+            assert self.fallback is not None
+            return self.fallback.shares[self.units[number]]
+        return self.shares[number] if level is Level.FLOAT else 0.0
+
+    def _takes(self, number: int, level: Level) -> bool:
+        """Return whether there is such a level for a unit."""
+        return level is not Level.FALLBACK or (self.fallback is not None and self.units[number] in self.fallback.shares)
+
+    def _moves(self, levels: Levels) -> list[Move]:
+        """Return what raises the level of a single unit."""
+        return [
+            Move(number, level)
+            for number, now in enumerate(levels)
+            for level in Level
+            if level > now and self._takes(number, level)
+        ]
+
+    def _next(self, state: Step, goal_db: float) -> Step | None:
+        """Return a better state with a higher level for some units; None where none is better.
+
+        Far from the goal, the units that are expected to reach it together are tried first. Where that is no better,
+        and near the goal, few units are tried at a time.
+        """
+        levels = self._levels(state)
+        moves, lacking_db = self._moves(levels), goal_db - state.worst_db
+        is_far = LEAST_LEAP_DB < lacking_db < MOST_LEAP_DB
+        together = self._prediction(levels, goal_db).up(moves) if is_far else []
+        if together:
+            tried = self._state(moved(levels, together), goal_db)
+            if tried.shortfall_db < state.shortfall_db:
+                return tried
+        for number, sets in enumerate(sets_to_try(self._ordered(moves, state, goal_db), TRIED)):
+            if number and self.spent >= self.limit:
+                break
+            several = [self._state(moved(levels, each), goal_db) for each in sets]
+            better = [each for each in several if each.shortfall_db < state.shortfall_db]
+            if better:
+                return best_step(state, better)
+        return None
+
+    def _prediction(self, levels: Levels, goal_db: float) -> Prediction:
+        powers = Powers(self._alone_power, lambda move: self._cost(move.number, move.level))
+        return Prediction(levels, self._noise(levels), powers, goal_db)
+
+    def _ordered(self, moves: Sequence[Move], state: Step, goal_db: float) -> list[Move]:
+        """Return the moves with the best predicted gain for their cost first: one for each unit, then the others."""
+        efficiencies = self._prediction(self._levels(state), goal_db).efficiencies(moves)
+        order = [moves[number] for number in np.argsort(-efficiencies, kind="stable")]
+        firsts = {move.number: move for move in reversed(order)}
+        return [move for move in order if firsts[move.number] is move] + [
+            move for move in order if firsts[move.number] is not move
+        ]
+
+    def _alone_power(self, move: Move) -> Array:
+        """Return the noise that a unit makes alone at a level, by output."""
+        if move not in self._alone:
+            self._alone[move] = self._measured_alone(move)
+        return self._alone[move]
+
+    def _measured_alone(self, move: Move) -> Array:
+        if move.level is Level.FLOAT:
+            return np.zeros_like(self._alone_power(Move(move.number, Level.QUANTIZED)))
+        setting, key = dict(only_setting(self.units[move.number], self.masked)), alone_key(move.number)
+        if move.level is Level.FALLBACK:
+            assert self.fallback is not None
+            setting.update(self._finer(move.number))
+            key = alone_key(move.number, self.fallback.key)
+        return noise_power(self._measured(key, setting, self.few))
+
+    def _refined(self, state: Step, goal_db: float) -> Step:
+        """Give what many units at once have reached the cheapest levels with which the goal is still kept."""
+        while (fewer := self._lowered(state, goal_db)) is not None:
+            state = fewer
+        state = self._pruned(state, goal_db)
+        while (cheaper := self._exchanged(state, goal_db)) is not state:
+            state = self._pruned(cheaper, goal_db)
+        return state
+
+    def _pruned(self, state: Step, goal_db: float) -> Step:
+        """Give units the cheapest level with which the goal is still kept, the most costly first."""
+        while (fewer := self._pruned_once(state, goal_db)) is not state:
+            state = fewer
+        return state
+
+    def _noted(self, state: Step) -> Step:
+        if self._levels(self.steps[-1]) != self._levels(state):
+            self.steps.append(state)
+        return state
+
+    def _lowered(self, state: Step, goal_db: float) -> Step | None:
+        """Return a state with a lower level for units that are expected not to be needed; None where there is none."""
+        levels = self._levels(state)
+        moves = self._moves_down(levels)
+        together = self._prediction(levels, goal_db).down(moves) if moves else []
+        while together and self.spent < self.limit:
+            fewer = self._state(moved(levels, together), goal_db)
+            if fewer.shortfall_db == 0:
+                return fewer
+            together = together[: len(together) // 2]
+        return None
+
+    def _exchanged(self, state: Step, goal_db: float) -> Step:
+        """Return a cheaper state in which a unit stands in for one or two others; the same where there is none."""
+        levels = self._levels(state)
+        down = self._moves_down(levels)
+        sets = self._prediction(levels, goal_db).exchanges(down, self._moves(levels)) if down else []
+        for moves in sets[:TRIED]:
+            if self.spent >= self.limit:
+                break
+            cheaper = self._state(moved(levels, moves), goal_db)
+            if cheaper.shortfall_db == 0:
+                return cheaper
+        return state
+
+    def _moves_down(self, levels: Levels) -> list[Move]:
+        """Return what lowers the level of a single unit, the most costly first."""
+        # First from float to the fallback: that saves most of the cost, and leaves room for more of it elsewhere.
+        return [
+            Move(number, lower)
+            for lower in (Level.FALLBACK, Level.QUANTIZED)
+            for number in sorted(range(len(levels)), key=lambda number: -self._cost(number, levels[number]))
+            if lower < levels[number] and self._takes(number, lower)
+        ]
+
+    def _pruned_once(self, state: Step, goal_db: float) -> Step:
+        levels = self._levels(state)
+        for move in self._moves_down(levels):
+            if self.spent >= self.limit:
+                break
+            now = self._levels(state)
+            if move.level >= now[move.number]:
+                continue
+            fewer = self._state(moved(now, [move]), goal_db)
+            if fewer.shortfall_db == 0:
+                state = fewer
+        return state

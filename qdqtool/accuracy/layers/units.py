@@ -1,0 +1,152 @@
+"""The parts of a plan that are quantized or stay in float together: units.
+
+A node is quantized as a whole: its activation and its weight. Some nodes only make sense together on a GPU, where one
+kernel computes them: an Add with the layer that it adds up, and products that read the same tensor, as those for
+queries, keys and values.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.node_patterns import NodePatterns
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.scope import ScopePath
+from qdqtool.models.plan import Placement, QuantPlan, UseRef
+
+_NodeId = tuple[ScopePath, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """Nodes that are quantized or stay in float together.
+
+    Attributes:
+        nodes: The nodes, in the order of the graph; the first one that has a weight gives the unit its name.
+        sites: Numbers of their pairs in the plan.
+    """
+
+    nodes: tuple[NodeView, ...]
+    sites: tuple[int, ...]
+
+    @property
+    def leader(self) -> NodeView:
+        """The node that gives the unit its name."""
+        return next((node for node in self.nodes if ops.product(node) is not None), self.nodes[0])
+
+
+def by_reader(plan: QuantPlan, index: ModelIndex) -> QuantPlan:
+    """Return the plan with a placement of its own for each node that reads a dequantized tensor.
+
+    The numbers of the model stay the same, and each of these nodes can be switched by itself.
+
+    Args:
+        plan: A plan.
+        index: Of the model that it was made for.
+    """
+    nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
+    return QuantPlan(tuple(each for placement in plan for each in _divided(placement, nodes)))
+
+
+def _divided(placement: Placement, nodes: Mapping[_NodeId, NodeView]) -> Iterator[Placement]:
+    slot = placement.slot
+    if slot.uses is None or len(slot.uses) < 2:
+        yield placement
+        return
+    parts: dict[_NodeId, list[UseRef]] = {}
+    for use in slot.uses:
+        reader = next(ops.computing_nodes(nodes[use.scope, use.node]), nodes[use.scope, use.node])
+        parts.setdefault((reader.scope.path, reader.key), []).append(use)
+    for uses in parts.values():
+        yield replace(placement, slot=replace(slot, uses=tuple(uses)))
+
+
+def units_of(plan: QuantPlan, index: ModelIndex) -> tuple[Unit, ...]:
+    """Return the units of a plan, in the order of the graph.
+
+    Args:
+        plan: A plan from :func:`by_reader`.
+        index: Of the model that it was made for.
+    """
+    readers = [readers_of(placement, index) for placement in plan]
+    groups = _Groups()
+    for nodes in readers:
+        groups.join(nodes)
+    with_sites = {node for nodes in readers for node in nodes}
+    for nodes in _fused(plan, readers, index, with_sites):
+        groups.join(nodes)
+    sites: dict[NodeView, list[int]] = {}
+    for number, nodes in enumerate(readers):
+        sites.setdefault(groups.root(nodes[0]), []).append(number)
+    members: dict[NodeView, list[NodeView]] = {}
+    for node in index.view.nodes():
+        if node in with_sites:
+            members.setdefault(groups.root(node), []).append(node)
+    return tuple(Unit(tuple(nodes), tuple(sites[root])) for root, nodes in members.items())
+
+
+def readers_of(placement: Placement, index: ModelIndex) -> list[NodeView]:
+    """Return the nodes that compute with a dequantized tensor; the node that makes it where it is an output only."""
+    value = index.value(placement.slot)
+    wanted = placement.slot.uses
+    found = [use for use in value.uses if wanted is None or _ref(use.node, use.index) in wanted]
+    nodes = [node for use in found for node in ops.computing_nodes(use.node)]
+    return nodes or ([value.producer] if value.producer is not None else [use.node for use in value.uses])
+
+
+def _ref(node: NodeView, index: int) -> UseRef:
+    return UseRef(node.scope.path, node.key, index)
+
+
+def _fused(
+    plan: QuantPlan, readers: Iterable[list[NodeView]], index: ModelIndex, with_sites: set[NodeView]
+) -> Iterator[list[NodeView]]:
+    """Yield nodes that one kernel computes."""
+    products: dict[Value, list[NodeView]] = {}
+    for placement, nodes in zip(plan, readers, strict=True):
+        value = index.value(placement.slot)
+        for node in nodes:
+            if ops.product(node) is None:
+                # An Add: its other operand comes from the layer that it is fused with.
+                yield [node, *_layers_added(node, value, with_sites)]
+            elif not index.is_constant(value):
+                products.setdefault(value, []).append(node)
+    for siblings in products.values():
+        if all(ops.product(node) is not None and node.op_type == siblings[0].op_type for node in siblings):
+            yield siblings
+
+
+def _layers_added(node: NodeView, quantized: Value, with_sites: set[NodeView]) -> Iterator[NodeView]:
+    for position in range(len(node.proto.input)):
+        value = node.input(position)
+        if value is None or value is quantized or value.producer is None:
+            continue
+        if value.producer in with_sites and ops.product(value.producer) is not None:
+            yield value.producer
+
+
+class _Groups:
+    """Joins nodes into disjoint groups."""
+
+    def __init__(self) -> None:
+        self._parents: dict[NodeView, NodeView] = {}
+
+    def root(self, node: NodeView) -> NodeView:
+        """Return the node that stands for the group of ``node``."""
+        while (parent := self._parents.get(node, node)) is not node:
+            node = parent
+        return node
+
+    def join(self, nodes: Iterable[NodeView]) -> None:
+        """Put nodes into one group."""
+        roots = [self.root(node) for node in nodes]
+        for root in roots[1:]:
+            if root is not roots[0]:
+                self._parents[root] = roots[0]
+
+
+def excluding_patterns(units: Iterable[Unit], index: ModelIndex) -> Mapping[Unit, tuple[str, ...]]:
+    """Return patterns for ``--nodes-to-exclude``, by unit, that match the nodes of the unit and no other node."""
+    patterns = NodePatterns(index.view)
+    return {unit: tuple(map(patterns.pattern, unit.nodes)) for unit in units}

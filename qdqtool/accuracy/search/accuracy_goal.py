@@ -1,0 +1,80 @@
+"""The accuracy that a quantized model has to keep, for which layers may stay in float."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.accuracy.checking.accuracy import Accuracy
+from qdqtool.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccuracyGoal:
+    """The accuracy for which layers may stay in float: a limit, or both.
+
+    Attributes:
+        min_sqnr_db: The SQNR that every output keeps, in dB; None for no such limit.
+        max_metric_loss: The largest loss of the task metric of ``QuantizeOptions.metric``, in its own unit; None for no
+            such limit.
+        whole_curve: Whether the search goes on beyond it, for the curve of accuracy against quantized share.
+        sensitivity_file: Keeps what is measured of layers, also at Ctrl-C, and is read where it is there; None for
+            none.
+    """
+
+    min_sqnr_db: float | None = None
+    max_metric_loss: float | None = None
+    whole_curve: bool = False
+    sensitivity_file: Path | None = None
+
+    def is_kept(self, worst_db: float | None, loss: float) -> bool:
+        """Return whether a model keeps the limits.
+
+        Args:
+            worst_db: SQNR of its worst output; None where no output has noise.
+            loss: Loss of its metric. A NaN keeps no limit.
+        """
+        found = math.inf if worst_db is None else worst_db
+        # NaN or infinity in an output keeps no goal.
+        enough = found > -math.inf if self.min_sqnr_db is None else found >= self.min_sqnr_db
+        return enough and (self.max_metric_loss is None or loss <= self.max_metric_loss)
+
+    def require_sense(self, *, has_metric: bool) -> None:
+        """Check the limits.
+
+        Args:
+            has_metric: Whether a task metric is measured.
+
+        Raises:
+            UsageError: There is no limit, one is no finite number, or one has no metric.
+        """
+        if self.min_sqnr_db is None and self.max_metric_loss is None:
+            raise UsageError("a goal needs a limit: --min-sqnr or --max-metric-loss")
+        if self.min_sqnr_db is not None and not math.isfinite(self.min_sqnr_db):
+            raise UsageError(f"--min-sqnr {self.min_sqnr_db:g} is no accuracy", hint="`--min-sqnr 30`, in dB")
+        if self.max_metric_loss is None:
+            return
+        if not has_metric:
+            raise UsageError("--max-metric-loss limits the loss of a metric", hint="give `--metric NAME` as well")
+        if not (math.isfinite(self.max_metric_loss) and self.max_metric_loss > 0):
+            raise UsageError(
+                f"--max-metric-loss is {self.max_metric_loss:g}; it must be a number above 0: no number of samples "
+                "shows that nothing is lost"
+            )
+
+
+def worst_db(accuracy: Accuracy | None) -> float | None:
+    """Return the SQNR of the worst output; None where no output has noise, minus infinity where one is not finite.
+
+    Raises:
+        UsageError: Nothing was measured.
+    """
+    problem = "there is no data" if accuracy is None else accuracy.problem
+    compared = [output for output in accuracy.outputs if output.sqnr_db is not None or output.exact] if accuracy else []
+    if accuracy is not None and any(not output.finite for output in accuracy.outputs):
+        return float("-inf")
+    if problem or not compared:
+        what = problem or "no output is a float tensor of values that can be compared"
+        raise UsageError(f"an accuracy is asked for and cannot be measured: {what}")
+    return min((output.sqnr_db for output in compared if output.sqnr_db is not None), default=None)

@@ -1,0 +1,144 @@
+"""One attempt to quantize a model whose inputs are known: plan, carry out, validate, measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from qdqtool.accuracy.checking.gptq_metadata import rounding_note
+from qdqtool.accuracy.layers.fallback import FinerPlan
+from qdqtool.accuracy.layers.layer_runs import finer_plan, nodes_of
+from qdqtool.accuracy.layers.step import Step
+from qdqtool.accuracy.layers.units import readers_of
+from qdqtool.accuracy.search.levels import bits_of, ids_of, joined, with_levels, without
+from qdqtool.accuracy.search.measured import Measured, measure_cost
+from qdqtool.accuracy.search.steps import Quantized, QuantizeSteps
+from qdqtool.accuracy.search.validity import require_valid
+from qdqtool.errors import UsageError
+from qdqtool.linting.findings import Finding
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.metadata import with_metadata
+from qdqtool.models.graph.model import Model
+from qdqtool.models.plan import QuantPlan
+from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.existing_pairs import notes_beside
+from qdqtool.quantization.planning.high_precision import high_precision_note
+from qdqtool.quantization.planning.placement import NodeId
+from qdqtool.quantization.planning.planner import Planned
+from qdqtool.quantization.planning.planners import PlanData, planner_for
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.preparation.data_metadata import data_note
+from qdqtool.quantization.preparation.plan_inputs import PlanInputs
+from qdqtool.quantization.preparation.preparation_metadata import preparation_note
+from qdqtool.quantization.statistics.float_runs import FloatRuns
+from qdqtool.samples.feeds import Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attempt:
+    """A quantized model that was not written yet.
+
+    Attributes:
+        planned: The decisions.
+        made: The model.
+        findings: What ``validate`` says of it.
+        measured: What quantizing cost.
+    """
+
+    planned: Planned
+    made: Quantized
+    findings: tuple[Finding, ...]
+    measured: Measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Attempts:
+    """Makes attempts that differ in the formats of layers.
+
+    Attributes:
+        given: The model as the user gave it.
+        index: The index of the model that plans are made for.
+        steps: Carry out a plan.
+        data: The data for plans.
+        runs: Runs the float model.
+        way_out: What the user can do about faults that ``given`` has already.
+        tick: Told of every run of a sample while layers are measured, and how many there are at most.
+    """
+
+    given: Model
+    index: ModelIndex
+    steps: QuantizeSteps
+    data: PlanData
+    runs: FloatRuns
+    way_out: str
+    tick: Progress | None = None
+
+    def first(self) -> Attempt:
+        """Quantize as the recipe says.
+
+        Raises:
+            UsageError: Nothing can be quantized.
+            GateError: The result would not pass ``validate``.
+        """
+        return self._finish(planner_for(self.steps.recipe, self.data).plan(self.index), self.steps)
+
+    def leaving(self, step: Step, first: Attempt) -> Attempt:
+        """Quantize with some layers in float and others in the fallback format; errors as :meth:`first`.
+
+        Args:
+            step: The layers, of the model that plans are made for.
+            first: The attempt without that.
+        """
+        left, finer = ids_of(nodes_of(step.units)), ids_of(nodes_of(step.fallback))
+        if not self.steps.recipe.mode.needs_ranges:
+            # Codes that were chosen with data are not chosen anew.
+            kept = without(first.planned, self.index, left, finer)
+            return self._finish(joined(kept, self._in_fallback(finer), self.index) if finer else kept, self.steps)
+        recipe = with_levels(self.steps.recipe, left, finer)
+        planned = planner_for(recipe, self.data).plan(self.index)
+        return self._finish(planned, replace(self.steps, recipe=recipe))
+
+    def finer(self, first: Attempt) -> FinerPlan | None:
+        """Return the plan of all quantized layers in the fallback format; None where the recipe has none.
+
+        Args:
+            first: The attempt in the format of the mode.
+        """
+        recipe = self.steps.recipe
+        if recipe.fallback is None:
+            return None
+        try:
+            plan = self._in_fallback(
+                ids_of(node for each in first.planned.plan for node in readers_of(each, self.index))
+            ).plan
+        except UsageError:
+            # No layer takes it: all that leave the format of the mode go to float.
+            plan = QuantPlan(())
+        return finer_plan(recipe.fallback, plan, bits_of(recipe, first.planned.plan, self.index))
+
+    def _in_fallback(self, nodes: frozenset[NodeId]) -> Planned:
+        """Return the plan of these nodes alone, in the fallback format."""
+        recipe = with_levels(self.steps.recipe, ids_of(self.index.view.nodes()) - nodes, nodes)
+        return planner_for(recipe, self.data).plan(self.index)
+
+    def _finish(self, planned: Planned, steps: QuantizeSteps) -> Attempt:
+        made = steps.carry_out(planned.plan, steps.inputs.ranges)
+        made = replace(made, model=_with_notes(made, planned, steps.inputs, steps.recipe))
+        # Rules read the notes, too.
+        lossy = {(each.graph, each.tensor) for each in planned.degenerate if each.condition == "strays"}
+        findings = require_valid(made.model, self.given, steps.recipe.target, lossy, self.way_out)
+        measured = measure_cost(made, planned.plan, self.index, steps, self.runs)
+        return Attempt(planned=planned, made=made, findings=findings, measured=measured)
+
+
+def _with_notes(made: Quantized, planned: Planned, inputs: PlanInputs, recipe: Recipe) -> Model:
+    """Record in a quantized model how it was made."""
+    prepared = inputs.prepared
+    notes = {
+        **high_precision_note(made.high_precision),
+        **preparation_note(prepared.record),
+        **rounding_note(ModelIndex.of(prepared.model), planned.plan),
+        **data_note(inputs.used_for(planned), prepared, made.corrected),
+    }
+    return with_metadata(
+        made.model, notes if recipe.existing is not Existing.KEEP else notes_beside(prepared.model, notes)
+    )

@@ -1,0 +1,89 @@
+"""What a task metric is to those who measure with it, whether it is one of ours or a function of the user."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """How well a model did on some samples.
+
+    Attributes:
+        value: The metric, in its own unit.
+        predictions: Number of predictions; of samples where a function of the user measures.
+        chance: Why the value is no better than guessing, in words; None where it is better, or nobody can tell.
+    """
+
+    value: float
+    predictions: int
+    chance: str | None = None
+
+
+class Tally(Protocol):
+    """What is counted of one model."""
+
+    def add(self, outputs: Mapping[str, Array], sample: Sample) -> None:
+        """Count one run.
+
+        Args:
+            outputs: Outputs of the model, by name; padded rows of the batch are left out of them here.
+            sample: The inputs, with labels.
+
+        Raises:
+            UsageError: An output does not fit the labels.
+        """
+
+    def score(self) -> Score:
+        """Return the metric over all runs.
+
+        Raises:
+            UsageError: A function of the user fails, or gives no number.
+        """
+
+
+class Measure(Protocol):
+    """A metric of one model's outputs."""
+
+    @property
+    def name(self) -> str:
+        """Its name, as reports have it."""
+
+    @property
+    def output(self) -> str | None:
+        """The only output that it reads; None where it reads all of them."""
+
+    @property
+    def unit(self) -> str:
+        """Unit of its value; may be empty."""
+
+    @property
+    def loss_unit(self) -> str:
+        """Unit of :meth:`loss`; may be empty."""
+
+    def tally(self, model: str) -> Tally:
+        """Begin to count for a model, which messages call by this name, such as ``the baseline``."""
+
+    def loss(self, value: float, reference: float) -> float:
+        """Return the loss of ``value`` against ``reference``; negative where it is better."""
+
+    def resolution(self, predictions: int) -> float | None:
+        """Return the loss that one prediction more makes; None where a loss can be of any size."""
+
+
+class RequestedMetric(Protocol):
+    """A metric that was asked for, before the outputs of the model are known."""
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it cannot do without labels."""
+
+    def measure(self, outputs: Sequence[str]) -> Measure:
+        """Return the metric for a model with these outputs.
+
+        Raises:
+            UsageError: It does not fit them.
+        """

@@ -1,0 +1,17 @@
+"""``qdqtool doctor``: what works on this machine and why not."""
+
+import click
+
+from qdqtool.cli.options import emit, output_format_option
+
+
+@click.command(short_help="Tell what works on this machine, and why not.")
+@output_format_option()
+def command(*, output_format: str) -> None:
+    """Tell which commands work on this machine and, for the rest, what is missing and how to install it.
+
+    Always ends with exit code 0: a missing optional package is no failure.
+    """
+    from qdqtool.jobs.doctor import examine
+
+    emit(examine(), output_format, "doctor")

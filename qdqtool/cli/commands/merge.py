@@ -1,0 +1,23 @@
+"""``qdqtool merge``: the ranges of shards, joined to those of one run."""
+
+from pathlib import Path
+
+import click
+
+from qdqtool.cli.options import emit, output_format_option, output_option, verbosity_options
+
+
+@click.command(short_help="Join the ranges of shards to those of one run.")
+@click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SHARD...")
+@output_option("The ranges file to write, JSON.", is_binary=False)
+@output_format_option()
+@verbosity_options()
+def command(*, shards: tuple[Path, ...], output: Path, output_format: str) -> None:
+    """Join the SHARDs that `qdqtool calibrate --shard I/N` wrote, in any order.
+
+    The result has the same bytes as one run over all samples on the same kind of machine. Shards of another model,
+    other data, another method or other options are refused, and so is a set with a shard missing or doubled.
+    """
+    from qdqtool.jobs.merge import merge_to_file
+
+    emit(merge_to_file(shards, output), output_format, "merge")

@@ -1,0 +1,132 @@
+"""``qdqtool reduce``: the smallest model on which a command still fails alike."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from qdqtool.cli.options import (
+    OutputPath,
+    emit,
+    is_quiet,
+    model_argument,
+    output_format_option,
+    output_option,
+    shapes_option,
+    verbosity_options,
+)
+from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
+
+LAYOUT = Layout(
+    terms={
+        "Failures": (
+            ("build, check", "The same refusals, missed gates or message of that command of qdqtool."),
+            ("COMMAND", "The same exit code or signal, and the same last line on stderr, or else on stdout."),
+            ("alike", "Names, numbers and paths in a message may differ. A time-out is a failure of its own."),
+        )
+    },
+    sections={
+        "What fails": ("fails", "match", "timeout", "input_shapes"),
+        "Search": ("max_runs",),
+        "Output": ("output", "report"),
+        "Report": REPORT,
+    },
+    examples=(
+        "qdqtool reduce model.onnx --fails build -o small.onnx",
+        "qdqtool reduce model.onnx --fails build -o small.onnx -- --backend tensorrt-rtx --skip-validate",
+        "qdqtool reduce model.onnx --fails 'python infer.py {}' --timeout 60 -o small.onnx",
+    ),
+)
+
+
+@click.command(
+    cls=SectionedCommand,
+    layout=LAYOUT,
+    short_help="Find the smallest model on which build, check or another command fails alike.",
+)
+@model_argument()
+@click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS...]")
+@click.option(
+    "--fails",
+    required=True,
+    metavar="build|check|COMMAND",
+    help="What fails on the model; in a COMMAND, {} stands for the path of the model. Options of build or check follow "
+    "behind --, or in the same word: 'check --min-sqnr 30'.",
+)
+@click.option("--match", metavar="REGEX", help="A run fails where it prints this, whatever its exit code is.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=1800,
+    show_default=True,
+    help="Stop a run after this time.",
+)
+@shapes_option("--input-shapes", "Fix the shape of an input first, and fold what that decides")
+@click.option(
+    "--max-runs",
+    type=click.IntRange(min=4),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="End the search after so many runs.",
+)
+@output_option("The reduced model to write.")
+@click.option(
+    "--report",
+    type=OutputPath(),
+    metavar="FILE.md",
+    help="The bug report to write, as Markdown.  [default: that of --output with the suffix .md]",
+)
+@output_format_option()
+@verbosity_options()
+def command(  # noqa: PLR0913 -- one argument for each option
+    *,
+    model: Path,
+    options: tuple[str, ...],
+    fails: str,
+    match: str | None,
+    timeout: float,
+    input_shapes: tuple[str, ...],
+    max_runs: int,
+    output: Path,
+    report: Path | None,
+    output_format: str,
+) -> None:
+    """Find the smallest model on which a command fails as it does on MODEL.
+
+    Nodes are cut out, bodies and local functions taken apart, attributes and weights made plain and tensors small, as
+    long as the command fails alike. Each run is a process of its own, so crashes and time-outs can be reduced too. The
+    command first runs twice on MODEL. Beside the result goes a report
+    with the command, the error and the versions. Ctrl-C leaves the smallest model so far.
+    """
+    from qdqtool.jobs.reduce import reduce_model
+    from qdqtool.jobs.reduction.options import ReduceOptions
+    from qdqtool.samples.input_shapes import parse_shapes
+
+    how = ReduceOptions(
+        options=options,
+        match=match,
+        timeout=timeout,
+        max_runs=max_runs,
+        input_shapes=parse_shapes(input_shapes, "--input-shapes"),
+        report=report,
+    )
+    with _run_progress() as progress:
+        found = reduce_model(model, output, fails, how, progress)
+    emit(found, output_format, "reduce")
+
+
+@contextmanager
+def _run_progress() -> Iterator[Callable[[int, int], None]]:
+    """A function that takes the runs so far and the nodes left, and shows them on stderr if that is a terminal."""
+    from rich.console import Console
+    from rich.status import Status
+
+    console = Console(stderr=True)
+    if is_quiet() or not console.is_interactive:
+        yield lambda *_: None
+        return
+    with Status("", console=console) as status:
+        yield lambda runs, nodes: status.update(f"run {runs}, {nodes} nodes left")

@@ -1,0 +1,73 @@
+"""``qdqtool validate``: find every Q/DQ fault of models, without a GPU."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qdqtool.cli.fix_options import fix_options, run_fixes, wants_fixes
+from qdqtool.cli.options import emit, remember_models
+from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
+from qdqtool.cli.validate_options import deliver, refuse_with_fixes, settings_of, validate_options
+
+LAYOUT = Layout(
+    terms={
+        "A finding says what the target does": (
+            ("refused", "it does not load, build or run the model"),
+            ("silent", "it takes it, and the numbers or the meaning are wrong"),
+            ("fallback", "it runs the layer in float"),
+            ("advice", "it takes it, and there is a better way"),
+        )
+    },
+    sections={
+        "What to judge": ("targets", "sm", "parser", "select", "extend_select", "ignore"),
+        "What counts": ("fail_on", "baseline", "write_baseline"),
+        "Report": ("reports", "show_context", "statistics", *REPORT),
+        "Fixes": ("fix", "unsafe_fixes", "diff", "output", "in_place", "data", "allow_constant_data", "input_shapes"),
+        "Run": ("jobs", "isolated", "show_settings"),
+    },
+    examples=(
+        "qdqtool validate model.onnx",
+        "qdqtool validate models/*.onnx --target tensorrt-10.8,ort-cpu --sm 8.6",
+        "qdqtool validate model.onnx --fix --diff",
+        "qdqtool validate model.onnx --output-format github --report sarif=qdqtool.sarif",
+    ),
+)
+
+
+@click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Find every Q/DQ fault of models, without a GPU.")
+@click.argument("models", type=click.Path(path_type=Path), nargs=-1, metavar="MODEL...", callback=remember_models)
+@validate_options
+@fix_options
+@click.pass_context
+def command(context: click.Context, /, *, models: tuple[Path, ...], **options: Any) -> None:
+    """Find every Q/DQ fault of each MODEL, in one pass and without a GPU.
+
+    `qdqtool explain CODE` tells the rest. Options left out come from the nearest qdqtool.toml, or [tool.qdqtool] in
+    pyproject.toml.
+
+    Exit codes: 0; 1 for findings that --fail-on names; 2 for wrong options; 3 when a model cannot be read (the others
+    are reported all the same).
+    """
+    from qdqtool.jobs.validate import validate_files
+
+    _refuse_page(models, options)
+    settings = settings_of(options)
+    if options["show_settings"]:
+        emit(settings, "json" if options["output_format"] == "json" else "text", "settings")
+        return
+    if not models:
+        raise click.UsageError("Missing argument 'MODEL...'.")
+    if wants_fixes(options):
+        refuse_with_fixes(options)
+        code = run_fixes(
+            models, options, settings.policy, fail_on=settings.fail_on, output_format=options["output_format"]
+        )
+        context.exit(code)
+    report = validate_files(models, settings.policy, jobs=options["jobs"])
+    context.exit(deliver(report, settings, options))
+
+
+def _refuse_page(models: tuple[Path, ...], options: dict[str, Any]) -> None:
+    if len(models) > 1 and any(output_format == "html" for output_format, _ in options["reports"]):
+        raise click.UsageError(f"--report html shows one model, and {len(models)} are given.")

@@ -1,0 +1,42 @@
+"""``qdqtool verify-engine``: an engine against its manifest, its model, this machine and a signature."""
+
+from pathlib import Path
+
+import click
+
+from qdqtool.cli.options import emit, output_format_option, verbosity_options
+
+
+@click.command(short_help="Check an engine against its manifest, its model and this machine.")
+@click.argument("engine", type=click.Path(path_type=Path))
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    metavar="MODEL",
+    help="The model that the engine was built from. Default: the file of that name beside the engine, if there is one.",
+)
+@click.option(
+    "--public-key",
+    type=click.Path(path_type=Path),
+    metavar="KEY.pub",
+    help="Verify the signature that `build --sign` wrote, with the public keys of OpenSSH in this file.",
+)
+@output_format_option()
+@verbosity_options()
+@click.pass_context
+def command(
+    ctx: click.Context, /, *, engine: Path, model: Path | None, public_key: Path | None, output_format: str
+) -> None:
+    """Check ENGINE against its manifest, its model and this machine.
+
+    Checks the schema of the manifest; size and hash of the engine, its model and the external data of that; version and
+    compute capabilities in the header of the engine; the installed version; the GPUs of this machine; and the signature
+    of the manifest. Each check has passed, failed, or was not possible here. One that failed is exit code 1; the engine
+    is not run.
+    """
+    from qdqtool.jobs.verify_engine import verify_engine
+
+    report = verify_engine(engine, model=model, public_key=public_key)
+    emit(report, output_format, "verify_engine", passed=report.passed)
+    if not report.passed:
+        ctx.exit(1)

@@ -1,0 +1,280 @@
+"""Options that several commands share, so that they read and behave the same everywhere."""
+
+import contextlib
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from qdqtool.cli.completion import input_names, offer
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class ComputedHelp(click.Option):
+    """An option whose help text is made when it is shown: what it lists takes imports that no command waits for.
+
+    Args:
+        help_text: Makes the text.
+    """
+
+    def __init__(self, *args: Any, help_text: Callable[[], str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._help_text = help_text
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The two columns of the option in ``--help``."""
+        self.help = self._help_text()
+        return super().get_help_record(ctx)
+
+
+def model_argument(name: str = "model") -> Callable[[Decorated], Decorated]:
+    """The positional MODEL: a path that the loader checks, with messages of its own."""
+    return click.argument(name, type=click.Path(path_type=Path), callback=remember_models)
+
+
+def remember_models(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    """Keep what the user calls the model, or the models, for the commands in hints."""
+    names = value if isinstance(value, tuple) else (value,)
+    context.meta.setdefault(_MODELS_KEY, []).extend(str(name) for name in names if name is not None)
+    return value
+
+
+_MODELS_KEY = "qdqtool.models"
+
+
+def given_models(context: click.Context) -> list[str]:
+    """What the user calls the models of the command."""
+    found: list[str] = context.meta.get(_MODELS_KEY, [])
+    return found
+
+
+def filled_hint(context: click.Context, hint: str | None) -> str | None:
+    """A hint with the models of the command in place of ``MODEL``: what writes hints does not know their files."""
+    models = " ".join(map(shlex.quote, given_models(context)))
+    return re.sub(r"\bMODEL\b(\.\.\.)?", lambda _: models, hint) if hint and models else hint
+
+
+class OutputPath(click.Path):
+    """A file to write; ``-`` is stdout. What is printed goes to stderr where stdout is an output.
+
+    Args:
+        is_binary: Whether a terminal cannot show it, and is refused.
+    """
+
+    def __init__(self, *, is_binary: bool = False) -> None:
+        super().__init__(path_type=Path)
+        self._is_binary = is_binary
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path."""
+        from qdqtool.models.graph.io.output import STDOUT, is_stdout, reserve_stdout, shows_stdout
+
+        path = STDOUT if str(value) == "-" else Path(value)
+        # A line that a shell completes is parsed too, and what is offered goes to stdout.
+        if is_stdout(path) and not (ctx is not None and ctx.resilient_parsing):
+            if self._is_binary and shows_stdout():
+                self.fail(
+                    "stdout is a terminal, and what is written is no text: redirect it, or name a file", param, ctx
+                )
+            reserve_stdout()
+        return path
+
+
+def output_option(what: str, *, required: bool = True, is_binary: bool = True) -> Callable[[Decorated], Decorated]:
+    """``-o/--output FILE``."""
+    text = f"{what} '-' is stdout; the report then goes to stderr."
+    return click.option(
+        "-o", "--output", type=OutputPath(is_binary=is_binary), metavar="FILE", required=required, help=text
+    )
+
+
+def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:
+    """``--output-format``: text unless told otherwise; JSON goes to stdout alone."""
+    choices = formats or ("text", "json")
+    return click.option(
+        "--output-format",
+        type=click.Choice(choices),
+        default="text",
+        show_default=True,
+        metavar="FORMAT",
+        help=f"How to print the report: {', '.join(choices[:-1])} or {choices[-1]}; json goes to stdout alone.",
+    )
+
+
+def external_data_option() -> Callable[[Decorated], Decorated]:
+    """``--external-data``: where weights are stored."""
+    return click.option(
+        "--external-data",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        show_default=True,
+        help="Store weights in a second file: when the input does or the model passes 2 GiB, always, or never.",
+    )
+
+
+def verbosity_options() -> Callable[[Decorated], Decorated]:
+    """``-q/--quiet`` and ``-v/--verbose``, which :func:`emit` obeys; neither is an argument of the command."""
+
+    def options(function: Decorated) -> Decorated:
+        # Options are added from the last to the first.
+        for flags, text in reversed(_VERBOSITY):
+            add = click.option(*flags, is_flag=True, expose_value=False, callback=_remember, help=text)
+            function = add(function)
+        return function
+
+    return options
+
+
+_VERBOSITY = (
+    (("-q", "--quiet"), "Print no report unless something failed."),
+    (("-v", "--verbose"), "Print every list in full."),
+)
+
+
+def _remember(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and _verbosity(context) not in {None, parameter.name}:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
+    if value:
+        context.meta[_VERBOSITY_KEY] = parameter.name
+
+
+_VERBOSITY_KEY = "qdqtool.verbosity"
+
+
+def _verbosity(context: click.Context | None = None) -> str | None:
+    """``quiet``, ``verbose`` or None for neither."""
+    found = context or click.get_current_context(silent=True)
+    return found.meta.get(_VERBOSITY_KEY) if found is not None else None
+
+
+def is_quiet() -> bool:
+    """Whether the command that runs was given ``--quiet``."""
+    return _verbosity() == "quiet"
+
+
+def is_verbose() -> bool:
+    """Whether the command that runs was given ``--verbose``."""
+    return _verbosity() == "verbose"
+
+
+def weights_option() -> Callable[[Decorated], Decorated]:
+    """``--weights``: how quantized constants are stored."""
+    return click.option(
+        "--weights",
+        type=click.Choice(["packed", "qdq"]),
+        default="packed",
+        show_default=True,
+        help="Store quantized constants as codes behind a DQ, or as float behind Q and DQ.",
+    )
+
+
+def samples_option(text: str, name: str = "data") -> Callable[[Decorated], Decorated]:
+    """``--data`` or ``--calib-data``, which are the same in every command; ``name`` is that of the argument."""
+    first, second = sorted(("--data", "--calib-data"), key=lambda option: option != f"--{name.replace('_', '-')}")
+    return click.option(first, second, name, type=click.Path(path_type=Path), metavar="DATA", help=text)
+
+
+def constant_data_option() -> Callable[[Decorated], Decorated]:
+    """``--allow-constant-data``."""
+    return click.option(
+        "--allow-constant-data",
+        is_flag=True,
+        help="Use samples that hold one value throughout, such as zeros; they are refused otherwise.",
+    )
+
+
+def shapes_option(name: str, what: str, metavar: str = "NAME:1x3x320x320") -> Callable[[Decorated], Decorated]:
+    """An option with shapes by input name; :func:`qdqtool.samples.input_shapes.parse_shapes` reads it."""
+    return click.option(
+        name,
+        multiple=True,
+        metavar=metavar,
+        shell_complete=offer(input_names, takes_commas=True),
+        help=f"{what}; several with commas, or the option again.",
+    )
+
+
+def values_option(what: str) -> Callable[[Decorated], Decorated]:
+    """The option ``--input-values``; :func:`qdqtool.samples.input_shapes.parse_numbers` reads it."""
+    return shapes_option("--input-values", what, "NAME:16000")
+
+
+def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:
+    """Print a report: JSON, or text by the renderer ``qdqtool.reports.text.<kind>``, which ``--quiet`` suppresses.
+
+    The files that ``--report`` names are written first.
+
+    Args:
+        report: A report dataclass.
+        output_format: ``text`` or ``json``.
+        kind: Module name of the text renderer.
+        passed: Whether the command ends with exit code 0; a failure is printed in any case.
+        details: What else the renderer takes.
+    """
+    import importlib
+
+    _write_asked(report, kind)
+    if output_format == "json":
+        from qdqtool.reports import json
+
+        click.echo(json.render(report))
+        return
+    if passed and is_quiet():
+        return
+    from qdqtool.reports.terminal import make_console
+
+    importlib.import_module(f"qdqtool.reports.text.{kind}").render(
+        report, make_console(verbose=is_verbose()), **details
+    )
+
+
+REPORTS_KEY = "qdqtool.reports"
+"""Where a context keeps format and path of each file that ``--report`` names."""
+
+
+def _write_asked(report: Any, kind: str) -> None:
+    context = click.get_current_context(silent=True)
+    pairs = context.meta.get(REPORTS_KEY) if context is not None else None
+    if pairs:
+        from qdqtool.reports.files import ReportFile, write_report_files
+
+        write_report_files(report, kind, tuple(ReportFile(output_format, path) for output_format, path in pairs))
+
+
+@contextlib.contextmanager
+def sample_progress() -> Iterator[Callable[[int, int], None]]:
+    """A function that takes the samples done and their total, and shows them on stderr if that is a terminal."""
+    with layer_progress() as (samples, _):
+        yield samples
+
+
+@contextlib.contextmanager
+def layer_progress() -> Iterator[tuple[Callable[[int, int], None], Callable[[int, int], None]]]:
+    """Two such functions: for samples, and for settings of layers, whose bar is there from the first one on."""
+    with step_progress() as (_, samples, layers):
+        yield samples, layers
+
+
+@contextlib.contextmanager
+def step_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None], Callable[[int, int], None]]]:
+    """Functions as those of :func:`layer_progress`, after one that takes the name of the step that begins."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=is_quiet() or not console.is_interactive) as bar:
+        samples, layers = bar.add_task("samples", total=None), bar.add_task("layers", total=None, visible=False)
+
+        def begin(step: str) -> None:
+            bar.reset(samples, description=f"{step}: samples", total=None)
+            bar.reset(layers, description=f"{step}: layers", total=None, visible=False)
+
+        yield (
+            begin,
+            lambda done, total: bar.update(samples, completed=done, total=total),
+            lambda done, total: bar.update(layers, completed=done, total=total, visible=True),
+        )

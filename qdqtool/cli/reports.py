@@ -1,0 +1,112 @@
+"""``--report FORMAT=FILE``: the report of a command in a file, beside what it prints."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from qdqtool.cli.options import REPORTS_KEY, Decorated, OutputPath, given_models
+from qdqtool.registry import suggestion
+
+FORMATS = ("text", "json", "html")
+Pairs = tuple[tuple[str, Path], ...]
+"""Format and file of each report."""
+
+
+def reports_option() -> Callable[[Decorated], Decorated]:
+    """``--report``, which :func:`qdqtool.cli.options.emit` obeys; it is no argument of the command."""
+    return click.option(
+        "--report",
+        "reports",
+        multiple=True,
+        expose_value=False,
+        callback=_remember,
+        metavar="FORMAT=FILE",
+        help="Also write the report to FILE, as text, json or html (`qdqtool explain page`); may be repeated.",
+    )
+
+
+def parse_reports(
+    formats: Sequence[str], context: click.Context, parameter: click.Parameter, values: Sequence[str]
+) -> Pairs:
+    """Return format and file of each report.
+
+    Args:
+        formats: The legal formats.
+        context: The context of the command.
+        parameter: The option.
+        values: What was given.
+
+    Raises:
+        BadParameter: A value is not ``FORMAT=FILE`` with one of the formats.
+    """
+    found = []
+    for value in values:
+        output_format, equals, path = value.partition("=")
+        if output_format in formats and not path:
+            raise click.BadParameter(f"'{value}' names no file; write {output_format}=FILE")
+        if output_format not in formats or not equals:
+            near = suggestion(output_format, formats)
+            raise click.BadParameter(f"'{value}' is not FORMAT=FILE with one of {', '.join(formats)}{near}")
+        found.append((output_format, OutputPath().convert(path, parameter, context)))
+    return tuple(found)
+
+
+def has_reports(context: click.Context) -> bool:
+    """Whether ``--report`` names a file."""
+    return bool(context.meta.get(REPORTS_KEY))
+
+
+@contextlib.contextmanager
+def guarded(context: click.Context) -> Iterator[None]:
+    """Refuse files that cannot be written before the command runs; write them too where it ends without a report.
+
+    Raises:
+        OutputError: The folder of a file is missing, or the file is a folder.
+        UsageError: A file is an input, or another output.
+    """
+    pairs = _pairs(context)
+    if not pairs:
+        yield
+        return
+    _check(context, [path for _, path in pairs])
+    from qdqtool.reports.files import ReportFile, failures_in
+
+    files = tuple(ReportFile(output_format, path) for output_format, path in pairs if output_format in FORMATS)
+    with failures_in(files, str(context.info_name), next(iter(given_models(context)), "")):
+        yield
+
+
+def _pairs(context: click.Context) -> Pairs:
+    """The files of this command; ``validate`` has the option with more formats, as an argument."""
+    found: Pairs = context.meta.get(REPORTS_KEY) or context.params.get("reports") or ()
+    return found
+
+
+def _check(context: click.Context, paths: list[Path]) -> None:
+    from qdqtool.errors import UsageError
+    from qdqtool.models.graph.io.output import check_outputs, is_stream
+
+    check_outputs(paths, _given(context, is_output=False))
+    taken = {path.resolve() for path in _given(context, is_output=True)}
+    for path in paths:
+        if not is_stream(path) and path.resolve() in taken:
+            raise UsageError(f"--report {path} is also another output", hint="name a file for each of them")
+
+
+def _given(context: click.Context, *, is_output: bool) -> list[Path]:
+    """The files that other options and arguments name."""
+    kinds = {each.name: each.type for each in context.command.params}
+    values = {
+        name: value
+        for name, value in context.params.items()
+        if isinstance(kinds.get(name), click.Path) and isinstance(kinds.get(name), OutputPath) is is_output
+    }
+    listed = [value if isinstance(value, tuple) else (value,) for value in values.values()]
+    return [each for value in listed for each in value if isinstance(each, Path)]
+
+
+def _remember(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> None:
+    # A recipe is checked first, and the command line replaces what it has.
+    context.meta[REPORTS_KEY] = parse_reports(FORMATS, context, parameter, values)

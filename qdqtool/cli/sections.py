@@ -1,0 +1,100 @@
+"""A command whose help is easy to find one's way in: options under headings, terms, examples."""
+
+import gc
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What stands in the help of a command besides its text.
+
+    Attributes:
+        terms: Words and what they mean, by heading.
+        sections: Names of parameters by heading; those that are in none come last.
+        examples: Command lines.
+    """
+
+    terms: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    sections: Mapping[str, Sequence[str]]
+    examples: Sequence[str] = ()
+
+
+REPORT = ("output_format", "quiet", "verbose", "help")
+"""The options that say what is printed, which every command with a report has."""
+HELP_NAMES = ["-h", "--help"]
+
+
+class SectionedCommand(click.Command):
+    """A command with many options.
+
+    Args:
+        layout: How its help is laid out.
+        keywords: What :class:`click.Command` takes.
+    """
+
+    def __init__(self, *args: Any, layout: Layout, **keywords: Any) -> None:
+        # click makes the option for help once, with the names of the context that comes first: without these here, a
+        # context that has no parent would take -h away for the rest of the process.
+        settings = {"help_option_names": HELP_NAMES, **keywords.get("context_settings", {})}
+        super().__init__(*args, **{**keywords, "context_settings": settings})
+        self._layout = layout
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does; files of ``--report`` are checked before, and written too where there is no report."""
+        from qdqtool.cli.reports import guarded
+
+        with guarded(ctx):
+            _load_job(ctx.info_name or "")
+            return super().invoke(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the terms and the options, heading by heading."""
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        records = {name_of(each): record for each in options if (record := each.get_help_record(ctx)) is not None}
+        for heading, rows in self._layout.terms.items():
+            _section(formatter, heading, rows)
+        for heading, names in self._layout.sections.items():
+            _section(formatter, heading, [records.pop(name) for name in names if name in records])
+        _section(formatter, "Other", [*records.values()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        if self._layout.examples:
+            with formatter.section("Examples"):
+                for line in self._layout.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+        super().format_epilog(ctx, formatter)
+
+
+def name_of(option: click.Option) -> str | None:
+    """The name of an option in a layout. That of ``--help`` differs between releases of click."""
+    return "help" if "--help" in option.opts else option.name
+
+
+def _load_job(command: str) -> None:
+    """Import the job of a command while garbage collection is paused.
+
+    A module that is imported leaves many objects and no garbage; looking for some in them took 60 of the 600 ms of
+    processor time of ``validate``.
+    """
+    name = f"qdqtool.jobs.{command.replace('-', '_')}"
+    if importlib.util.find_spec(name) is None:
+        return
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        importlib.import_module(name)
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _section(formatter: click.HelpFormatter, heading: str, rows: Sequence[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(heading):
+            formatter.write_dl(rows)

@@ -1,0 +1,121 @@
+"""Run a command in a child process, so that a signal ends it in every phase and nothing half-written is left.
+
+Python runs a signal handler between two of its instructions, which is never where a library does not return: onnx's
+shape inference looped for ever on one operator, and holds the interpreter's lock; a Loop in a model may run for hours.
+So the process that gets the signal does nothing but wait. It hands the signal on, and ends its child if that has not
+ended by itself in time. It also removes what a child has left that crashed. The fork costs 2 ms, before anything heavy
+is imported.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Never
+
+from qdqtool.models.scratch import Ledger
+
+GRACE = 3.0
+"""Seconds that a child has to clean up after a signal. Cleaning up takes milliseconds where Python runs at all."""
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that ask a command to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A child that did not end by itself.
+
+    Attributes:
+        signal: What ended it.
+        asked: Whether the user asked for it, by a signal to this process.
+    """
+
+    signal: int
+    asked: bool
+
+
+def supervise(lost: Callable[[Lost], int]) -> None:
+    """Go on in a child process; this one waits, and ends with the child's exit code.
+
+    Signals are blocked in the child until :func:`heed` is called. Nothing is done without ``fork``, and where other
+    threads run.
+
+    Args:
+        lost: Tells the user of a child that did not end by itself, and returns the exit code.
+    """
+    if not hasattr(os, "fork") or threading.active_count() > 1:
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    ledger = Ledger()
+    end_of_child, end_of_parent = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(end_of_child)
+        _Supervisor(child, ledger, lost).wait()
+    os.close(end_of_parent)
+    Ledger.current = ledger
+    threading.Thread(target=_leave_with_the_parent, args=(end_of_child,), daemon=True).start()
+
+
+def heed(handler: Callable[[int, FrameType | None], object]) -> None:
+    """Call ``handler`` at the first signal that asks to end, and ignore the rest, unless they are ignored already."""
+
+    def first(number: int, frame: FrameType | None) -> None:
+        for each in heeded:
+            signal.signal(each, signal.SIG_IGN)
+        handler(number, frame)
+
+    # A shell starts what is to survive it (nohup, &) with such signals ignored.
+    heeded = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
+    for each in heeded:
+        signal.signal(each, first)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+def _leave_with_the_parent(pipe: int) -> None:
+    # The other end is in the parent alone, and is never written to: end of file means that the parent was killed.
+    os.read(pipe, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Supervisor:
+    """The parent of the process that does the work."""
+
+    def __init__(self, child: int, ledger: Ledger, lost: Callable[[Lost], int]) -> None:
+        self._child, self._ledger, self._lost = child, ledger, lost
+        self._asked = False
+
+    def wait(self) -> Never:
+        """Wait for the child, and end as it did."""
+        for each in ENDING:
+            if signal.getsignal(each) is not signal.SIG_IGN:
+                signal.signal(each, self._end)
+        signal.signal(signal.SIGALRM, self._kill)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        _, status = os.waitpid(self._child, 0)
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, signal.SIGALRM))
+        self._ledger.remove_all()
+        code = os.waitstatus_to_exitcode(status)
+        os._exit(code if code >= 0 else self._lost(Lost(-code, self._asked)))
+
+    def _end(self, number: int, _frame: FrameType | None) -> None:
+        if self._asked:
+            # Whoever asks a second time does not want to wait.
+            self._signal(signal.SIGKILL)
+            return
+        self._asked = True
+        # At Ctrl-C the terminal has told the child already, which ignores all signals but the first.
+        self._signal(number)
+        signal.setitimer(signal.ITIMER_REAL, GRACE)
+
+    def _kill(self, _number: int, _frame: FrameType | None) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._child, number)

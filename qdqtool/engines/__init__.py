@@ -1,0 +1,1 @@
+"""TensorRT engines: built, explained, run on the GPU."""

@@ -1,0 +1,110 @@
+"""Prepare a model for a builder: fix input shapes that the user fixes, and settle a shape for every dynamic input."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.build.profiles import check_shapes, resolve_profiles
+from qdqtool.engines.tensorrt.builder import InputProfile
+from qdqtool.engines.tensorrt.shape_values import measure_values, resolve_values
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.save import save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.scratch import ScratchFolder
+from qdqtool.models.transforms.specialize import Specialized, specialize
+from qdqtool.samples import Feeds, input_specs, stored_specs
+
+_Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelToBuild:
+    """A model that can be built.
+
+    Attributes:
+        model: The model to build; its external data is read from the folder of the original.
+        file: The same model as stored in the file that the builder reads.
+        specialized: How it differs from the original; None where it does not.
+        profiles: Shapes of its dynamic inputs, of all profiles.
+        values: Values that the user gave for inputs that decide shapes.
+        measured_values: Values of integer inputs in the data.
+    """
+
+    model: Model
+    file: Model
+    specialized: Specialized | None
+    profiles: tuple[InputProfile, ...]
+    values: tuple[InputProfile, ...]
+    measured_values: tuple[InputProfile, ...]
+
+    @property
+    def has_fixed_shapes(self) -> bool:
+        """Whether the user fixed the shape of an input."""
+        return self.specialized is not None and bool(self.specialized.input_shapes)
+
+
+@contextmanager
+def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild]:
+    """Settle the shapes of a model; a specialized model is kept in a temporary folder until the block ends.
+
+    Raises:
+        UsageError: A shape or the data does not fit the model, or a dynamic dimension has no size.
+        ModelError: An input declares no shape.
+    """
+    for shapes, _ in options.profiles():
+        check_shapes(model.proto, shapes)
+    fixed, constants = options.shapes.fixed, options.input_values
+    special = specialize(model, fixed, constants) if fixed or constants else Transformed(model, None)
+    data, specs = options.calib_data, (*input_specs(special.model), *stored_specs(special.model))
+    feeds = data.feeds(specs) if data is not None else None
+    profiles, values = _resolve(special.model, options, measure(feeds) if feeds is not None else {})
+    measured = measure_values(feeds) if feeds is not None else ()
+    if special.report is None:
+        yield ModelToBuild(model, model, None, profiles, values, measured)
+        return
+    with stored(special.model) as file:
+        yield ModelToBuild(special.model, file, special.report, profiles, values, measured)
+
+
+def _resolve(
+    model: Model, options: BuildOptions, measured: Mapping[str, InputProfile]
+) -> tuple[tuple[InputProfile, ...], tuple[InputProfile, ...]]:
+    """Return the shapes and the values of all profiles."""
+    profiles: list[InputProfile] = []
+    values: list[InputProfile] = []
+    for index, (shapes, shape_values) in enumerate(options.profiles()):
+        profiles += [replace(entry, profile=index) for entry in resolve_profiles(model.proto, shapes, measured)]
+        values += [replace(entry, profile=index) for entry in resolve_values(model, shape_values)]
+    if options.further_profiles and not profiles and not values:
+        raise UsageError(
+            f"--profile {len(options.further_profiles)} is given, and the model has no dynamic input",
+            hint="leave the profiles out",
+        )
+    return tuple(profiles), tuple(values)
+
+
+@contextmanager
+def stored(model: Model) -> Iterator[Model]:
+    """Store a model that exists in memory only in a temporary file until the block ends."""
+    with ScratchFolder("qdqtool-model-") as folder:
+        # TensorRT reads the model and its external data from a path (parse_from_file), never from our memory.
+        yield load_model(save_model(model, folder.path / "model.onnx").model)
+
+
+def measure(feeds: Feeds) -> dict[str, InputProfile]:
+    """Measure the shapes of every input over all samples: smallest, largest, and those of the most frequent sample.
+
+    Of equally frequent samples the largest one is taken.
+    """
+    seen = Counter(tuple((name, array.shape) for name, array in sorted(sample.items())) for sample in feeds)
+    best = dict(max(seen.items(), key=lambda entry: (entry[1], entry[0]))[0])
+    return {name: _profile(name, shape, seen) for name, shape in best.items()}
+
+
+def _profile(name: str, best: tuple[int, ...], seen: Iterable[_Shapes]) -> InputProfile:
+    extents = list(zip(*(dict(shapes)[name] for shapes in seen), strict=True))
+    return InputProfile(name, tuple(map(min, extents)), best, tuple(map(max, extents)))

@@ -1,0 +1,235 @@
+"""Find where an engine converts between floats and codes, as far as its ahead-of-time layer dump proves it.
+
+Types prove a conversion: a kernel that reads only floats and writes codes quantizes, and one that reads codes and
+writes only floats dequantizes. The nodes of a kernel alone prove nothing: a kernel that adds the bias behind an int8
+product also names the DequantizeLinear in front of it. So both must agree, and what they do not prove is left out: the
+proven conversions are a lower bound.
+
+Where a generated kernel reads the float output of a stub, the GPU decides at first use whether both become one kernel.
+Such a tensor is *unknown*, and no conversion in its reader counts as proven.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from qdqtool.engines.build.float_copies import FloatCopies
+from qdqtool.engines.build.plan_edits import PlanEdit, PlanEdits
+from qdqtool.engines.tensorrt.builder import Built
+from qdqtool.engines.tensorrt.kernels import FLOATS, Kernel, KernelTensor, is_quantized
+from qdqtool.engines.tensorrt.planned_types import PlannedNode, planned_nodes
+from qdqtool.engines.tensorrt.precision import computes_in, is_product, multiplies, names_node, product_kernel
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.model import Model
+
+ConversionKind = Literal["quantize", "dequantize", "quantize-dequantize", "float-operands", "float-copy"]
+
+# A generated kernel is named after its steps in order. Measured with RTX 1.7.1 on an int8 pair in front of a Sigmoid or
+# Softmax: MulMinMaxRounCast is the QuantizeLinear, CastMul the DequantizeLinear.
+_PAIR_INSIDE = "MinMaxRounCastCastMul"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """A conversion that the layer dump proves.
+
+    Attributes:
+        kind: ``quantize``: reads floats, writes codes. ``dequantize``: reads codes and writes floats, or dequantizes
+            them for a product in floats. ``quantize-dequantize``: does both inside, between floats.
+            ``float-operands``: multiplies floats for a planned node, and reads nothing but floats. ``float-copy``:
+            writes codes, and the same values as floats, which another kernel reads.
+        kernel: The kernel.
+        from_types: Types that it reads, each once.
+        to_types: Types that it writes, each once.
+        node: The planned node that the kernel multiplies for; None where it multiplies nothing.
+        qdq: The QuantizeLinear or DequantizeLinear nodes that cause it.
+        edit: The change of the plan that removes it; None where none does.
+        no_edit: Why none does; None where ``edit`` is given.
+    """
+
+    kind: ConversionKind
+    kernel: str
+    from_types: tuple[str, ...]
+    to_types: tuple[str, ...]
+    node: str | None = None
+    qdq: tuple[str, ...]
+    edit: PlanEdit | None = None
+    no_edit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownConversion:
+    """A float tensor between two kernels that the GPU may make one kernel at first use.
+
+    Attributes:
+        tensor: The tensor.
+        type: Its float type.
+        bytes: Its size; None where the dump does not say it.
+        written_by: The stub kernel that writes it; None where the dump names no kernel that does.
+        read_by: The generated kernel that reads it.
+    """
+
+    tensor: str
+    type: str
+    bytes: int | None
+    written_by: str | None
+    read_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversions:
+    """The conversions of an engine.
+
+    Attributes:
+        proven: Those that the dump proves, in the order of the kernels.
+        unknown: Tensors of which only the GPU decides whether they exist; they are no part of any count.
+    """
+
+    proven: tuple[Conversion, ...] = ()
+    unknown: tuple[UnknownConversion, ...] = ()
+
+
+def find_conversions(model: Model, built: Built) -> Conversions | None:
+    """Return the conversions of an engine; None without an ahead-of-time dump, the only evidence that was measured.
+
+    Args:
+        model: The model that was built.
+        built: The engine's kernels and where they come from.
+    """
+    if built.evidence != "aot-dump":
+        return None
+    found = _Finder(model, built.kernels)
+    return Conversions(proven=tuple(found.proven()), unknown=tuple(found.unknown()))
+
+
+class _Finder:
+    """The conversions of one engine; a kernel is known by its place in the dump."""
+
+    def __init__(self, model: Model, kernels: tuple[Kernel, ...]) -> None:
+        index = ModelIndex.of(model)
+        self._qdq, self._edits, self._copies = index.qdq, PlanEdits(index), FloatCopies(index, kernels)
+        self._graph_inputs = {entry.name for entry in model.proto.graph.input}
+        self._kernels = kernels
+        self._products = [(entry, product_kernel(entry.node, kernels)) for entry in planned_nodes(model)]
+        self._undecided = list(self._undecided_inputs())
+
+    def proven(self) -> Iterator[Conversion]:
+        """The proven conversions, kernel by kernel."""
+        for kernel, undecided in zip(self._kernels, self._undecided, strict=True):
+            if not undecided:
+                yield from self._steps(kernel)
+                yield from self._fallbacks(kernel)
+            yield from self._float_copies(kernel)
+
+    def _steps(self, kernel: Kernel) -> Iterator[Conversion]:
+        """The quantize or dequantize step of a kernel, where types and nodes agree on it."""
+        kind = self._step(kernel)
+        causes = self._causes(kernel, kind) if kind is not None else []
+        if kind is None or not causes:
+            return
+        if kind == "quantize":
+            edit = self._edits.for_quantizers(causes)
+        else:
+            edit = self._edits.for_dequantizers([entry for entry in causes if not entry.is_quantize])
+        yield _with_edit(_conversion(kind, kernel, _labels(causes)), edit)
+
+    def _float_copies(self, kernel: Kernel) -> Iterator[Conversion]:
+        # A stub in front of the kernel may become one with it; the copy exists all the same, as its reader is another
+        # generated kernel.
+        for copy in self._copies.of(kernel):
+            edit = self._edits.for_quantizers([copy.quantize])
+            shared = replace(edit, shared=copy.shared) if isinstance(edit, PlanEdit) else edit
+            yield _with_edit(_conversion("float-copy", kernel, _labels([copy.quantize])), shared)
+
+    def unknown(self) -> Iterator[UnknownConversion]:
+        """The float tensors that are undecided, where a conversion depends on them."""
+        for kernel, undecided in zip(self._kernels, self._undecided, strict=True):
+            for tensor, writer in undecided:
+                if self._step(kernel) is not None or (writer is not None and _reads_codes(writer)):
+                    yield UnknownConversion(
+                        tensor=tensor.name,
+                        type=tensor.type,
+                        bytes=tensor.bytes,
+                        written_by=writer.name if writer is not None else None,
+                        read_by=kernel.name,
+                    )
+
+    def _undecided_inputs(self) -> Iterator[list[tuple[KernelTensor, Kernel | None]]]:
+        """For each kernel, the float inputs that may not exist on the GPU, with the kernel that writes each."""
+        writers: dict[str, Kernel] = {}
+        for kernel in self._kernels:
+            floats = [tensor for tensor in kernel.inputs if kernel.is_generated and tensor.type in FLOATS]
+            made = [(tensor, writers.get(tensor.name)) for tensor in floats]
+            yield [(tensor, writer) for tensor, writer in made if self._may_be_fused(tensor, writer)]
+            writers.update({tensor.name: kernel for tensor in kernel.outputs})
+
+    def _may_be_fused(self, tensor: KernelTensor, writer: Kernel | None) -> bool:
+        return tensor.name not in self._graph_inputs if writer is None else not writer.is_generated
+
+    def _step(self, kernel: Kernel) -> ConversionKind | None:
+        """What the types of a kernel that multiplies nothing say that it does; None where they prove nothing."""
+        if not kernel.is_generated or multiplies(kernel) or any(kernel is product for _, product in self._products):
+            return None
+        reads_floats = bool(kernel.inputs) and FLOATS.issuperset(kernel.input_types)
+        writes_floats = bool(kernel.outputs) and FLOATS.issuperset(kernel.output_types)
+        if reads_floats and any(map(is_quantized, kernel.output_types)):
+            return "quantize"
+        if _reads_codes(kernel) and writes_floats:
+            return "dequantize"
+        if reads_floats and writes_floats and _PAIR_INSIDE in kernel.name:
+            return "quantize-dequantize"
+        return None
+
+    def _causes(self, kernel: Kernel, kind: ConversionKind) -> list[QdqNode]:
+        """The Q/DQ nodes that a kernel names and that fit what it does; empty where none does."""
+        quantizers = [entry for entry in self._qdq.quantizers() if names_node(kernel, entry.node)]
+        dequantizers = [entry for entry in self._qdq.dequantizers() if names_node(kernel, entry.node)]
+        if kind == "quantize":
+            return quantizers
+        if kind == "dequantize":
+            return [entry for entry in dequantizers if self._reads_its_codes(kernel, entry)]
+        pairs = [(self._qdq.quantizer_of(entry), entry) for entry in dequantizers]
+        return [node for first, entry in pairs if first is not None and first in quantizers for node in (first, entry)]
+
+    def _reads_its_codes(self, kernel: Kernel, dequantize: QdqNode) -> bool:
+        kinds = kernel.weight_types if self._qdq.is_weight(dequantize) else kernel.input_types
+        return any(map(is_quantized, kinds))
+
+    def _fallbacks(self, kernel: Kernel) -> Iterator[Conversion]:
+        """The planned nodes that a kernel multiplies in floats."""
+        for entry, product in self._products:
+            if product is kernel and is_product(kernel) and computes_in(kernel) in FLOATS:
+                kind: ConversionKind = "dequantize" if _reads_codes(kernel) else "float-operands"
+                found = replace(_conversion(kind, kernel, _operand_labels(entry)), node=entry.node.label)
+                yield replace(found, edit=self._edits.without([entry.node]))
+
+
+def _conversion(kind: ConversionKind, kernel: Kernel, causes: tuple[str, ...]) -> Conversion:
+    # The int8 constants of a kernel that quantizes are the padding of the tensor that it writes.
+    constants = () if kind == "quantize" else kernel.weight_types
+    return Conversion(
+        kind=kind,
+        kernel=kernel.name,
+        from_types=tuple(dict.fromkeys((*kernel.input_types, *constants))),
+        to_types=tuple(dict.fromkeys(kernel.output_types)),
+        qdq=causes,
+    )
+
+
+def _with_edit(conversion: Conversion, edit: PlanEdit | str) -> Conversion:
+    if isinstance(edit, str):
+        return replace(conversion, no_edit=edit)
+    return replace(conversion, edit=edit)
+
+
+def _reads_codes(kernel: Kernel) -> bool:
+    return any(map(is_quantized, (*kernel.input_types, *kernel.weight_types)))
+
+
+def _labels(entries: Sequence[QdqNode]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(entry.node.label for entry in entries))
+
+
+def _operand_labels(entry: PlannedNode) -> tuple[str, ...]:
+    return _labels([operand.dequantize for operand in entry.operands if operand.dequantize is not None])

@@ -1,0 +1,192 @@
+"""Build as a manifest says, or not at all: compare what is asked for, and then what was built, with that manifest."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from qdqtool.engines.build.build_model import ModelToBuild
+from qdqtool.engines.build.engine_map import MappedKernel
+from qdqtool.engines.build.locked import Locked
+from qdqtool.engines.build.manifest import describe_model, fingerprint
+from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.build.stored_manifest import StoredManifest, decode_manifest, manifest_bytes
+from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest, InputProfile, Refusal
+from qdqtool.engines.tensorrt.deployment import OptionValue
+from qdqtool.errors import ModelError
+from qdqtool.models.graph.model import Model
+
+_SHOWN = 60
+"""Characters of a value that are shown."""
+
+
+class BuildLockedError(BuildRefusedError):
+    """The build is not the one that a manifest locks; ``refusals`` has every difference."""
+
+    def __init__(self, manifest: Path, differences: Sequence[str]) -> None:
+        super().__init__(str(manifest), tuple(Refusal(reason=text) for text in differences), "locked")
+        more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
+        self.message = f"this is not the build of {manifest}: {differences[0]}{more}; nothing was written"
+        self.args = (self.message,)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A manifest that a build has to agree with.
+
+    Attributes:
+        file: The manifest.
+        data: Its bytes.
+        stored: Its content.
+    """
+
+    file: Path
+    data: bytes
+    stored: StoredManifest
+
+    @classmethod
+    def read(cls, file: Path) -> "Lock":
+        """Read a manifest.
+
+        Raises:
+            ModelError: It cannot be read, is no manifest, or is older than deployment options.
+        """
+        data = manifest_bytes(file)
+        stored = decode_manifest(data, file)
+        if stored.options is None:
+            raise ModelError(
+                f"{file} does not say with which options the engine was built",
+                hint="build the engine again with this version of qdqtool",
+            )
+        return cls(file, data, stored)
+
+    def check_inputs(self, model: Model, ready: ModelToBuild, request: EngineRequest, options: BuildOptions) -> None:
+        """Check model, external data, targets, shapes and options before the build.
+
+        Raises:
+            BuildLockedError: Something differs.
+        """
+        wanted, found = _stored_inputs(self.stored), _inputs(model, ready, request, options)
+        # A builder to which timings make no difference reads no timing cache, whatever is in the file.
+        found["timing cache"] = _timings(options) if self.stored.timing_cache is not None else None
+        self._raise_for(wanted, found)
+
+    def check_product(self, backend: str, version: str | None) -> None:
+        """Check the product and its installed version.
+
+        Raises:
+            BuildLockedError: They differ.
+        """
+        wanted = {"backend": self.stored.backend, "version": self.stored.version}
+        self._raise_for(wanted, {"backend": backend, "version": version})
+
+    def is_in(self, file: Path) -> bool:
+        """Whether this manifest is that file."""
+        return file.exists() and self.file.samefile(file)
+
+    def compare(self, built: Built, kernels: tuple[MappedKernel, ...], engine: Path, manifest: Path | None) -> Locked:
+        """Compare what was built with the manifest.
+
+        Args:
+            built: The result of the build.
+            kernels: Its kernels, as the manifest keeps them.
+            engine: The engine file, under any name.
+            manifest: The manifest that is about to be written; None for none.
+
+        Raises:
+            BuildLockedError: The engine takes other values of inputs that decide shapes, or has other kernels; or it
+                has other bytes, and this manifest would stand beside it.
+        """
+        wanted = {"values of profile": _by_input(self.stored.shape_values), "version": self.stored.version}
+        self._raise_for(wanted, {"values of profile": _by_input(built.values), "version": built.version})
+        known = bool(kernels or self.stored.kernels)
+        if known and kernels != self.stored.kernels:
+            raise BuildLockedError(self.file, [_kernel_difference(self.stored, len(kernels))])
+        same_bytes = fingerprint(engine)["sha256"] == self.stored.engine.sha256
+        if not same_bytes and manifest is not None and self.is_in(manifest):
+            text = (
+                "the engine has other bytes, and would stand beside this manifest; write it to another file to keep it"
+            )
+            raise BuildLockedError(self.file, [text])
+        return Locked(manifest=str(self.file), same_bytes=same_bytes, same_kernels=True if known else None)
+
+    def _raise_for(self, wanted: dict[str, Any], found: dict[str, Any]) -> None:
+        differences = list(_differences(wanted, found, ""))
+        if differences:
+            raise BuildLockedError(self.file, differences)
+
+
+def _inputs(model: Model, ready: ModelToBuild, request: EngineRequest, options: BuildOptions) -> dict[str, Any]:
+    described = describe_model(model)
+    return {
+        "model": {"sha256": described["sha256"]},
+        "external data": {each["name"]: each["sha256"] for each in described["external_data"]},
+        "targets": list(request.targets),
+        "specialized": _plain(ready.specialized),
+        "profile": _by_input(ready.profiles),
+        "options": _without_names(options.deployment.given()),
+        "skipped": ["validate"] if options.skip_validate else [],
+        "gates": [str(gate) for gate in options.require_precision],
+    }
+
+
+def _timings(options: BuildOptions) -> str | None:
+    cache = options.deployment.timing_cache_file
+    return str(fingerprint(cache)["sha256"]) if cache is not None and cache.is_file() else None
+
+
+def _stored_inputs(stored: StoredManifest) -> dict[str, Any]:
+    return {
+        "model": {"sha256": stored.model.sha256},
+        "external data": {each.name: each.sha256 for each in stored.model.external_data},
+        "targets": list(stored.targets),
+        "specialized": stored.specialized,
+        "profile": _by_input(stored.profiles),
+        "options": _without_names(stored.options or {}),
+        "timing cache": stored.timing_cache.sha256 if stored.timing_cache is not None else None,
+        "skipped": list(stored.skipped),
+        "gates": [gate.gate for gate in stored.gates],
+    }
+
+
+def _without_names(options: dict[str, OptionValue]) -> dict[str, OptionValue]:
+    """The options without the name of the timing cache: its content counts."""
+    return {name: value if name != "timing_cache_file" else True for name, value in options.items()}
+
+
+def _by_input(profiles: Sequence[InputProfile]) -> dict[str, Any]:
+    """Return smallest, optimal and largest extents or values by the number of the profile and the input."""
+    return {
+        f"{entry.profile} input {entry.name}": {"min": entry.min, "opt": entry.opt, "max": entry.max}
+        for entry in profiles
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it is after it was written to JSON and read back."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def _differences(wanted: Any, found: Any, path: str) -> Iterator[str]:
+    """Yield each place where two JSON values differ, with both values."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key in dict.fromkeys((*wanted, *found)):
+            place = f"{path} {key}" if path else str(key)
+            yield from _differences(wanted.get(key), found.get(key), place)
+    elif wanted != found:
+        yield f"{path} is {_shown(found)}, in the manifest {_shown(wanted)}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "absent"
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _kernel_difference(stored: StoredManifest, count: int) -> str:
+    if len(stored.kernels) != count:
+        return f"the engine has {count} kernels, in the manifest {len(stored.kernels)}"
+    return f"the builder chose other kernels than the {count} in the manifest"

@@ -1,0 +1,78 @@
+"""The options of a build, besides the model and the backend."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from qdqtool.engines.build.precision_gate import PrecisionGate
+from qdqtool.engines.build.profiles import ShapeOptions
+from qdqtool.engines.tensorrt.deployment import DeploymentOptions
+from qdqtool.engines.tensorrt.shape_values import ShapeValues
+from qdqtool.errors import UsageError
+from qdqtool.samples.request import FileData
+
+DEFAULT_TIMEOUT = 1800.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileOptions:
+    """One more optimization profile of an engine.
+
+    Attributes:
+        shapes: Shapes of inputs, none of them in ``fixed``: a shape that is written into the model is that of every
+            profile.
+        shape_values: Values of inputs that decide shapes.
+    """
+
+    shapes: ShapeOptions = field(default_factory=ShapeOptions)
+    shape_values: ShapeValues = field(default_factory=ShapeValues)
+
+    def __post_init__(self) -> None:
+        if self.shapes.fixed:
+            raise UsageError("a fixed shape is that of every profile; give it in BuildOptions.shapes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """Options of a build.
+
+    Attributes:
+        shapes: Shapes of inputs. Those of ``fixed`` are written into the model before it is built.
+        input_values: Values of inputs, which become constants before the model is built.
+        shape_values: Values of inputs that decide shapes.
+        further_profiles: Profiles besides the first, which ``shapes`` and ``shape_values`` describe.
+        deployment: Options that decide how the engine is deployed.
+        calib_data: Calibration data, whose shapes and shape values serve the inputs that the options do not name.
+        compute_capabilities: Targets such as ``8.6``; empty for the backend's default.
+        timeout: Seconds that parsing and building may take together.
+        skip_validate: Build without the validate gate; the report says so.
+        require_precision: Gates on the share of nodes that run as planned. A missed one leaves no engine.
+        locked: Manifest that the build has to agree with in model, options and product; None for none.
+        sign_key: Key of OpenSSH that signs the manifest; None for no signature.
+        layer_info: File for the layers of the engine; None for no file.
+        verbose_log: File for the builder's whole log; None for no file.
+    """
+
+    shapes: ShapeOptions = field(default_factory=ShapeOptions)
+    input_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    shape_values: ShapeValues = field(default_factory=ShapeValues)
+    further_profiles: tuple[ProfileOptions, ...] = ()
+    deployment: DeploymentOptions = field(default_factory=DeploymentOptions)
+    calib_data: FileData | None = None
+    compute_capabilities: tuple[str, ...] = ()
+    timeout: float = DEFAULT_TIMEOUT
+    skip_validate: bool = False
+    require_precision: tuple[PrecisionGate, ...] = ()
+    locked: Path | None = None
+    sign_key: Path | None = None
+    layer_info: Path | None = None
+    verbose_log: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.timeout > 0:
+            raise UsageError(f"timeout is {self.timeout:g} s; it must be greater than 0")
+
+    def profiles(self) -> tuple[tuple[ShapeOptions, ShapeValues], ...]:
+        """Return the shapes and shape values of every profile; fixed shapes stand in all of them."""
+        further = [(replace(each.shapes, fixed=self.shapes.fixed), each.shape_values) for each in self.further_profiles]
+        return ((self.shapes, self.shape_values), *further)

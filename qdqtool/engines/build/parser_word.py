@@ -1,0 +1,124 @@
+"""Ask TensorRT's parser about models in the background, while the rules judge them."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.build.reduce_command import reduce_command
+from qdqtool.engines.tensorrt import backends
+from qdqtool.engines.tensorrt.builder import EngineBuilder
+from qdqtool.engines.tensorrt.model_in_hint import with_path
+from qdqtool.engines.tensorrt.parser_errors import explained, parser_refusal
+from qdqtool.engines.tensorrt.parser_process import Parsed, ParserProcess
+from qdqtool.errors import CapabilityError, ModelError
+from qdqtool.linting.parser_word import PARSER_TARGET, ParserWord
+from qdqtool.linting.rules.support.parser_fault import ParserFault
+from qdqtool.models.graph.io.external import model_bytes
+from qdqtool.models.graph.io.load import load_model
+
+MOST_BYTES = 10**9
+"""A model with more weights is asked about on demand only: the parser reads all of them (1 GB takes about a second)."""
+SECONDS = 30.0
+"""The time limit for one model; 1 GB of weights takes a thirtieth of it."""
+FURTHER_SECONDS = 3.0
+"""How long to look for further refused nodes."""
+
+_UNCHECKED = BuildOptions(skip_validate=True)
+_WITHOUT = "without --parser the rules judge alone"
+
+
+@contextlib.contextmanager
+def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[Path], ParserWord]]:
+    """Ask about files, one after another in one warm child process; give the function that waits for an answer.
+
+    Args:
+        paths: The files.
+        demanded: Whether to ask about models of any size, and to refuse to go on without the parser.
+
+    Raises:
+        CapabilityError: The parser was demanded and is not installed.
+    """
+    builder = backends.get(PARSER_TARGET)
+    if demanded:
+        builder.require()
+    if not builder.is_installed():
+        yield lambda _: ParserWord(status="absent", note=f"{builder.title} is not installed")
+        return
+    process = ParserProcess(builder.module, seconds=SECONDS, further_seconds=FURTHER_SECONDS)
+    with contextlib.suppress(OSError):
+        process.start()
+    pool = ThreadPoolExecutor(1, "parser")
+    try:
+        words: dict[Path, Future[ParserWord]] = {
+            path: pool.submit(_ask, builder, process, path, demanded) for path in dict.fromkeys(paths)
+        }
+        yield lambda path: _demand(words[path].result()) if demanded else words[path].result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        process.stop()
+
+
+def _demand(word: ParserWord) -> ParserWord:
+    if word.status == "absent":
+        raise CapabilityError(word.note, hint=f"`qdqtool doctor` says what works here; {_WITHOUT}")
+    return word
+
+
+def _ask(builder: EngineBuilder, process: ParserProcess, path: Path, demanded: bool) -> ParserWord:
+    try:
+        size = path.stat().st_size
+        if size <= MOST_BYTES or demanded:
+            # Before the parser may open the file: this refuses external data outside the folder, which it reads.
+            size = model_bytes(load_model(path))
+    except (ModelError, OSError):
+        return ParserWord(status="off", note="the model cannot be read")
+    if size > MOST_BYTES and not demanded:
+        return ParserWord(status="off", note=f"{size / 1e9:.1f} GB; --parser asks all the same")
+    try:
+        return _word(builder, path, process.ask(path))
+    except OSError as error:
+        return ParserWord(status="absent", note=f"no process can be started for it: {error.strerror}")
+
+
+def _word(builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserWord:
+    title = builder.title
+    version = f"{title} {parsed.facts.get('version', '')}".rstrip()
+    match parsed.end:
+        case "absent":
+            return ParserWord(status="absent", note=f"{title} cannot be loaded: {parsed.problem}")
+        case "timed out":
+            return ParserWord(status="timed out", note=f"{version} gave no answer in {SECONDS:g} s")
+        case "died":
+            reduce = reduce_command(path, builder.id, _UNCHECKED)
+            fault = ParserFault(
+                title=version,
+                reason=f"its parser dies on this model ({parsed.problem})",
+                hint=f"a fault of TensorRT; `{reduce}` finds the smallest model with it",
+            )
+            return ParserWord(status="asked", note=version, messages=(f"died: {parsed.problem}",), faults=(fault,))
+    return _answer(version, builder, path, parsed)
+
+
+def _answer(version: str, builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserWord:
+    # Dicts keep the order and drop what is said twice.
+    faults: dict[ParserFault, None] = {}
+    messages: dict[str, None] = {}
+    for error in explained(parsed.facts["errors"], parsed.facts.get("further", [])):
+        refusal = parser_refusal(error)
+        fault = ParserFault(
+            title=version,
+            reason=refusal.reason,
+            hint=with_path(refusal.hint or "", path) if refusal.explained else _unknown_hint(path, builder),
+            name=error["name"],
+            index=error["node"],
+            op_type=error["operator"],
+        )
+        faults[fault] = None
+        messages[refusal.message] = None
+    return ParserWord(status="asked", note=version, messages=tuple(messages), faults=tuple(faults))
+
+
+def _unknown_hint(path: Path, builder: EngineBuilder) -> str:
+    return f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model that this message is of"

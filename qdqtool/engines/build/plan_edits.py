@@ -1,0 +1,105 @@
+"""Say which change of a plan removes a conversion from an engine."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.node_patterns import NodePatterns
+from qdqtool.models.graph.index.qdq import QdqNode, is_qdq
+from qdqtool.models.graph.index.view import NodeView, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedEntry:
+    """An entry of a plan whose pair several nodes read.
+
+    Attributes:
+        tensor: The tensor.
+        consumers: Labels of the nodes that read it quantized.
+    """
+
+    tensor: str
+    consumers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanEdit:
+    """A change that removes a conversion.
+
+    Attributes:
+        options: Options of ``quantize`` that leave ``nodes`` in float. In a plan file: the entries without these nodes
+            among their consumers.
+        nodes: Labels of these nodes.
+        shared: An entry of a plan file that removes it as well and leaves these nodes quantized; None where there is
+            none.
+    """
+
+    options: str
+    nodes: tuple[str, ...]
+    shared: SharedEntry | None = None
+
+
+INPUT = "the graph's input is float"
+OUTPUT = "the graph's output is float"
+CODES = "its codes are an input of the graph"
+NO_READER = "no node reads what it makes"
+
+
+class PlanEdits:
+    """Finds the edits for the conversions of one model."""
+
+    def __init__(self, index: ModelIndex) -> None:
+        self._index, self._qdq = index, index.qdq
+        self._patterns = NodePatterns(index.view)
+        self._inputs = {entry.name for entry in index.model.proto.graph.input}
+
+    def without(self, nodes: Iterable[NodeView], shared: SharedEntry | None = None) -> PlanEdit:
+        """Return the edit that leaves nodes in float."""
+        found = list(dict.fromkeys(nodes))
+        options = (f"--nodes-to-exclude {shlex.quote(self._patterns.pattern(node))}" for node in found)
+        return PlanEdit(options=" ".join(options), nodes=tuple(node.label for node in found), shared=shared)
+
+    def for_quantizers(self, quantizers: Sequence[QdqNode]) -> PlanEdit | str:
+        """Return the edit that removes pairs, or why none does, given their Q nodes."""
+        if any(self._is_graph_input(entry.data) for entry in quantizers):
+            return INPUT
+        return self.for_dequantizers([reader for entry in quantizers for reader in self._qdq.readers(entry)])
+
+    def for_dequantizers(self, dequantizers: Sequence[QdqNode]) -> PlanEdit | str:
+        """Return the edit that removes pairs, or why none does, given their DQ nodes."""
+        if any(self._reads_graph_input(entry) for entry in dequantizers):
+            return CODES
+        reached = [value for entry in dequantizers for value in _reached(entry.output)]
+        if any(value.is_output and not value.scope.path for value in reached):
+            return OUTPUT
+        # A pair in front of an operator that moves values was asked for by this operator, where it may have pairs.
+        asked = [use.node for entry in dequantizers for use in entry.uses if ops.get(use.node) is not None]
+        readers = [*asked, *(use.node for value in reached for use in value.uses if _is_reader(use.node))]
+        return self.without(readers) if readers else NO_READER
+
+    def _is_graph_input(self, value: Value | None) -> bool:
+        sources = ops.moved_from(value) if value is not None else ()
+        # Below IR version 4, initializers stand among the inputs too.
+        found = (source for source in sources if source.producer is None and source.name in self._inputs)
+        return any(not self._index.is_constant(source) for source in found)
+
+    def _reads_graph_input(self, dequantize: QdqNode) -> bool:
+        return self._qdq.quantizer_of(dequantize) is None and self._is_graph_input(dequantize.data)
+
+
+def _reached(value: Value | None) -> Iterator[Value]:
+    """A tensor, and those that hold its values moved."""
+    waiting = [value] if value is not None else []
+    for _ in range(ops.MAX_MOVES):
+        if not waiting:
+            return
+        here = waiting.pop()
+        yield here
+        moved = (use.node.output() for use in here.uses if ops.moves_values(use.node))
+        waiting += [output for output in moved if output is not None]
+
+
+def _is_reader(node: NodeView) -> bool:
+    return not ops.moves_values(node) and not is_qdq(node)

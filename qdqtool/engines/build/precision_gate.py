@@ -1,0 +1,72 @@
+"""The precision gate: the share of the nodes planned for a type that must run in that type."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.errors import UsageError
+
+_SYNTAX = re.compile(r"(?P<type>[a-z0-9-]+)\s*>=\s*(?P<percent>\d+(?:\.\d+)?)\s*%")
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionGate:
+    """At least ``percent`` of the nodes planned for ``type`` must run in it."""
+
+    type: str
+    percent: float
+
+    def __str__(self) -> str:
+        return f"{self.type}>={self.percent:g}%"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """The result of a gate.
+
+    Attributes:
+        gate: The gate as the user writes it.
+        passed: Whether it was met.
+        found: What was found, in words.
+    """
+
+    gate: str
+    passed: bool
+    found: str
+
+
+def parse_gate(text: str) -> PrecisionGate:
+    """Parse ``int8>=95%`` to a gate.
+
+    Raises:
+        UsageError: The text has another form.
+    """
+    match = _SYNTAX.fullmatch(text.strip())
+    if match is None or float(match["percent"]) > 100:
+        raise UsageError(f"'{text}' is no precision gate", hint="write it as int8>=95%")
+    return PrecisionGate(match["type"], float(match["percent"]))
+
+
+def planned_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
+    """Count the nodes planned for each type."""
+    return dict(sorted(Counter(node.planned for node in nodes).items()))
+
+
+def achieved_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
+    """Count, for each planned type, the nodes that run in it; 0 where none does."""
+    achieved = Counter(node.planned for node in nodes if node.actual == node.planned)
+    return {kind: achieved[kind] for kind in planned_counts(nodes)}
+
+
+def gate_result(gate: PrecisionGate, nodes: Sequence[NodePrecision]) -> GateResult:
+    """Judge whether the engine meets a gate. A model that plans no node for the type misses it."""
+    planned = planned_counts(nodes).get(gate.type, 0)
+    if not planned:
+        return GateResult(gate=str(gate), passed=False, found=f"the model plans no node for {gate.type}")
+    achieved = achieved_counts(nodes)[gate.type]
+    share = 100 * achieved / planned
+    return GateResult(
+        gate=str(gate), passed=share >= gate.percent, found=f"{achieved} of {planned} nodes ({share:.1f} %)"
+    )

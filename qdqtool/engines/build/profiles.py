@@ -1,0 +1,224 @@
+"""Resolve every dynamic input of a model to an optimization profile."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import onnx
+
+from qdqtool.engines.tensorrt.builder import InputProfile
+from qdqtool.errors import ModelError, UsageError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
+from qdqtool.registry import suggestion
+from qdqtool.samples.example_shapes import example_option
+from qdqtool.samples.input_shapes import Shapes, spell_shape
+
+Dims = tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeOptions:
+    """Shapes by input name, as the user gave them.
+
+    Attributes:
+        min: Smallest shapes.
+        opt: Shapes to optimize for.
+        max: Largest shapes.
+        fixed: Shapes that serve as all three.
+    """
+
+    min: Shapes = field(default_factory=dict)
+    opt: Shapes = field(default_factory=dict)
+    max: Shapes = field(default_factory=dict)
+    fixed: Shapes = field(default_factory=dict)
+
+
+def check_shapes(proto: onnx.ModelProto, options: ShapeOptions) -> None:
+    """Check that the shapes that the user gave fit the inputs.
+
+    Raises:
+        UsageError: A name is no input, or a shape does not fit its input.
+        ModelError: An input declares no shape.
+    """
+    _check_given(_input_dims(proto), options)
+
+
+def resolve_profiles(
+    proto: onnx.ModelProto, options: ShapeOptions, measured: Mapping[str, InputProfile] | None = None
+) -> tuple[InputProfile, ...]:
+    """Return a profile for each dynamic input; static inputs get none.
+
+    A symbolic first dimension is the batch. It becomes 1 wherever its symbol occurs, unless a shape is given. A symbol
+    whose size a given shape decides has that size in all inputs.
+
+    Args:
+        proto: The model.
+        options: Shapes from the user. Of an input's three shapes, missing ones are filled from the given ones.
+        measured: Shapes of the data, for inputs that the user does not name.
+
+    Raises:
+        UsageError: A name is no input, a shape does not fit its input, min <= opt <= max does not hold, or a dynamic
+            dimension has no size; the hint is the option to paste.
+        ModelError: An input declares no shape.
+    """
+    inputs = _input_dims(proto)
+    _check_given(inputs, options)
+    given = {name: profile for name in inputs if (profile := _given(name, options)) is not None}
+    settled = _settled(inputs, given)
+    for name, profile in (measured or {}).items():
+        given.setdefault(name, _adapted(profile, inputs[name], settled))
+    symbols = _with_batch(inputs, _settled(inputs, given))
+    dynamic = [name for name, dims in inputs.items() if not all(isinstance(dim, int) for dim in dims)]
+    missing = [name for name in dynamic if name not in given and _filled(inputs[name], symbols, "opt") is None]
+    if missing:
+        raise _missing(proto, {name: inputs[name] for name in missing}, symbols)
+    return tuple(given.get(name) or _from_symbols(name, inputs[name], symbols) for name in dynamic)
+
+
+def _input_dims(proto: onnx.ModelProto) -> dict[str, Dims]:
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    found: dict[str, Dims] = {}
+    for value in proto.graph.input:
+        # An initializer that is also a graph input is taken as a constant by TensorRT, which drops the input.
+        if value.name in constants or not value.type.HasField("tensor_type"):
+            continue
+        # Measured: the parser takes an input without a shape for a scalar, without a message.
+        if not value.type.tensor_type.HasField("shape"):
+            raise ModelError(
+                f"input '{value.name}' declares no shape; TensorRT would take it for a scalar",
+                hint="declare its rank in the model; dimensions may stay symbolic",
+            )
+        found[value.name] = tuple(_extent(dim) for dim in value.type.tensor_type.shape.dim)
+    return found
+
+
+def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return dim.dim_value
+    return dim.dim_param or None
+
+
+def _check_given(inputs: Mapping[str, Dims], options: ShapeOptions) -> None:
+    for option, shapes in _by_option(options):
+        for name, shape in shapes.items():
+            if name not in inputs:
+                raise UsageError(
+                    f"{option} names '{name}', which is no input{suggestion(name, inputs)}",
+                    hint=f"inputs: {', '.join(inputs) or 'none'}",
+                )
+            _check_shape(option, name, shape, inputs[name])
+    both = set(options.fixed) & {*options.min, *options.opt, *options.max}
+    if both:
+        raise UsageError(f"input '{min(both)}' has both --input-shapes and --min/opt/max-shapes; give one of them")
+
+
+def _check_shape(option: str, name: str, shape: tuple[int, ...], dims: Dims) -> None:
+    declared = _declared(dims)
+    if len(shape) != len(dims):
+        raise UsageError(
+            f"{option} gives '{name}' rank {len(shape)} ({spell_shape(shape)}); the model declares {declared}"
+        )
+    for axis, (size, dim) in enumerate(zip(shape, dims, strict=True)):
+        if isinstance(dim, int) and size != dim:
+            raise UsageError(f"{option} gives dimension {axis} of '{name}' size {size}; the model declares {declared}")
+
+
+def _given(name: str, options: ShapeOptions) -> InputProfile | None:
+    low, best, high = (shapes.get(name, options.fixed.get(name)) for shapes in (options.min, options.opt, options.max))
+    best = best or high or low
+    if best is None:
+        return None
+    profile = InputProfile(name, low or best, best, high or best)
+    for axis, sizes in enumerate(zip(profile.min, profile.opt, profile.max, strict=True)):
+        if list(sizes) != sorted(sizes):
+            raise UsageError(
+                f"shapes of '{name}' must grow from min over opt to max; dimension {axis} has"
+                f" {sizes[0]}, {sizes[1]}, {sizes[2]}"
+            )
+    return profile
+
+
+def _adapted(profile: InputProfile, dims: Dims, settled: Mapping[str, Mapping[str, int]]) -> InputProfile:
+    """Return the measured shapes, with the given size for symbols that a given shape decides."""
+
+    def adapt(kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(settled.get(str(dim), {}).get(kind, size) for dim, size in zip(dims, shape, strict=True))
+
+    low, best, high = adapt("min", profile.min), adapt("opt", profile.opt), adapt("max", profile.max)
+    return InputProfile(profile.name, low, best, high)
+
+
+def _settled(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> dict[str, dict[str, int]]:
+    """Return the size of each known symbolic dimension in ``min``, ``opt`` and ``max``."""
+    symbols: dict[str, dict[str, int]] = {}
+    for name, profile in given.items():
+        for axis, dim in enumerate(inputs[name]):
+            if isinstance(dim, str):
+                sizes = {"min": profile.min[axis], "opt": profile.opt[axis], "max": profile.max[axis]}
+                symbols.setdefault(dim, sizes)
+    return symbols
+
+
+def _with_batch(inputs: Mapping[str, Dims], symbols: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """Add size 1 for unknown symbols that are the first dimension of an input."""
+    for dims in inputs.values():
+        if dims and isinstance(dims[0], str):
+            symbols.setdefault(dims[0], {"min": 1, "opt": 1, "max": 1})
+    return symbols
+
+
+def _filled(dims: Dims, symbols: Mapping[str, Mapping[str, int]], kind: str) -> tuple[int, ...] | None:
+    sizes: list[int] = []
+    for axis, dim in enumerate(dims):
+        if isinstance(dim, int):
+            sizes.append(dim)
+        elif dim is not None and dim in symbols:
+            sizes.append(symbols[dim][kind])
+        elif axis == 0:
+            sizes.append(1)
+        else:
+            return None
+    return tuple(sizes)
+
+
+def _from_symbols(name: str, dims: Dims, symbols: Mapping[str, Mapping[str, int]]) -> InputProfile:
+    low, best, high = (_filled(dims, symbols, kind) for kind in ("min", "opt", "max"))
+    assert low is not None
+    assert best is not None
+    assert high is not None
+    return InputProfile(name, low, best, high)
+
+
+def _missing(
+    proto: onnx.ModelProto, inputs: Mapping[str, Dims], symbols: Mapping[str, Mapping[str, int]]
+) -> UsageError:
+    """The error for inputs that have a dynamic dimension without a size."""
+    name = next(iter(inputs))
+    unknown = [
+        f"{axis} ({dim})" if dim else str(axis)
+        for axis, dim in enumerate(inputs[name])
+        if axis and not isinstance(dim, int) and (dim is None or dim not in symbols)
+    ]
+    others = len(inputs) - 1
+    more = f", and {others} more {'inputs have' if others > 1 else 'input has'} some" if others else ""
+    known = {symbol: sizes["opt"] for symbol, sizes in symbols.items()}
+    example = example_option(ModelIndex.of(Model(proto)), inputs, known)
+    return UsageError(
+        f"input '{name}' {_declared(inputs[name])} has dynamic dimensions without a size: {', '.join(unknown)}{more}",
+        hint=f"give your sizes, for example: `--opt-shapes {shlex.quote(example)}` (and --min-shapes, --max-shapes for "
+        "a range; --input-shapes to fix them and fold If nodes; or --calib-data)",
+    )
+
+
+def _declared(dims: Dims) -> str:
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
+
+
+def _by_option(options: ShapeOptions) -> list[tuple[str, Shapes]]:
+    return [
+        ("--min-shapes", options.min),
+        ("--opt-shapes", options.opt),
+        ("--max-shapes", options.max),
+        ("--input-shapes", options.fixed),
+    ]

@@ -1,0 +1,228 @@
+"""Check an engine against its manifest, and the manifest against this machine: one function for each check.
+
+A check that cannot be made here says so with the reason, so that nobody takes it for passed.
+"""
+
+import importlib.metadata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from qdqtool.engines.build.header import EngineHeader, read_header
+from qdqtool.engines.build.manifest import describe_model, fingerprint
+from qdqtool.engines.build.signature import signature_path, verify
+from qdqtool.engines.build.stored_manifest import StoredFile, StoredManifest
+from qdqtool.engines.tensorrt import backends
+from qdqtool.engines.tensorrt.gpus import find_gpus
+from qdqtool.errors import ModelError, plural
+from qdqtool.models.graph.io.load import load_model
+
+Status = Literal["passed", "failed", "not-possible"]
+_WITH_HEADER = "tensorrt-rtx"
+_KNOWN_HEADERS = ("1.4.", "1.5.", "1.6.", "1.7.")
+_SHOWN_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineCheck:
+    """One check of an engine.
+
+    Attributes:
+        name: The check: ``manifest``, ``engine``, ``header``, ``model``, ``external-data``, ``version``, ``gpu`` or
+            ``signature``.
+        status: ``passed``, ``failed``, or ``not-possible`` on this machine or with these files.
+        detail: What was found and expected, or why the check was not possible.
+    """
+
+    name: str
+    status: Status
+    detail: str
+
+
+def check_engine(engine: Path, stored: StoredManifest) -> EngineCheck:
+    """Check size and sha256 of the engine.
+
+    Raises:
+        ModelError: The engine cannot be read.
+    """
+    return _file("engine", engine, stored.engine)
+
+
+def check_header(engine: Path, stored: StoredManifest) -> EngineCheck:
+    """Check size, version and compute capabilities in the header of the engine, where its layout is known.
+
+    Raises:
+        ModelError: The engine cannot be read.
+    """
+    if stored.backend != _WITH_HEADER:
+        return _impossible("header", f"the header of an engine of {stored.backend} cannot be read without a GPU")
+    try:
+        header, size = read_header(engine), engine.stat().st_size
+    except OSError as error:
+        raise _unreadable(engine, error) from None
+    if header is None:
+        if stored.version.startswith(_KNOWN_HEADERS):
+            return _failed(
+                "header", f"{engine.name} does not begin as an engine of {stored.backend} {stored.version} does"
+            )
+        return _impossible("header", f"how {stored.backend} {stored.version} writes it is not known")
+    wrong = _wrong_header(header, size, stored)
+    if wrong:
+        return _failed("header", "; ".join(wrong))
+    return _passed("header", f"version {header.version}, compute capability {', '.join(header.targets)}")
+
+
+def check_model(model: Path | None, engine: Path, stored: StoredManifest) -> tuple[EngineCheck, ...]:
+    """Check the model, and its external data if it has any.
+
+    Args:
+        model: The model; None to look for it beside the engine, under the name in the manifest.
+        engine: The engine.
+        stored: Its manifest.
+
+    Raises:
+        ModelError: ``model`` is named, and cannot be read.
+    """
+    # The name is from a file that anybody may have written: without its folder it cannot lead elsewhere.
+    file = model or engine.parent / Path(stored.model.name).name
+    if model is None and not file.is_file():
+        reason = f"{stored.model.name} is not beside the engine; name it with --model"
+        return tuple(
+            _impossible(name, reason) for name in ("model", "external-data")[: 1 + bool(stored.model.external_data)]
+        )
+    checked = _file("model", file, stored.model)
+    if checked.status != "passed":
+        other = _impossible("external-data", "another model may have other external data")
+        return (checked, other) if stored.model.external_data else (checked,)
+    data = _external_data(file, stored)
+    return (checked, data) if data is not None else (checked,)
+
+
+def check_version(stored: StoredManifest) -> EngineCheck:
+    """Check that the product is installed in the version that built the engine."""
+    if stored.backend not in backends.names():
+        return _failed("version", f"the manifest names backend '{stored.backend}', which is unknown")
+    installed = installed_version(stored.backend)
+    if installed is None:
+        return _impossible("version", f"{stored.backend} is not installed; the engine was built by {stored.version}")
+    if installed == stored.version:
+        return _passed("version", f"{stored.backend} {installed} is installed, and built the engine")
+    found = f"built by {stored.backend} {stored.version}; {installed} is installed"
+    if (stored.options or {}).get("version_compatible"):
+        return _impossible("version", f"{found}, and only a GPU shows whether it runs this version compatible engine")
+    return _failed("version", found)
+
+
+def check_gpus(stored: StoredManifest) -> EngineCheck:
+    """Check that the engine was built for a GPU of this machine."""
+    gpus, reason = find_gpus()
+    if not gpus:
+        return _impossible("gpu", reason)
+    if not stored.targets:
+        return _impossible(
+            "gpu", "the engine is for the GPU of the machine that built it, which the manifest does not name"
+        )
+    found = ", ".join(f"{gpu.name} ({gpu.compute_capability})" for gpu in gpus)
+    text = f"built for compute capability {', '.join(stored.targets)}; here: {found}"
+    fits = any(gpu.compute_capability in stored.targets for gpu in gpus)
+    return _passed("gpu", text) if fits else _failed("gpu", text)
+
+
+def check_signature(data: bytes, manifest: Path, public_key: Path | None) -> EngineCheck:
+    """Check the signature of a manifest.
+
+    Args:
+        data: The bytes of the manifest.
+        manifest: Its file; the signature is in a file beside it.
+        public_key: A file with the public keys that may have signed it; None to make no check.
+
+    Raises:
+        CapabilityError: OpenSSH is absent.
+        UsageError: ``public_key`` has no public key.
+    """
+    signature = signature_path(manifest)
+    if public_key is None:
+        reason = "name the key with --public-key" if signature.is_file() else f"there is no {signature.name}"
+        return _impossible("signature", f"{reason}; an edit of the manifest may go unseen")
+    if not signature.is_file():
+        return _failed("signature", f"there is no {signature.name}")
+    key = verify(data, signature, public_key)
+    if not key:
+        return _failed("signature", f"{signature.name} is no signature of this manifest by a key of {public_key.name}")
+    return _passed("signature", f"signed with {key}")
+
+
+def installed_version(backend: str) -> str | None:
+    """Return the installed version of a product; None where it is not installed."""
+    try:
+        return importlib.metadata.version(backends.get(backend).module)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _wrong_header(header: EngineHeader, size: int, stored: StoredManifest) -> list[str]:
+    facts = (
+        ("size", f"{header.bytes} bytes", f"the file has {size}", header.bytes == size),
+        ("version", header.version, f"the manifest {stored.version}", header.version == stored.version),
+        (
+            "compute capability",
+            ", ".join(header.targets),
+            f"the manifest {', '.join(stored.targets)}",
+            set(header.targets) == set(stored.targets),
+        ),
+    )
+    return [f"{name} {found} in the header, {other}" for name, found, other, equal in facts if not equal]
+
+
+def _external_data(model: Path, stored: StoredManifest) -> EngineCheck | None:
+    """Compare the files that the model names with those of the manifest; None where neither names any."""
+    try:
+        found = describe_model(load_model(model))["external_data"]
+    except ModelError as error:
+        return _impossible("external-data", error.message)
+    if not found and not stored.model.external_data:
+        return None
+    now = {(each["name"], each["sha256"]) for each in found}
+    changed = [each.name for each in stored.model.external_data if (each.name, each.sha256) not in now]
+    if changed or len(found) != len(stored.model.external_data):
+        return _failed("external-data", f"{_listed(changed)} differs from what the engine was built of")
+    return _passed("external-data", f"{plural(len(found), 'file')}, sha256 equal")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "the number of files"
+
+
+def _file(name: str, file: Path, expected: StoredFile) -> EngineCheck:
+    try:
+        found = fingerprint(file)
+    except OSError as error:
+        raise _unreadable(file, error) from None
+    if (found["bytes"], found["sha256"]) == (expected.bytes, expected.sha256):
+        return _passed(name, f"{file.name}: {expected.bytes} bytes, sha256 {_short(expected.sha256)}")
+    return _failed(
+        name,
+        f"{file.name} has {found['bytes']} bytes with sha256 {_short(found['sha256'])}; "
+        f"expected {expected.bytes} with {_short(expected.sha256)}",
+    )
+
+
+def _short(digest: str) -> str:
+    return f"{digest[:_SHOWN_DIGITS]}…"
+
+
+def _unreadable(file: Path, error: OSError) -> ModelError:
+    return ModelError(f"{file} cannot be read: {error.strerror}")
+
+
+def _passed(name: str, detail: str) -> EngineCheck:
+    return EngineCheck(name=name, status="passed", detail=detail)
+
+
+def _failed(name: str, detail: str) -> EngineCheck:
+    return EngineCheck(name=name, status="failed", detail=detail)
+
+
+def _impossible(name: str, detail: str) -> EngineCheck:
+    return EngineCheck(name=name, status="not-possible", detail=detail)

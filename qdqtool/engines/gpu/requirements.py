@@ -1,0 +1,74 @@
+"""What a machine needs to run engines: a GPU with its driver, and packages. Nothing heavy is imported to find out."""
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from qdqtool.engines.tensorrt.gpus import Gpu, find_gpus
+from qdqtool.errors import CapabilityError
+
+NEVER_RUN = "never run on a GPU so far"
+"""What ``doctor`` and the help texts say of the commands of this room; ``docs/gpu.md`` has it in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package that a runner imports, and the name by which it is installed."""
+
+    module: str
+    install: str
+
+
+_CUDA = Package("cuda.bindings", "cuda-python")
+_PACKAGES: Mapping[str, tuple[Package, ...]] = {
+    "tensorrt": (_CUDA, Package("tensorrt", "tensorrt")),
+    "tensorrt-rtx": (_CUDA, Package("tensorrt_rtx", "tensorrt-rtx")),
+    "onnxruntime": (
+        Package("onnxruntime", "onnxruntime"),
+        Package("onnxruntime_ep_nv_tensorrt_rtx", "onnxruntime-ep-nv-tensorrt-rtx-cu13"),
+    ),
+}
+
+
+def require_gpu() -> Gpu:
+    """Return the GPU that engines run on: the first that the CUDA driver lists.
+
+    Raises:
+        CapabilityError: There is no driver or no GPU.
+    """
+    gpus, reason = find_gpus()
+    if not gpus:
+        raise CapabilityError(
+            f"no NVIDIA GPU: {reason}",
+            hint="an engine runs where its GPU is: copy it and the data there; `pip install cuda-python tensorrt-rtx` "
+            "installs what else that machine needs",
+        )
+    return gpus[0]
+
+
+def require_packages(library: str) -> None:
+    """Check that the packages of a runner are installed.
+
+    Args:
+        library: ``tensorrt``, ``tensorrt-rtx`` or ``onnxruntime``.
+
+    Raises:
+        CapabilityError: One is not; the hint carries the install line for all that are absent.
+    """
+    absent = [package for package in _PACKAGES[library] if not is_installed(package.module)]
+    if absent:
+        modules = ", ".join(f"'{package.module}'" for package in absent)
+        line = " ".join(package.install for package in absent)
+        raise CapabilityError(
+            f"Python cannot find {modules}, which running needs", hint=f"install it: `pip install {line}`"
+        )
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module can be found; its parent package is imported, the module itself is not."""
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return False
+    # A folder of that name without __init__.py is found too, and has no origin.
+    return found is not None and found.origin is not None

@@ -1,0 +1,114 @@
+"""The interface of a runner: an engine that is loaded on the GPU, whatever library runs it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, Self
+
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import InputSpec
+
+Clock = Literal["gpu", "host"]
+"""Where times are from: events on the GPU, without copies; or the processor's clock, with copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTime:
+    """The time that one layer takes in the profile of an engine.
+
+    Attributes:
+        name: The library's name for it.
+        nodes: The ONNX nodes that it came from, as the parser spells them; empty where that is not known.
+        milliseconds: Mean time of one inference.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    milliseconds: float
+
+
+def with_nodes(layers: Sequence[LayerTime], nodes: Mapping[str, tuple[str, ...]]) -> tuple[LayerTime, ...]:
+    """Return the layers, those without ONNX nodes with what ``nodes`` has under their name."""
+    return tuple(layer if layer.nodes else replace(layer, nodes=nodes.get(layer.name, ())) for layer in layers)
+
+
+class Runner(Protocol):
+    """An engine that is loaded on the GPU. A context manager that frees the memory of the GPU."""
+
+    @property
+    def library(self) -> str:
+        """Public id of the library that runs it: ``tensorrt``, ``tensorrt-rtx`` or ``onnxruntime``."""
+
+    @property
+    def version(self) -> str:
+        """Version of that library."""
+
+    @property
+    def clock(self) -> Clock:
+        """Where the times of :meth:`time` are from."""
+
+    @property
+    def inputs(self) -> tuple[InputSpec, ...]:
+        """Its inputs with name, type and shape; a dynamic extent is None."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of its outputs, in order."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def example_inputs(self) -> tuple[InputSpec, ...]:
+        """Return the inputs with the shapes that the engine was optimized for, where all extents are known.
+
+        Raises:
+            UsageError: They are not known, or values of an input decide shapes.
+        """
+
+    def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
+        """Run one sample.
+
+        Args:
+            sample: An array for each input, with the type and rank of :attr:`inputs`.
+
+        Returns:
+            The outputs by name.
+
+        Raises:
+            UsageError: A shape is outside the range that the engine was built for.
+            CapabilityError: A CUDA call fails, for example since memory is short.
+            GateError: The engine does not run.
+        """
+
+    def time(self, sample: Mapping[str, Array], *, warm_up: int, runs: int) -> list[float]:
+        """Run one sample again and again.
+
+        Args:
+            sample: As for :meth:`run`.
+            warm_up: Inferences before the first one that counts.
+            runs: Inferences that count.
+
+        Returns:
+            The time of each inference that counts, in milliseconds.
+
+        Raises:
+            UsageError: As :meth:`run`.
+            CapabilityError: As :meth:`run`.
+            GateError: As :meth:`run`.
+        """
+
+    def profile(self, sample: Mapping[str, Array], *, runs: int) -> tuple[LayerTime, ...]:
+        """Measure the layers of the engine; the measurement itself costs time.
+
+        Args:
+            sample: As for :meth:`run`.
+            runs: Inferences whose mean is taken.
+
+        Returns:
+            The layers in the order in which they run; empty where the library does not tell.
+
+        Raises:
+            UsageError: As :meth:`run`.
+            CapabilityError: As :meth:`run`.
+            GateError: As :meth:`run`.
+        """

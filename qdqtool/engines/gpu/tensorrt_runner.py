@@ -1,0 +1,246 @@
+"""Run an engine with TensorRT or TensorRT for RTX, with memory and clocks from CUDA."""
+
+import importlib
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from qdqtool.engines.gpu.cuda import Cuda
+from qdqtool.engines.gpu.runner import Clock, LayerTime
+from qdqtool.engines.gpu.tensorrt_hooks import new_allocator, new_log, new_profiler
+from qdqtool.engines.gpu.tensorrt_tensors import EngineTensor, read_tensors
+from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_inspector
+from qdqtool.errors import GateError, ModelError, QdqError, UsageError
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import InputSpec
+
+_MODULES = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}
+
+
+class TensorRTRunner:
+    """An engine of TensorRT or TensorRT for RTX as a :class:`~qdqtool.engines.gpu.runner.Runner`.
+
+    Args:
+        path: The engine.
+        library: ``tensorrt`` or ``tensorrt-rtx``.
+
+    Raises:
+        ModelError: The file cannot be read, or the library does not take it.
+        CapabilityError: CUDA fails, or an input or output has a type or layout that cannot be run.
+    """
+
+    clock: Clock = "gpu"
+
+    def __init__(self, path: Path, library: str) -> None:
+        self.library = library
+        self._trt: Any = importlib.import_module(_MODULES[library])
+        self.version = str(self._trt.__version__)
+        self._cuda = Cuda()
+        self._log = new_log(self._trt)
+        self._runtime: Any = self._trt.Runtime(self._log)
+        self._engine: Any = self._load(path)
+        self._tensors = read_tensors(self._trt, self._engine)
+        self._memory = _Memory(self._cuda)
+        self._allocator = new_allocator(self._trt, self._memory.reserve)
+        self._context: Any = self._made(self._engine.create_execution_context(), "no execution context can be made")
+        self._stream = self._cuda.new_stream()
+        self._held: list[Array] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._memory.free()
+        self._cuda.destroy_stream(self._stream)
+        # A context must go before its engine, and an engine before its runtime.
+        self._context = self._engine = self._runtime = None
+
+    @property
+    def inputs(self) -> tuple[InputSpec, ...]:
+        """Its inputs."""
+        return tuple(tensor.spec for tensor in self._tensors if tensor.is_input)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of its outputs."""
+        return tuple(tensor.name for tensor in self._tensors if not tensor.is_input)
+
+    def example_inputs(self) -> tuple[InputSpec, ...]:
+        """Return the inputs with the shapes that the engine was optimized for."""
+        return tuple(_example(tensor) for tensor in self._tensors if tensor.is_input)
+
+    def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
+        """Run one sample."""
+        host = self._bind(sample)
+        self._enqueue()
+        self._cuda.synchronize(self._stream)
+        outputs = {tensor.name: self._empty(tensor) for tensor in self._tensors if not tensor.is_input}
+        for name, array in outputs.items():
+            if name not in host:
+                self._cuda.copy_out(array, self._memory.address(name), self._stream)
+        self._cuda.synchronize(self._stream)
+        return outputs | host
+
+    def time(self, sample: Mapping[str, Array], *, warm_up: int, runs: int) -> list[float]:
+        """Run one sample again and again.
+
+        The inferences are put into the stream one behind the other without waiting, with an event between each two. So
+        the GPU does not wait for the host between them, and the clock of the GPU measures each.
+        """
+        self._bind(sample)
+        for _ in range(warm_up):
+            self._enqueue()
+        events = [self._cuda.new_event() for _ in range(runs + 1)]
+        try:
+            self._cuda.record(events[0], self._stream)
+            for event in events[1:]:
+                self._enqueue()
+                self._cuda.record(event, self._stream)
+            self._cuda.synchronize(self._stream)
+            return [self._cuda.milliseconds(start, end) for start, end in pairwise(events)]
+        finally:
+            for event in events:
+                self._cuda.destroy_event(event)
+
+    def profile(self, sample: Mapping[str, Array], *, runs: int) -> tuple[LayerTime, ...]:
+        """Measure the layers. Later times of this runner would include the cost of the profiler."""
+        profiler = new_profiler(self._trt)
+        self._context.profiler = profiler
+        self._bind(sample)
+        for _ in range(runs):
+            self._enqueue()
+            self._cuda.synchronize(self._stream)
+        nodes = self._nodes()
+        return tuple(LayerTime(name, nodes.get(name, ()), total / runs) for name, total in profiler.times.items())
+
+    def _load(self, path: Path) -> Any:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise ModelError(f"{path} cannot be read: {error.strerror}") from None
+        engine = self._runtime.deserialize_cuda_engine(content)
+        if engine is None:
+            reason = self._log.last or "it does not say why"
+            raise ModelError(
+                f"{self.library} {self.version} does not take {path} on this GPU: {reason}",
+                hint="an engine is for one version of the library, and for the GPUs that it was built for; build it "
+                "here: `qdqtool build MODEL -o ENGINE`",
+            )
+        return engine
+
+    def _made(self, found: Any, failure: str) -> Any:
+        if found is None:
+            raise self._failed(failure)
+        return found
+
+    def _failed(self, what: str) -> QdqError:
+        return self._allocator.error or GateError(f"{what}: {self._log.last or f'{self.library} does not say why'}")
+
+    def _bind(self, sample: Mapping[str, Array]) -> dict[str, Array]:
+        """Copy the inputs to the GPU and give each tensor its address; return the outputs that lie on the host."""
+        self._held = []
+        for tensor in self._tensors:
+            if tensor.is_input:
+                tensor.require(sample[tensor.name])
+                self._bind_input(tensor, np.asarray(sample[tensor.name], tensor.dtype, order="C"))
+        missing = self._context.infer_shapes()
+        if missing:
+            raise self._failed(f"the shapes of {', '.join(missing)} are not known")
+        return {
+            tensor.name: array
+            for tensor in self._tensors
+            if not tensor.is_input and (array := self._bind_output(tensor)) is not None
+        }
+
+    def _bind_input(self, tensor: EngineTensor, array: Array) -> None:
+        # The copy is asynchronous, and TensorRT reads inputs on the host while it runs.
+        self._held.append(array)
+        if not self._context.set_input_shape(tensor.name, array.shape):
+            raise self._failed(f"the engine refuses shape {array.shape} for input '{tensor.name}'")
+        if tensor.on_host:
+            self._set_address(tensor.name, array.ctypes.data)
+            return
+        address = self._memory.reserve(tensor.name, array.nbytes)
+        self._cuda.copy_in(address, array, self._stream)
+        self._set_address(tensor.name, address)
+
+    def _bind_output(self, tensor: EngineTensor) -> Array | None:
+        shape = tuple(self._context.get_tensor_shape(tensor.name))
+        if min(shape, default=0) < 0:
+            # Only the run itself tells how large the output becomes, as behind a NonMaxSuppression.
+            if not self._context.set_output_allocator(tensor.name, self._allocator):
+                raise self._failed(f"no memory can be given to output '{tensor.name}'")
+            return None
+        self._allocator.shapes[tensor.name] = shape
+        array = np.empty(shape, tensor.dtype)
+        if tensor.on_host:
+            self._set_address(tensor.name, array.ctypes.data)
+            return array
+        self._set_address(tensor.name, self._memory.reserve(tensor.name, array.nbytes))
+        return None
+
+    def _set_address(self, name: str, address: int) -> None:
+        if not self._context.set_tensor_address(name, address):
+            raise self._failed(f"'{name}' cannot be given an address")
+
+    def _empty(self, tensor: EngineTensor) -> Array:
+        return np.empty(self._allocator.shapes[tensor.name], tensor.dtype)
+
+    def _enqueue(self) -> None:
+        if not self._context.execute_async_v3(int(self._stream)):
+            raise self._failed("the engine does not run")
+
+    def _nodes(self) -> dict[str, tuple[str, ...]]:
+        inspector = self._engine.create_engine_inspector()
+        text = str(inspector.get_engine_information(self._trt.LayerInformationFormat.JSON))
+        try:
+            return {kernel.name: kernel.nodes for kernel in read_inspector(text)}
+        except UnknownShapeError:
+            # Layers are then compared by their names.
+            return {}
+
+
+class _Memory:
+    """Memory of the GPU by tensor, which grows with it.
+
+    Args:
+        cuda: Gives the memory.
+    """
+
+    def __init__(self, cuda: Cuda) -> None:
+        self._cuda = cuda
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def reserve(self, name: str, size: int) -> int:
+        """Return the address of at least ``size`` bytes."""
+        address, room = self._places.get(name, (0, -1))
+        if room < size:
+            if address:
+                del self._places[name]
+                self._cuda.free(address)
+            address = self._cuda.allocate(size)
+            self._places[name] = (address, size)
+        return address
+
+    def address(self, name: str) -> int:
+        """Return the address of a tensor that has memory."""
+        return self._places[name][0]
+
+    def free(self) -> None:
+        """Free all of it."""
+        while self._places:
+            _, (address, _) = self._places.popitem()
+            self._cuda.free(address)
+
+
+def _example(tensor: EngineTensor) -> InputSpec:
+    if tensor.decides_shapes:
+        raise UsageError(
+            f"the values of input '{tensor.name}' decide shapes, so no random ones can be fed",
+            hint="give samples: `--data DATA`",
+        )
+    assert tensor.range is not None
+    return InputSpec(tensor.name, tensor.spec.dtype, tensor.range.opt)

@@ -1,0 +1,120 @@
+"""Time engines in turn, so that clocks that drift change the times of all of them alike."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+
+from qdqtool.engines.gpu.clocks import ClockMeter, Clocks
+from qdqtool.engines.gpu.runner import Runner
+from qdqtool.errors import UsageError
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples.feeds import Progress
+
+_FEWEST_FOR_P99 = 100
+"""With fewer times the 99th percentile is little else than the largest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingOptions:
+    """How engines are timed.
+
+    Attributes:
+        rounds: How often the engines take turns.
+        runs: Inferences of an engine in a round that count.
+        warm_up: Inferences before them that do not count, in each round.
+        profiled: Inferences with a profiler, after all rounds, whose mean gives the times of layers.
+    """
+
+    rounds: int = 10
+    runs: int = 50
+    warm_up: int = 20
+    profiled: int = 20
+
+    def __post_init__(self) -> None:
+        for name, least in (("rounds", 1), ("runs", 1), ("warm_up", 0), ("profiled", 1)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Percentiles:
+    """The times of one engine, in milliseconds.
+
+    Attributes:
+        count: Inferences that were measured.
+        p50: The median; half of the inferences are faster.
+        p90: 90 % are faster.
+        p99: 99 % are faster; None below 100 inferences.
+        mean: Their mean.
+        min: The fastest.
+        max: The slowest.
+    """
+
+    count: int
+    p50: float
+    p90: float
+    p99: float | None
+    mean: float
+    min: float
+    max: float
+
+
+@dataclass(slots=True)
+class Measured:
+    """What was measured of one engine.
+
+    Attributes:
+        rounds: The times of each round, in milliseconds.
+        clocks: The clocks right after each round, where they are known.
+    """
+
+    rounds: list[list[float]] = field(default_factory=list)
+    clocks: list[Clocks] = field(default_factory=list)
+
+    def percentiles(self) -> Percentiles:
+        """Return the percentiles over all rounds; between two times they are interpolated linearly."""
+        times = np.array(list(chain.from_iterable(self.rounds)))
+        p50, p90, p99 = (float(value) for value in np.percentile(times, [50, 90, 99]))
+        return Percentiles(
+            count=len(times),
+            p50=p50,
+            p90=p90,
+            p99=p99 if len(times) >= _FEWEST_FOR_P99 else None,
+            mean=float(times.mean()),
+            min=float(times.min()),
+            max=float(times.max()),
+        )
+
+
+def time_in_turn(
+    runners: Sequence[tuple[Runner, Mapping[str, Array]]],
+    options: TimingOptions,
+    meter: ClockMeter,
+    progress: Progress | None = None,
+) -> list[Measured]:
+    """Time engines in turn: each once in every round, in the opposite order in every second round.
+
+    Args:
+        runners: The engines, each with its sample.
+        options: How often.
+        meter: Asked for the clocks after each turn.
+        progress: Told of every turn.
+
+    Returns:
+        What was measured of each engine, in their order.
+    """
+    measured = [Measured() for _ in runners]
+    turns = options.rounds * len(runners)
+    for number in range(options.rounds):
+        order = range(len(runners)) if number % 2 == 0 else reversed(range(len(runners)))
+        for place, index in enumerate(order):
+            runner, sample = runners[index]
+            measured[index].rounds.append(runner.time(sample, warm_up=options.warm_up, runs=options.runs))
+            clocks = meter.read()
+            if clocks is not None:
+                measured[index].clocks.append(clocks)
+            if progress is not None:
+                progress(number * len(runners) + place + 1, turns)
+    return measured

@@ -1,0 +1,227 @@
+"""The interface of an engine builder: request, result, refusals. It is the same for every product."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, Protocol
+
+from qdqtool.engines.tensorrt.deployment import DeploymentOptions
+from qdqtool.engines.tensorrt.kernels import Kernel
+from qdqtool.errors import GateError
+from qdqtool.models.graph.model import Model
+
+Evidence = Literal["aot-dump", "inspector", "none"]
+Stage = Literal["validate", "parse", "build", "locked"]
+
+
+@dataclass(frozen=True, slots=True)
+class InputProfile:
+    """The shapes that an engine must accept for one dynamic input.
+
+    Attributes:
+        name: The input.
+        min: Smallest extents.
+        opt: The extents that kernels are chosen for.
+        max: Largest extents.
+        profile: Index of the optimization profile that this is a part of.
+    """
+
+    name: str
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+    profile: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRequest:
+    """One build.
+
+    Attributes:
+        model: The model, as read from ``model.path``, which the builder reads again itself.
+        engine: File to write; the caller renames it after the build has succeeded.
+        targets: Compute capabilities as ``8.6``; empty for the GPU in this machine.
+        profiles: Shapes of the dynamic inputs, of all optimization profiles.
+        values: Values that the user gave for inputs that decide shapes, in place of extents.
+        measured_values: Values of integer inputs in the data, for those that decide shapes, in every profile.
+        profile_count: Number of optimization profiles.
+        deployment: Options for the deployment of the engine.
+        timeout: Seconds after which the builder is stopped.
+        verbose_log: File for the builder's whole log; None for no file.
+    """
+
+    model: Model
+    engine: Path
+    targets: tuple[str, ...] = ()
+    profiles: tuple[InputProfile, ...] = ()
+    values: tuple[InputProfile, ...] = ()
+    measured_values: tuple[InputProfile, ...] = ()
+    profile_count: int = 1
+    deployment: DeploymentOptions = field(default_factory=DeploymentOptions)
+    timeout: float = 1800.0
+    verbose_log: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePrecision:
+    """The type that one quantized node was planned to run in, and the type that the engine runs it in.
+
+    Attributes:
+        name: Label of the node.
+        op_type: Its operator.
+        graph: Its scope, empty for the main graph.
+        planned: The type that its Q/DQ ask for: ``int8``, ``float8e4m3fn``, ``int4-weight-only``, ….
+        actual: The type that its kernel multiplies; a float type for a fallback; ``unknown`` without evidence.
+        kernel: The kernel that computes it, if the dump names one.
+        reason: Why ``actual`` differs from ``planned``, in plain words.
+    """
+
+    name: str
+    op_type: str
+    planned: str
+    actual: str
+    graph: str = ""
+    kernel: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """The result of a build.
+
+    Attributes:
+        version: Version of the builder.
+        evidence: Where ``kernels`` come from.
+        kernels: The kernels of the engine; empty without evidence.
+        layer_dump: The builder's own text or JSON that they were read from.
+        warnings: Messages of the builder that a user should know, each once.
+        values: The values that the engine must accept for inputs that decide shapes.
+        parse_seconds: Time in the parser.
+        build_seconds: Time in the builder.
+        timing_cache: Content of the timing cache after the build; None where none was asked for.
+    """
+
+    version: str
+    evidence: Evidence
+    kernels: tuple[Kernel, ...]
+    layer_dump: str
+    warnings: tuple[str, ...]
+    values: tuple[InputProfile, ...] = ()
+    parse_seconds: float
+    build_seconds: float
+    timing_cache: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One reason why the validate gate, the parser or the builder refuses a model.
+
+    Attributes:
+        reason: The reason in plain words; starts in lower case, without a full stop.
+        message: The builder's own message without CUDA noise; empty where the builder was not asked.
+        node: Label of the node at fault; None where the builder names none.
+        op_type: Operator of that node.
+        hint: How to fix it, with ``MODEL`` for the path of the model; None where that is not known.
+        code: Code of the ``validate`` rule that finds it; None where no rule does.
+        tensor: Name of the tensor at fault; None where the builder names none.
+        explained: Whether ``reason`` explains the message; False where it is the message itself.
+        rules: Codes of the ``validate`` rules that may find the node.
+    """
+
+    reason: str
+    message: str = ""
+    node: str | None = None
+    op_type: str | None = None
+    hint: str | None = None
+    code: str | None = None
+    tensor: str | None = None
+    explained: bool = True
+    rules: tuple[str, ...] = ()
+
+
+class BuildRefusedError(GateError):
+    """The validate gate, the parser or the builder refused the model.
+
+    Attributes:
+        title: What refused, for messages.
+        refusals: Every reason that was given, the decisive one first.
+        stage: The stage that refused.
+        remark: Whether the float model is refused too; empty where that is not known.
+    """
+
+    def __init__(self, title: str, refusals: tuple[Refusal, ...], stage: Stage, *, hint: str | None = None) -> None:
+        first = refusals[0]
+        where = f" node '{first.node}' ({first.op_type})" if first.node and first.op_type else " the model"
+        more = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
+        super().__init__(f"{title} refuses{where}: {first.reason}{more}", hint=hint or first.hint)
+        self.title = title
+        self.refusals = refusals
+        self.stage = stage
+        self.remark = ""
+
+
+class BuilderFailedError(BuildRefusedError):
+    """The builder's process crashed, ran out of time or out of memory; no engine was left.
+
+    Attributes:
+        how: What became of the process, in words: ``crashed with SIGSEGV while building``.
+        is_slow: Whether it passed the time limit.
+    """
+
+    def __init__(self, title: str, how: str, stage: Stage, *, is_slow: bool = False, hint: str | None = None) -> None:
+        super().__init__(title, (Refusal(reason=f"the builder {how}", message=how, hint=hint),), stage)
+        self.how = how
+        self.is_slow = is_slow
+        self._say("")
+
+    def because(self, cause: Refusal | None, hint: str) -> "BuilderFailedError":
+        """Return the failure with what a rule finds in the model, if it does, and another hint."""
+        failed = BuilderFailedError(self.title, self.how, self.stage, is_slow=self.is_slow, hint=hint)
+        if cause is not None:
+            reason = f"{failed.refusals[0].reason}; {cause.reason}"
+            failed.refusals = (replace(cause, reason=reason, message=self.how, hint=hint),)
+            place = f" in node '{cause.node}' ({cause.op_type})" if cause.node else ""
+            failed._say(f", probably by {cause.code}{place}: {cause.reason}")
+        return failed
+
+    def _say(self, cause: str) -> None:
+        self.message = f"{self.title} {self.how}{cause}; no engine was written"
+        self.args = (self.message,)
+
+
+class EngineBuilder(Protocol):
+    """A backend that builds engines; each module of a product exposes one as ``BUILDER``."""
+
+    @property
+    def id(self) -> str:
+        """Public id, the file name with ``-`` for ``_``."""
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+
+    @property
+    def target(self) -> str:
+        """The target of :mod:`qdqtool.models.targets` that it builds for."""
+
+    @property
+    def module(self) -> str:
+        """The Python module that holds parser and builder; it is imported in child processes only."""
+
+    @property
+    def release(self) -> str:
+        """The target in the installed release, where the target has releases."""
+
+    def is_installed(self) -> bool:
+        """Whether its package is installed; nothing is imported."""
+
+    def require(self) -> None:
+        """Raise a CapabilityError with the install line unless it is installed."""
+
+    def resolve_targets(self, asked: tuple[str, ...], model: Model) -> tuple[str, ...]:
+        """The compute capabilities to build for, by name; empty for the GPU in this machine."""
+
+    def build(self, request: EngineRequest) -> Built:
+        """Parse and build in a child process."""
+
+    def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
+        """Compare the planned and the actual type of each quantized node."""

@@ -1,0 +1,31 @@
+"""Messages of TensorRT's parser and builder in plain words, with the way out: a table, first match wins.
+
+The patterns are messages that TensorRT for RTX 1.7.1 printed; ``tests/engines/tensorrt/data/refusals.json`` has one of
+each.
+"""
+
+from qdqtool.engines.tensorrt.known_refusals import (
+    attention,
+    block_operators,
+    operators,
+    quantization,
+    quantized_operators,
+    shapes,
+    structure,
+    targets,
+    types,
+)
+from qdqtool.engines.tensorrt.known_refusals._known import BY_OPERATOR as BY_OPERATOR
+from qdqtool.engines.tensorrt.known_refusals._known import Known as Known
+
+KNOWN: tuple[Known, ...] = (
+    *block_operators.ENTRIES,
+    *quantization.ENTRIES,
+    *quantized_operators.ENTRIES,
+    *attention.ENTRIES,
+    *targets.ENTRIES,
+    *structure.ENTRIES,
+    *operators.ENTRIES,
+    *shapes.ENTRIES,
+    *types.ENTRIES,
+)

@@ -1,0 +1,31 @@
+"""One entry of the table of known messages."""
+
+import re
+from dataclasses import dataclass
+
+BY_OPERATOR = "by operator"
+"""In place of a hint: it depends on the operator (:mod:`qdqtool.engines.tensorrt.operator_hints`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A message of TensorRT that is explained.
+
+    Attributes:
+        pattern: Finds the message; the first entry of the table that does counts. A group called ``node`` is the name
+            of the node at fault, one called ``tensor`` that of the tensor.
+        reason: The reason in plain words, with ``{0}`` for the first group of the pattern.
+        hint: How to fix it, with ``{0}`` as in the reason, and ``MODEL`` for the path of the model; None where that is
+            not known; :data:`BY_OPERATOR` where the operator decides.
+        rules: Codes of the rules of ``validate`` that find such nodes in a model, and may know a fix.
+    """
+
+    pattern: re.Pattern[str]
+    reason: str
+    hint: str | None = None
+    rules: tuple[str, ...] = ()
+
+
+def known(pattern: str, reason: str, hint: str | None = None, *, rules: str = "") -> Known:
+    """Return an entry; ``rules`` are codes with spaces between them."""
+    return Known(re.compile(pattern, re.DOTALL), reason, hint, tuple(rules.split()))

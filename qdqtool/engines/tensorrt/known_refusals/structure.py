@@ -1,0 +1,57 @@
+"""What parser and builder refuse in the graph as a whole: its opset, its wiring, its control flow."""
+
+from qdqtool.engines.tensorrt.known_refusals._known import known
+
+_NEWER_HINT = (
+    "`python -c 'import sys, onnx, onnx.version_converter as v; "
+    "onnx.save(v.convert_version(onnx.load(sys.argv[1]), 13), sys.argv[2])' MODEL OUT.onnx` writes it for opset 13"
+)
+
+_FOLDED = "fold the If nodes with --input-shapes where shapes decide them, with --input-values where an input does"
+
+ENTRIES = (
+    known(
+        r"Pre-opset 7 broadcasting is unsupported",
+        "the model is for opset 6 or older, whose broadcasting TensorRT does not know",
+        hint=_NEWER_HINT,
+    ),
+    known(
+        r"Failed to sort the model topologically",
+        "the nodes have no order: a tensor depends on itself, or two nodes make it",
+        hint="`qdqtool validate --target onnx MODEL` names the tensor",
+        rules="QM615",
+    ),
+    known(
+        r"Node input was not registered",
+        "it reads a tensor that nothing makes, or that the parser does not follow",
+        hint="`qdqtool validate --target onnx,tensorrt-rtx MODEL` names the tensor",
+        rules="QM616 QS009 QM609 QP101 QP102",
+    ),
+    known(
+        r"Trying to access weights or a null tensor",
+        "an output of the model is made by no node",
+        hint="`qdqtool validate --target onnx MODEL` names the output",
+        rules="QM615 QM609",
+    ),
+    known(
+        r"(Assertion tScope\.getType\(\) != ScopeType::kUNDEFINED failed)",
+        "the builder fails with an internal error in the control flow (If, Loop) of the model, quantized or not ({0})",
+        hint=_FOLDED,
+    ),
+    known(
+        r"(Assertion newNodeOrder\.size\(\) == g\.nodes\.size\(\) failed)",
+        "the builder fails with an internal error in a Loop of the model, quantized or not ({0})",
+        hint="unroll the loop when the model is exported",
+    ),
+    known(
+        r"IConditionalOutputLayer (?P<node>\S+?)(?:_OutputLayer)?: Must have inputs with equal ranks",
+        "the branches of an If make tensors of different ranks",
+        hint=_FOLDED,
+    ),
+    known(
+        r"does not support training_mode == 1|only supports the training_mode|operator in training mode",
+        "it is in training mode",
+        hint="export the model for inference",
+        rules="QN503",
+    ),
+)

@@ -1,0 +1,74 @@
+"""The child process that only parses models: it reads a request and writes answers, one line of JSON each.
+
+Run as ``python -m qdqtool.engines.tensorrt.parser_child MODULE``. The first line that it writes has the version of the
+module, or why it cannot be loaded. A request has the ``model`` and the ``seconds`` to look for further refused nodes.
+What is known is written at once, since the parser may crash at any time: ``errors`` of the first parse, then
+``further`` ones; the last line of an answer has ``done``. The process ends with its standard input.
+"""
+
+import importlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from qdqtool.engines.tensorrt.parsing import errors_of, new_network, survey
+from qdqtool.engines.tensorrt.product import Product
+
+if TYPE_CHECKING:
+    import tensorrt
+
+
+def main(module: str) -> None:
+    """Answer requests until standard input ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    # The libraries print too, and standard output is for answers alone.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    try:
+        trt = cast(Product, importlib.import_module(module))
+        log = _silent(trt)
+        # Without a usable GPU TensorRT (not RTX) cannot make a builder: pybind11 turns the null pointer into a
+        # TypeError.
+        builder = trt.Builder(log)
+    except (ImportError, OSError, TypeError, RuntimeError) as error:
+        _say(answers, problem=str(error))
+        return
+    _say(answers, version=trt.__version__)
+    for line in sys.stdin:
+        request = json.loads(line)
+        path = Path(request["model"])
+        network = new_network(trt, builder)
+        parser = trt.OnnxParser(network, log)
+        # External data is found only with a path.
+        errors = [] if parser.parse_from_file(str(path)) else errors_of(parser)
+        _say(answers, errors=errors)
+        if errors:
+            _say(answers, further=survey(trt, builder, log, path, errors[0], request["seconds"]))
+        _say(answers, done=True)
+
+
+def _say(answers: TextIO, **facts: Any) -> None:
+    answers.write(json.dumps(facts) + "\n")
+    answers.flush()
+
+
+def _silent(trt: Product) -> "tensorrt.ILogger":
+    logger = trt.ILogger
+
+    # A Python subclass of ILogger must call ILogger.__init__ itself: pybind11 refuses an object whose base was not
+    # initialized.
+    class Silent(logger):  # type: ignore[misc, valid-type]  # the module is only known when it runs
+        def __init__(self) -> None:
+            logger.__init__(self)
+
+        def log(self, severity: "tensorrt.ILogger.Severity", message: str) -> None:
+            """Keep nothing: the parser hands out its errors itself."""
+
+    return Silent()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+    # The destructors of the library sometimes crash.
+    os._exit(0)

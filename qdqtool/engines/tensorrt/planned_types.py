@@ -1,0 +1,171 @@
+"""Find the type that the Q/DQ nodes of a model plan for each weighted node."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.tensorrt_operators import BLOCK_DEQUANTIZE, MX_DEQUANTIZE
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.model import Model
+from qdqtool.models.ops import ProductOp
+from qdqtool.models.targets import type_name
+from qdqtool.numerics.granularity import PerAxis, PerTensor, normalize_axis
+
+# Operators that may stand between a DQ and its consumer. The limit also ends the walk in a cyclic graph.
+_MAX_STEPS = 16
+WEIGHT_ONLY = "-weight-only"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """One data input of a weighted node.
+
+    Attributes:
+        dequantize: The DQ that makes it, possibly through operators that only move values; None for a float operand.
+        cast: Whether a Cast stands between the DQ and the node.
+        custom: The quantized type where an operator of TensorRT alone dequantizes it; else None.
+        is_weight: Whether it is a constant.
+        rank: Rank of the tensor; None where it is unknown.
+    """
+
+    dequantize: QdqNode | None
+    cast: bool
+    is_weight: bool
+    rank: int | None
+    custom: str | None = None
+
+    @property
+    def format(self) -> str | None:
+        """The quantized type; None for a float operand."""
+        if self.custom is not None:
+            return self.custom
+        kind = self.dequantize.quantized_type if self.dequantize is not None else None
+        return type_name(kind) if kind is not None else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedNode:
+    """A weighted node of which at least one operand is quantized.
+
+    Attributes:
+        node: The node.
+        op: The entry of its operator in :mod:`qdqtool.models.ops`.
+        operands: Its data inputs, in order.
+    """
+
+    node: NodeView
+    op: ProductOp
+    operands: tuple[Operand, ...]
+
+    @property
+    def formats(self) -> list[str]:
+        """The quantized types of its quantized operands."""
+        return [operand.format for operand in self.operands if operand.format is not None]
+
+    @property
+    def weight_only(self) -> bool:
+        """Whether only a constant operand is quantized."""
+        quantized = [operand for operand in self.operands if operand.format is not None]
+        return len(quantized) < len(self.operands) and all(operand.is_weight for operand in quantized)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether an activation is quantized and the other operand is not."""
+        return len(self.formats) < len(self.operands) and not self.weight_only
+
+    @property
+    def planned(self) -> str:
+        """The type that the Q/DQ ask for: ``int8``, ``int8 x int4``, ``int4-weight-only``."""
+        kinds = " x ".join(dict.fromkeys(self.formats))
+        return kinds + WEIGHT_ONLY if self.weight_only else kinds
+
+    @property
+    def wrong_axis(self) -> int | None:
+        """The axis of a per-axis weight that is not its output channel; None where there is no such weight."""
+        for operand in self.operands:
+            granularity = operand.dequantize.granularity if operand.dequantize is not None else None
+            if not operand.is_weight or operand.rank is None or not isinstance(granularity, PerAxis):
+                continue
+            expected = self.op.weight_axis(self.node, operand.rank)
+            inside = -operand.rank <= granularity.axis < operand.rank
+            axis = normalize_axis(granularity.axis, operand.rank) if inside else granularity.axis
+            if expected is not None and axis != expected:
+                return axis
+        return None
+
+    @property
+    def per_axis_activation(self) -> bool:
+        """Whether an activation has more than one scale."""
+        return any(
+            not operand.is_weight
+            and operand.dequantize is not None
+            and not isinstance(operand.dequantize.granularity, PerTensor | None)
+            for operand in self.operands
+        )
+
+    @property
+    def cast(self) -> bool:
+        """Whether a Cast stands between a DQ and the node."""
+        return any(operand.cast for operand in self.operands)
+
+
+def planned_nodes(model: Model) -> list[PlannedNode]:
+    """Return every weighted node with a quantized operand, of every scope, in the order of the walk."""
+    return list(_Planner(ModelIndex.of(model)).nodes())
+
+
+def quantized_types(model: Model) -> frozenset[str]:
+    """Return the quantized types of the Q/DQ nodes of a model, and those of TensorRT's own operators."""
+    index = ModelIndex.of(model)
+    kinds = {type_name(entry.quantized_type) for entry in index.qdq.nodes if entry.quantized_type is not None}
+    # TensorRT's custom operators carry the type in their name; their domain does not matter to the parser.
+    marks = {"TRT_FP8": "float8e4m3fn", "TRT_MXFP8": "float8e4m3fn", "TRT_FP4": "float4e2m1", "TRT_INT4": "int4"}
+    custom = {kind for node in index.view.nodes() for mark, kind in marks.items() if node.op_type.startswith(mark)}
+    return frozenset(kinds | custom)
+
+
+class _Planner:
+    def __init__(self, index: ModelIndex) -> None:
+        self._index = index
+
+    def nodes(self) -> Iterator[PlannedNode]:
+        for node in self._index.view.nodes():
+            op = ops.product(node)
+            if op is None:
+                continue
+            operands = tuple(self._operand(node.input(position)) for position in op.quantized_inputs(node))
+            if any(operand.format is not None for operand in operands):
+                yield PlannedNode(node, op, operands)
+
+    def _operand(self, value: Value | None) -> Operand:
+        cast, moved, source = False, False, value
+        for _ in range(_MAX_STEPS):
+            found = self._index.qdq.dequantizer_of(source)
+            if found is not None:
+                # A Transpose or Reshape in between changes what the axis of the scale means, so the axis is not
+                # judged.
+                rank = None if moved else self._rank(value)
+                return Operand(found, cast, self._index.qdq.is_weight(found), rank)
+            node = source.producer if source is not None else None
+            if node is not None and node.op_type in {MX_DEQUANTIZE, BLOCK_DEQUANTIZE}:
+                return self._custom(node, cast=cast)
+            if node is None or not (node.is_op("Cast") or ops.moves_values(node)):
+                break
+            cast = cast or node.is_op("Cast")
+            moved = moved or not ops.traits(node).passes_values
+            source = node.input(0)
+        is_weight = value is not None and self._index.constants.is_constant(value)
+        return Operand(None, cast=False, is_weight=is_weight, rank=None)
+
+    def _custom(self, node: NodeView, *, cast: bool) -> Operand:
+        """Return an operand behind a DQ that ONNX does not have; the axis of its scales is not judged."""
+        codes = node.input(0)
+        kind = self._index.elem_type(codes) if codes is not None else None
+        is_weight = codes is not None and self._index.constants.is_constant(codes)
+        return Operand(None, cast, is_weight, None, custom=type_name(kind) if kind is not None else None)
+
+    def _rank(self, value: Value | None) -> int | None:
+        shape = self._index.types.shape(value) if value is not None else None
+        return len(shape) if shape is not None else None

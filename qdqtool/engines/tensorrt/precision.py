@@ -1,0 +1,206 @@
+"""Compare planned with actual types: find the kernel of each quantized node and the type that it computes in.
+
+The *inputs* of a kernel decide: float operands prove a fallback. Its outputs prove nothing, because the ahead-of-time
+dump shows the result of the product before the epilogue that turns it into codes.
+"""
+
+import re
+
+from qdqtool.engines.tensorrt.builder import Built, NodePrecision
+from qdqtool.engines.tensorrt.child import plain_name
+from qdqtool.engines.tensorrt.kernels import FLOATS, UNKNOWN, Kernel, is_quantized
+from qdqtool.engines.tensorrt.planned_types import WEIGHT_ONLY, PlannedNode
+from qdqtool.models.graph.index.view import NodeView, Scope
+from qdqtool.models.graph.scope import display
+from qdqtool.numerics.granularity import Blocked
+
+_MATH = re.compile(r"correlation|gemm|conv|fusion|attention|mha|matmul|matrix|fullyconnected", re.IGNORECASE)
+# The fused attention kernel of RTX 1.7.1 is called _gemm_mha_v2 but has layer type kgen, as pointwise kernels have.
+_MATH_NAME = re.compile(r"^_gemm|mha", re.IGNORECASE)
+# The steps of a product inside a fused kernel's name: Fc for MatMul, Corr and Conv for convolutions, Deco for
+# deconvolutions.
+_PRODUCT = re.compile(r"(?P<before>\w*?)(?:Fc|Corr|Conv|Gemm|Deco)")
+_PATH = " | "
+
+
+def compare(planned: list[PlannedNode], built: Built) -> tuple[NodePrecision, ...]:
+    """Return one line for each planned node.
+
+    Args:
+        planned: The quantized nodes of the model.
+        built: The engine's kernels and where they come from.
+    """
+    return tuple(_line(node, built) for node in planned)
+
+
+def engine_name(node: NodeView) -> str:
+    """Return the parser's name of a node: its own name, or ``node_of_`` and its first output where it has none."""
+    proto = node.proto
+    return plain_name(proto.name or f"node_of_{proto.output[0] if proto.output else ''}")
+
+
+def _line(entry: PlannedNode, built: Built) -> NodePrecision:
+    kernel = product_kernel(entry.node, built.kernels)
+    actual = computes_in(kernel) if kernel is not None else UNKNOWN
+    planned = entry.planned
+    reason = None if actual == planned else _reason(entry, kernel, built)
+    return NodePrecision(
+        name=entry.node.label,
+        op_type=entry.node.op_type,
+        graph=display(entry.node.scope.path),
+        planned=planned,
+        actual=actual,
+        kernel=kernel.name if kernel is not None else None,
+        reason=reason,
+    )
+
+
+def product_kernel(node: NodeView, kernels: tuple[Kernel, ...]) -> Kernel | None:
+    """Return the kernel that multiplies for a node; None where no kernel names it."""
+    # One node names several kernels: a MatMul with per-axis scales has a gemm kernel and a __myl_Mul kernel for the
+    # scales. The kernel that multiplies is the one that counts.
+    named = [kernel for kernel in kernels if names_node(kernel, node)]
+    math = [kernel for kernel in named if is_product(kernel)]
+    own = [kernel for kernel in math if engine_name(node) in kernel.name]
+    return next(iter([*own, *math, *named]), None)
+
+
+def is_product(kernel: Kernel) -> bool:
+    """Whether the kind of a kernel, or its name, says that it multiplies matrices or convolves."""
+    return bool(_MATH.search(kernel.layer_type) or _MATH_NAME.search(kernel.name))
+
+
+def multiplies(kernel: Kernel) -> bool:
+    """Whether a kernel multiplies matrices or convolves, alone or among the steps of a generated kernel."""
+    return is_product(kernel) or _PRODUCT.search(kernel.name) is not None
+
+
+def names_node(kernel: Kernel, node: NodeView) -> bool:
+    """Whether a kernel came, in whole or in part, from a node."""
+    return any(_is_node(entry, node) for entry in kernel.nodes)
+
+
+def _is_node(entry: str, node: NodeView) -> bool:
+    path, function = _call_path(node.scope)
+    # The parser writes "node | body (attribute) | owner (If)" for nodes in branches, and ends with "call (function)"
+    # in local functions.
+    expected = _PATH.join([engine_name(node), *path])
+    if function is None:
+        return entry == expected
+    head, _, rest = entry.partition(expected + _PATH)
+    return not head and rest.split(_PATH)[0].endswith(f" ({function})")
+
+
+def _call_path(scope: Scope) -> tuple[list[str], str | None]:
+    """Return the callers that the parser writes after a node of ``scope``, and the local function around them."""
+    path: list[str] = []
+    here: Scope | None = scope
+    while here is not None:
+        if here.is_function:
+            return path, plain_name(here.container.name)
+        if here.owner is not None and here.owner.is_op("If"):
+            attribute = here.path[-1].rsplit(".", 1)[-1]
+            path += [f"{plain_name(here.container.name)} ({attribute})", f"{engine_name(here.owner)} (If)"]
+        here = here.parent
+    return path, None
+
+
+def computes_in(kernel: Kernel) -> str:
+    """Return the type that a kernel multiplies in: the type of its operands if two are quantized, else a float type.
+
+    A kernel that reads one packed constant, unpacks it itself and multiplies floats is ``…-weight-only``. It is
+    ``unknown`` where the builder does not tell the type of an operand.
+    """
+    if UNKNOWN in kernel.input_types:
+        return UNKNOWN
+    low = [kind for kind in (*kernel.input_types, *kernel.weight_types) if is_quantized(kind)]
+    if not is_product(kernel):
+        return _fused_quantized_type(kernel) or _float_type(kernel)
+    if low.count("float4e2m1") >= 2:
+        # The float8e4m3fn tensors beside two fp4 operands are their block scales.
+        low = ["float4e2m1", "float4e2m1"]
+    if len(low) >= 2 and not _dequantizes_first(kernel):
+        return " x ".join(dict.fromkeys(low))
+    packed = [kind for kind in kernel.weight_types if is_quantized(kind)]
+    if packed and len(low) == 1:
+        return packed[0] + WEIGHT_ONLY
+    return _float_type(kernel)
+
+
+def _fused_quantized_type(kernel: Kernel) -> str | None:
+    """Return the type of a product in a generated kernel that quantizes the activation itself; None where it does not.
+
+    Measured with RTX 1.7.1 on the last Conv of a squeeze-and-excitation block (4 to 96 channels): its kernel
+    __myl_MulAddReluMulMinMaxRounCastCorrMulAddMove (…MulCastCorr… in fp8) reads floats and int8 weights. The Cast in
+    front of the product (Corr) is the end of the Q, and no Cast and Mul of a DQ stand before.
+    """
+    steps = _PRODUCT.findall(kernel.name)
+    packed = {kind for kind in kernel.weight_types if is_quantized(kind)}
+    if len(steps) != 1 or len(packed) != 1 or "CastMul" in steps[0] or not steps[0].endswith("Cast"):
+        return None
+    return packed.pop()
+
+
+def _dequantizes_first(kernel: Kernel) -> bool:
+    # A fused kernel is named after its steps in order: __myl_CastMulCastFc_… dequantizes (Cast, Mul) before the
+    # product (Fc).
+    found = _PRODUCT.search(kernel.name) if "fusion" in kernel.layer_type else None
+    return found is not None and "CastMul" in found["before"]
+
+
+def _float_type(kernel: Kernel) -> str:
+    kinds = [kind for kind in (*kernel.input_types, *kernel.output_types) if kind in FLOATS]
+    return kinds[0] if kinds else UNKNOWN
+
+
+def _reason(entry: PlannedNode, kernel: Kernel | None, built: Built) -> str:
+    if built.evidence == "none":
+        return "the builder gave no layer information"
+    if kernel is None:
+        return "no kernel names this node: it was folded away or merged into another one"
+    if UNKNOWN in kernel.input_types:
+        return "TensorRT does not tell the types that its kernel reads, as for dynamic shapes"
+    return _fault_of_the_model(entry) or _fault_of_the_kernel(entry, kernel)
+
+
+def _fault_of_the_model(entry: PlannedNode) -> str | None:
+    """Return the fault in the Q/DQ around the node that explains a fallback; None where there is none."""
+    if entry.one_sided:
+        return "only one of its two operands is quantized; quantize the other one too"
+    if entry.weight_only:
+        return _weight_only_reason(entry)
+    # Measured with RTX 1.7.1: a float deconvolution for any axis and for per-tensor scales.
+    if entry.node.is_op("ConvTranspose"):
+        return "ConvTranspose runs in float whatever its Q/DQ"
+    return _granularity_fault(entry)
+
+
+def _granularity_fault(entry: PlannedNode) -> str | None:
+    if entry.wrong_axis is not None:
+        return f"its weight has scales along axis {entry.wrong_axis}, which is not the output-channel axis"
+    if entry.per_axis_activation:
+        return "its activation has more than one scale; kernels take per-tensor activations"
+    if entry.cast:
+        return "a Cast stands between a DequantizeLinear and the node"
+    return None
+
+
+def _weight_only_reason(entry: PlannedNode) -> str:
+    weight = next(operand for operand in entry.operands if operand.dequantize is not None)
+    granularity = weight.dequantize.granularity if weight.dequantize is not None else None
+    if not entry.op.is_matrix_product:
+        return "only its weight is quantized, and it has no weight-only kernel; quantize its activation too"
+    # int4 stays packed (runtime_fusion) with two or more blocks along K; per-axis int4 gets a kernel that dequantizes
+    # it first.
+    if weight.format == "int4" and not isinstance(granularity, Blocked):
+        return "int4 weights stay packed only with block scales; the weight is dequantized before a float kernel"
+    return "its weight is dequantized by a kernel of its own, and the product is computed in float"
+
+
+def _fault_of_the_kernel(entry: PlannedNode, kernel: Kernel) -> str:
+    # Both operands are quantized here; if they had one format, the kernel would run as planned.
+    if computes_in(kernel) in entry.formats:
+        return f"both operands are brought to {computes_in(kernel)} before an {computes_in(kernel)} kernel"
+    if is_product(kernel) and any(map(is_quantized, (*kernel.input_types, *kernel.weight_types))):
+        return "the kernel reads quantized data but dequantizes it before it multiplies"
+    return "the builder chose a float kernel"

@@ -1,0 +1,211 @@
+"""Run the TensorRT child process: start it in a session of its own, wait with a time limit, and report how it ended."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from qdqtool.engines.tensorrt.builder import BuilderFailedError, EngineRequest, Stage
+from qdqtool.engines.tensorrt.deployment import POOLS
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.output import write_output
+from qdqtool.models.scratch import ScratchFolder
+
+_CHILD = "qdqtool.engines.tensorrt.child"
+_TIMING_CACHE = "timing.cache"
+PACKAGE_ROOT = Path(__file__).resolve().parents[3]
+_STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The files that the process left.
+
+    Attributes:
+        facts: Content of ``result.json``: ``stage``, ``version``, ``problem`` and the details of the problem.
+        log: Severity and text of the library's messages that were kept.
+        layers: The layer dump, empty without one.
+        timing_cache: Content of the timing cache after the build; None where none was asked for.
+    """
+
+    facts: dict[str, Any]
+    log: list[tuple[str, str]] = field(default_factory=list)
+    layers: str = ""
+    timing_cache: bytes | None = None
+
+
+def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Outcome:
+    """Parse and build in a new process.
+
+    Args:
+        module: The TensorRT package to import there.
+        request: What to build.
+        inspect: Whether to ask the engine for its layers, which needs a GPU, instead of the builder's log.
+        title: What the builder is called, for messages.
+
+    Raises:
+        BuilderFailedError: It crashed or passed the time limit.
+        UsageError: The timing cache cannot be read.
+    """
+    with ScratchFolder("qdqtool-build-") as scratch:
+        folder = scratch.path
+        encoded = {**_encode(module, request, inspect=inspect), "options": _options(request, folder)}
+        (folder / "request.json").write_text(json.dumps(encoded), encoding="utf-8")
+        try:
+            with _child(folder) as child:
+                code = child.wait(request.timeout)
+            outcome = _collect(folder)
+        except subprocess.TimeoutExpired:
+            facts = _collect(folder).facts
+            raise BuilderFailedError(
+                title,
+                f"was stopped after {request.timeout:g} s while {_doing(facts)}",
+                _stage(facts),
+                is_slow=True,
+                hint="give it more time: `--timeout SECONDS`",
+            ) from None
+        finally:
+            _keep_log(folder, request.verbose_log)
+        # After a refusal the child parses again to find further refused nodes; a crash there does not change the
+        # refusal.
+        if code != 0 and outcome.facts.get("problem") != "refused":
+            raise _crash(title, code, outcome, folder)
+        return outcome
+
+
+def _encode(module: str, request: EngineRequest, *, inspect: bool) -> dict[str, Any]:
+    assert request.model.path is not None
+    return {
+        "module": module,
+        "model": str(request.model.path.resolve()),
+        "engine": str(request.engine.resolve()),
+        # Members of ComputeCapability are spelled SM86.
+        "targets": [f"SM{target.replace('.', '')}" for target in request.targets],
+        "profiles": [_profile(request, index) for index in range(request.profile_count)],
+        "inspect": inspect,
+        "verbose": request.verbose_log is not None,
+    }
+
+
+def _profile(request: EngineRequest, index: int) -> dict[str, Any]:
+    values = [entry for entry in request.values if entry.profile == index]
+    return {
+        "shapes": [asdict(entry) for entry in request.profiles if entry.profile == index],
+        # What the user gives replaces what was measured.
+        "values": {entry.name: asdict(entry) for entry in (*request.measured_values, *values)},
+    }
+
+
+def _options(request: EngineRequest, folder: Path) -> dict[str, Any]:
+    wanted = request.deployment
+    cache = folder / _TIMING_CACHE if wanted.timing_cache_file is not None else None
+    if cache is not None:
+        # The child works on a copy: a build that fails changes no file of the user.
+        cache.write_bytes(_read_cache(wanted.timing_cache_file))
+    return {
+        "flags": wanted.flags(),
+        "level": wanted.builder_optimization_level,
+        "pools": {name: (POOLS[name], size) for name, size in wanted.mem_pool_size.items()},
+        "timing_cache": str(cache) if cache is not None else None,
+    }
+
+
+def _read_cache(file: Path | None) -> bytes:
+    assert file is not None
+    try:
+        return file.read_bytes() if file.exists() else b""
+    except OSError as error:
+        raise UsageError(f"timing cache {file} cannot be read: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _child(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with (folder / "stderr").open("wb") as noise:
+        # -P keeps the current folder, which may hold any file, off the module path. In a session of its own the child
+        # does not get the Ctrl-C of the terminal: the parent handles it and then stops the child.
+        child = subprocess.Popen(  # noqa: S603  our own interpreter and module
+            [sys.executable, "-P", "-m", _CHILD, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=noise,
+            stderr=noise,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            start_new_session=True,
+        )
+        try:
+            yield child
+        finally:
+            child.kill()
+            child.wait()
+            assert child.stdin is not None
+            child.stdin.close()
+
+
+def _collect(folder: Path) -> Outcome:
+    facts: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        facts = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    layers = folder / "layers.txt"
+    cache = folder / _TIMING_CACHE
+    return Outcome(
+        facts,
+        list(_read_log(folder)),
+        layers.read_text(encoding="utf-8") if layers.exists() else "",
+        cache.read_bytes() if cache.exists() else None,
+    )
+
+
+def _read_log(folder: Path) -> Iterator[tuple[str, str]]:
+    with contextlib.suppress(OSError), (folder / "log.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            # A crash may cut the last line.
+            with contextlib.suppress(ValueError):
+                severity, message = json.loads(line)
+                yield severity, message
+
+
+def _keep_log(folder: Path, target: Path | None) -> None:
+    if target is None:
+        return
+    text = "".join(f"[{severity}] {message}\n" for severity, message in _read_log(folder))
+    with contextlib.suppress(OSError):
+        text += (folder / "stderr").read_text(encoding="utf-8", errors="replace")
+    write_output(target, text.encode("utf-8", "replace"))
+
+
+def _doing(facts: dict[str, Any]) -> str:
+    return _STAGES.get(str(facts.get("stage")), "inspecting the engine")
+
+
+def _stage(facts: dict[str, Any]) -> Stage:
+    return "build" if facts.get("stage") in {"build", "write", "inspect", "done"} else "parse"
+
+
+def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFailedError:
+    doing = _doing(outcome.facts)
+    # Popen gives the negative signal number for a process that a signal ended.
+    if -code == signal.SIGKILL:
+        how = f"was killed (SIGKILL) while {doing}, as a system does that has no memory left"
+        hint = "give it more memory, or smaller shapes with --opt-shapes and --max-shapes"
+    elif code < 0:
+        how = f"crashed with {signal_name(-code)} while {doing}"
+        hint = "a fault of the builder; `--verbose-log FILE` keeps its log"
+    else:
+        last = (folder / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        how = f"stopped while {doing}: {last[-1] if last else f'exit status {code}'}"
+        hint = "`--verbose-log FILE` keeps its log"
+    return BuilderFailedError(title, how, _stage(outcome.facts), hint=hint)
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as ``SIGSEGV``."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

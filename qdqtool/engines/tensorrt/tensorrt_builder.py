@@ -1,0 +1,237 @@
+"""The builder class that TensorRT for RTX and TensorRT share; each product is one instance."""
+
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass, replace
+
+from qdqtool.engines.tensorrt import compute_capabilities, process
+from qdqtool.engines.tensorrt.builder import (
+    BuildRefusedError,
+    Built,
+    EngineRequest,
+    Evidence,
+    InputProfile,
+    NodePrecision,
+)
+from qdqtool.engines.tensorrt.deployment import spelled
+from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_inspector
+from qdqtool.engines.tensorrt.kernels import Kernel
+from qdqtool.engines.tensorrt.layer_dump import read_dump
+from qdqtool.engines.tensorrt.option_refusals import check_targets, unusable_option
+from qdqtool.engines.tensorrt.parser_errors import builder_refusals, parser_refusals
+from qdqtool.engines.tensorrt.planned_types import planned_nodes, quantized_types
+from qdqtool.engines.tensorrt.precision import compare
+from qdqtool.engines.tensorrt.process import Outcome
+from qdqtool.engines.tensorrt.shape_values import missing_values, used_values
+from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
+from qdqtool.models import targets
+from qdqtool.models.graph.model import Model
+
+# Parts of the TensorRT warnings that a user must know, each with its meaning. Other warnings are left out of the
+# report.
+_KEPT_WARNINGS = (
+    ("Int64 binding", "an input is int64: the program that runs the engine must bind int64 data"),
+    ("Defaulting to INT8 instead", "a uint8 zero point was taken as int8: the code range is -128 to 127, not 0 to 255"),
+    ("kMIN values are not self-consistent", "the smallest shapes are too small for a layer; inference with them fails"),
+)
+
+_UNTOUCHED = {"--timing-cache-file": ": the file is neither read nor written"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorRT:
+    """One TensorRT product as an :class:`~qdqtool.engines.tensorrt.builder.EngineBuilder`.
+
+    Attributes:
+        id: Public id of the backend.
+        title: Its name in messages.
+        target: The target of :mod:`qdqtool.models.targets` that it builds for.
+        module: The Python module to import in the child process.
+        install: The install line.
+        remark: On which machines it works.
+        capabilities: Compute capabilities that it can be told to build for; empty when it always builds for the GPU
+            in the machine.
+        needs_gpu: Whether it builds, and inspects engines, only where a GPU is.
+        idle_options: Deployment options that its API has and that change nothing in the engine. The timing cache
+            is left alone then; others are handed on, so that the builder can refuse their values.
+    """
+
+    id: str
+    title: str
+    target: str
+    module: str
+    install: str
+    remark: str
+    capabilities: tuple[str, ...] = ()
+    needs_gpu: bool = False
+    idle_options: tuple[str, ...] = ()
+
+    @property
+    def release(self) -> str:
+        """The target in the installed release; the target itself where no release is known."""
+        try:
+            return targets.of_release(self.target, importlib.metadata.version(self.module))
+        except importlib.metadata.PackageNotFoundError:
+            return self.target
+
+    def is_installed(self) -> bool:
+        """Whether its package is there; nothing is imported."""
+        try:
+            found = importlib.util.find_spec(self.module)
+        except (ImportError, ValueError):
+            return False
+        # A namespace package (a folder called `tensorrt` without __init__.py) is found too, and has no origin.
+        return found is not None and found.origin is not None
+
+    def require(self) -> None:
+        """Raise unless it is installed.
+
+        Raises:
+            CapabilityError: It is not; the hint carries the install line.
+        """
+        if not self.is_installed():
+            raise CapabilityError(
+                f"{self.title} is not installed (Python module '{self.module}')",
+                hint=f"install it: `{self.install}` ({self.remark})",
+            )
+
+    def resolve_targets(self, asked: tuple[str, ...], model: Model) -> tuple[str, ...]:
+        """Return the compute capabilities to build for; empty for the GPU in this machine.
+
+        Args:
+            asked: As the user named them, ``8.6``; empty for the default, which leaves out 7.5 (it lacks kernels that
+                most models need) and those that cannot compute the quantized types of the model.
+            model: The model to build.
+
+        Raises:
+            UsageError: A named one is unknown or cannot hold a type, or this product takes none.
+        """
+        if not self.capabilities:
+            if asked:
+                raise UsageError(
+                    f"{self.title} builds for the GPU in this machine and takes no --compute-capabilities",
+                    hint="leave the option out, or use `--backend tensorrt-rtx`",
+                )
+            return ()
+        types = quantized_types(model)
+        if asked:
+            compute_capabilities.check(self.target, asked, self.capabilities, types)
+            return asked
+        return compute_capabilities.default(self.target, self.capabilities, types)
+
+    def build(self, request: EngineRequest) -> Built:
+        """Parse and build in a process of its own; the engine is in ``request.engine`` afterwards.
+
+        Raises:
+            CapabilityError: The package is absent, or a GPU or library that the build needs.
+            BuildRefusedError: The parser or the builder refused the model.
+            BuilderFailedError: The process crashed or passed its time limit.
+            OutputError: The engine cannot be written.
+            UsageError: Values of inputs that decide shapes are missing, or given for another input; or the installed
+                release lacks a deployment option, or does not take it.
+        """
+        self.require()
+        check_targets(self.title, request.targets, request.deployment)
+        used = replace(request, deployment=request.deployment.without(self.idle_options))
+        outcome = process.run(self.module, used, inspect=self.needs_gpu, title=self.title)
+        self._raise_for(outcome, request)
+        kernels, fault = self._kernels(outcome)
+        return Built(
+            version=str(outcome.facts["version"]),
+            evidence=self._evidence if kernels else "none",
+            kernels=kernels,
+            layer_dump=outcome.layers,
+            warnings=(*_warnings(outcome), *fault, *self._idle(outcome, request)),
+            values=_values(outcome, request),
+            parse_seconds=float(outcome.facts["parse_seconds"]),
+            build_seconds=float(outcome.facts["build_seconds"]),
+            timing_cache=outcome.timing_cache,
+        )
+
+    def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
+        """Compare the planned and the actual type of each quantized node."""
+        return compare(planned_nodes(model), built)
+
+    @property
+    def _evidence(self) -> Evidence:
+        return "inspector" if self.needs_gpu else "aot-dump"
+
+    def _kernels(self, outcome: Outcome) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
+        """The kernels of the engine, or a warning why they are not known."""
+        if not self.needs_gpu:
+            return read_dump(outcome.layers), ()
+        if not outcome.layers:
+            return (), (f"{self.title} built the engine and did not load it: what its nodes run in is not known",)
+        try:
+            return read_inspector(outcome.layers), ()
+        except UnknownShapeError as error:
+            return (), (_unread(f"{self.title} {outcome.facts['version']}", error),)
+
+    def _idle(self, outcome: Outcome, request: EngineRequest) -> list[str]:
+        given = map(spelled, request.deployment.given())
+        version = outcome.facts["version"]
+        return [
+            f"{option} changes nothing in an engine of {self.title} {version}{_UNTOUCHED.get(option, '')}"
+            for option in given
+            if option in self.idle_options
+        ]
+
+    def _raise_for(self, outcome: Outcome, request: EngineRequest) -> None:
+        facts = outcome.facts
+        unusable = unusable_option(self.title, outcome, request.deployment)
+        if unusable is not None:
+            raise unusable
+        match facts.get("problem"):
+            case None:
+                return
+            case "import":
+                raise CapabilityError(
+                    f"{self.title} is installed but cannot be loaded: {facts['message']}",
+                    hint=f"reinstall it: `{self.install} --force-reinstall` ({self.remark})",
+                )
+            case "device":
+                raise CapabilityError(
+                    f"{self.title} finds no NVIDIA GPU that it can use",
+                    hint="`--backend tensorrt-rtx` builds without one" if self.needs_gpu else self.remark,
+                )
+            case "values":
+                raise missing_values(request.model, facts["missing"])
+            case "write":
+                raise OutputError(
+                    f"the engine cannot be written to {request.engine.parent}: {facts['message']}; nothing was left"
+                )
+            case "refused":
+                raise self._refused(outcome)
+            case problem:
+                raise GateError(f"{self.title} failed: {problem}")
+
+    def _refused(self, outcome: Outcome) -> BuildRefusedError:
+        errors = outcome.facts.get("errors")
+        if errors:
+            return BuildRefusedError(self.title, parser_refusals(errors, outcome.facts.get("further", [])), "parse")
+        return BuildRefusedError(self.title, builder_refusals(outcome.log, outcome.facts.get("message")), "build")
+
+
+def _unread(product: str, error: UnknownShapeError) -> str:
+    return (
+        f"cannot read the inspector's output of {product}: {error}; the engine was built, what its nodes run in is not "
+        "known, and --export-layer-info FILE keeps the output"
+    )
+
+
+def _values(outcome: Outcome, request: EngineRequest) -> tuple[InputProfile, ...]:
+    """The values that the profiles of the engine have."""
+    shape_inputs = outcome.facts["shape_inputs"]
+    given = used_values(request.values, shape_inputs)
+    found: list[InputProfile] = []
+    for index in range(request.profile_count):
+        here = [entry for entry in given if entry.profile == index]
+        names = {entry.name for entry in here}
+        measured = [p for p in request.measured_values if p.name in shape_inputs and p.name not in names]
+        found += [*here, *(replace(entry, profile=index) for entry in measured)]
+    return tuple(found)
+
+
+def _warnings(outcome: Outcome) -> tuple[str, ...]:
+    texts = [text for severity, text in outcome.log if severity == "WARNING"]
+    return tuple(meaning for mark, meaning in _KEPT_WARNINGS if any(mark in text for text in texts))

@@ -1,0 +1,216 @@
+"""The folder of a conversion: which files are its own, and how they are replaced together.
+
+Everything is made in a temporary folder inside it. So a conversion that is interrupted, or whose input is wrong, leaves
+the folder as it was. At the end the files that the earlier ``report.json`` lists are removed, the new ones take their
+place, and the new ``report.json`` comes last: a report never stands beside files of another run. ``report.html``
+is the page of ``report.json``.
+"""
+
+import contextlib
+import hashlib
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from qdqtool.errors import OutputError, UsageError
+from qdqtool.jobs.conversion.report import ConversionReport, WrittenFile
+from qdqtool.models.graph.io.output import output_errors
+from qdqtool.models.scratch import ScratchFolder
+
+REPORT = "report.json"
+PAGE = "report.html"
+_MARK = b'<meta name="generator" content="qdqtool '
+_HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FileNames:
+    """The names of the files in the folder.
+
+    Attributes:
+        stem: How all names but that of the report begin.
+    """
+
+    stem: str
+
+    @classmethod
+    def of(cls, model: Path | None, mode: str) -> "FileNames":
+        """Return the names for a model that is quantized in a mode: ``net.onnx`` becomes ``net.int8.onnx``."""
+        return cls(f"{model.stem if model is not None else 'model'}.{mode}")
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The content of each file by its name, in the order of the report."""
+        return {
+            f"{self.stem}.onnx": "model",
+            f"{self.stem}.onnx.data": "weights",
+            f"{self.stem}.plan.json": "plan",
+            f"{self.stem}.ranges.json": "ranges",
+            f"{self.stem}.engine": "engine",
+            f"{self.stem}.engine.manifest.json": "manifest",
+            f"{self.stem}.engine.manifest.json.sig": "signature",
+        }
+
+    def name(self, what: str) -> str:
+        """Return the name of the file with that content."""
+        return next(name for name, kind in self.kinds.items() if kind == what)
+
+
+class _Listed(msgspec.Struct):
+    name: str
+    sha256: str
+
+
+class _EarlierReport(msgspec.Struct):
+    """What is read of an earlier report."""
+
+    folder: str
+    steps: list[object]
+    files: list[_Listed]
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The temporary folder in which files are made.
+
+    Attributes:
+        folder: Where they go.
+        place: The temporary folder.
+        names: Their names.
+        earlier: The report and files of an earlier conversion, which go when the new ones come.
+    """
+
+    folder: Path
+    place: Path
+    names: FileNames
+    earlier: tuple[str, ...]
+
+    def made(self, what: str) -> Path:
+        """Return where the file with that content is made."""
+        return self.place / self.names.name(what)
+
+    def final(self, what: str) -> Path:
+        """Return where the file with that content will be."""
+        return self.folder / self.names.name(what)
+
+    def written(self) -> tuple[WrittenFile, ...]:
+        """Return what was made so far."""
+        found = ((self.place / name, kind) for name, kind in self.names.kinds.items())
+        return tuple(_describe(path, kind) for path, kind in found if path.exists())
+
+    def publish(self, report: ConversionReport, page: Callable[[bytes, str], bytes]) -> ConversionReport:
+        """Replace the files of an earlier conversion by those that were made, with the report.
+
+        Returns:
+            The report, with the names of files that are no longer there.
+
+        Raises:
+            OutputError: A file cannot be written.
+        """
+        made = [each.name for each in report.files]
+        gone = tuple(name for name in self.earlier if name not in {*made, REPORT, PAGE})
+        report = replace(report, removed=gone)
+        with output_errors(self.folder):
+            (self.place / REPORT).write_bytes(report.encode())
+            (self.place / PAGE).write_bytes(page(report.encode(), REPORT))
+            for name in (REPORT, PAGE, *gone):
+                (self.folder / name).unlink(missing_ok=True)
+            for name in (*made, PAGE, REPORT):
+                (self.place / name).chmod(_usual_mode(self.place))
+                (self.place / name).replace(self.folder / name)
+        return report
+
+
+def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tuple[str, ...]:
+    """Check that a conversion can write into a folder, and return what an earlier one left there.
+
+    Args:
+        folder: The folder; it need not exist, its parent must.
+        names: The files that may be made.
+        inputs: Files that are read, or are outputs of their own.
+
+    Raises:
+        OutputError: It is no folder, or its parent does not exist.
+        UsageError: A file that may be made is an input, or is there and no conversion made it.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"output {folder} is a file; a conversion writes several", hint="name a folder: `-o FOLDER`")
+    if not folder.parent.is_dir():
+        hint = f"make it first: `mkdir -p {shlex.quote(str(folder.parent))}`"
+        raise OutputError(f"folder {folder.parent} does not exist", hint=hint)
+    earlier = _earlier(folder)
+    taken = {(folder / name).resolve() for name in (*names.kinds, REPORT, PAGE, *earlier)}
+    for path in inputs:
+        if path.resolve() in taken:
+            raise UsageError(
+                f"{path} is given to the conversion, which would also write or remove it; inputs are never overwritten",
+                hint="name another folder: `-o FOLDER`",
+            )
+    for name in (*names.kinds, REPORT, PAGE):
+        if name not in earlier and (folder / name).exists():
+            raise UsageError(
+                f"{folder / name} is there already, and is not what the report.json of a conversion lists",
+                hint="move it away, or name another folder: `-o FOLDER`",
+            )
+    return earlier
+
+
+@contextlib.contextmanager
+def staging(folder: Path, names: FileNames, earlier: tuple[str, ...]) -> Iterator[Staging]:
+    """Make a temporary folder inside the folder, which is made as well, and is removed again if it stays empty.
+
+    Raises:
+        OutputError: It cannot be made.
+    """
+    is_new = not folder.exists()
+    with output_errors(folder):
+        folder.mkdir(exist_ok=True)
+        scratch = ScratchFolder(".convert-", folder)
+    try:
+        with scratch:
+            yield Staging(folder, scratch.path, names, earlier)
+    finally:
+        if is_new:
+            with contextlib.suppress(OSError):  # it is not empty
+                folder.rmdir()
+
+
+def _earlier(folder: Path) -> tuple[str, ...]:
+    """Return the report of an earlier conversion, and the files that it lists and nobody changed since."""
+    try:
+        found = msgspec.json.decode((folder / REPORT).read_bytes(), type=_EarlierReport)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+    # The report may be of anybody: it lists no file outside its folder.
+    names = [each for each in found.files if Path(each.name).name == each.name and (folder / each.name).is_file()]
+    page = (PAGE,) if _is_page(folder / PAGE) else ()
+    return (REPORT, *page, *(each.name for each in names if _digest(folder / each.name) == each.sha256))
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether a file is a page of qdqtool. It is made of the report, which so cannot have its digest."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _MARK in file.read(_HEAD_BYTES)
+
+
+def _describe(path: Path, kind: str) -> WrittenFile:
+    return WrittenFile(name=path.name, what=kind, bytes=path.stat().st_size, sha256=_digest(path))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _usual_mode(folder: Path) -> int:
+    """Return the mode of a new file: files in a temporary folder may have been made for their owner alone."""
+    probe = folder / "mode"
+    probe.touch()
+    mode = probe.stat().st_mode & 0o777
+    probe.unlink()
+    return mode

@@ -1,0 +1,192 @@
+"""The four steps of a conversion, each as its command does it, with its gates."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qdqtool.accuracy.checking.check_blame import BlameRequest
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.engines.build.report import EngineReport, refused_report
+from qdqtool.engines.tensorrt.builder import BuildRefusedError, EngineBuilder
+from qdqtool.errors import GateError, QdqError, plural
+from qdqtool.jobs.build import build_engine
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.conversion.check_data import Source, request_for
+from qdqtool.jobs.conversion.folder import Staging
+from qdqtool.jobs.conversion.options import ConvertOptions
+from qdqtool.jobs.conversion.progress import ConvertProgress
+from qdqtool.jobs.conversion.relocation import relocated
+from qdqtool.jobs.conversion.report import StepName, StepReport
+from qdqtool.jobs.quantize import quantize_model
+from qdqtool.jobs.quantize_unchanged import nothing_to_add
+from qdqtool.jobs.validate import validate_files
+from qdqtool.linting.baseline import read_baseline, without_known
+from qdqtool.linting.report import ValidateReport
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.existing_pairs import settle_model
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.quantization.ranges import encodings
+from qdqtool.samples.request import FileData
+
+MISSED = 1
+UNREADABLE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """One conversion: what its steps share.
+
+    Attributes:
+        model: The float model.
+        data: Calibration data, random data, ranges, or None in modes that need none.
+        options: What the user asks for.
+        builder: What builds the engine; None for no engine.
+        staging: Where files are made.
+        progress: Told what is done.
+    """
+
+    model: Model
+    data: Source
+    options: ConvertOptions
+    builder: EngineBuilder | None
+    staging: Staging
+    progress: ConvertProgress
+
+    def run(self, step: StepName) -> StepReport:
+        """Run a step.
+
+        Raises:
+            QdqError: ``quantize`` failed for another reason than a gate: nothing was made.
+        """
+        self.progress.step(step)
+        functions: dict[StepName, Callable[[], StepReport]] = {
+            "quantize": self._quantize,
+            "validate": self._validate,
+            "check": self._check,
+            "build": self._build,
+        }
+        try:
+            found = functions[step]()
+        except QdqError as error:
+            if step == "quantize" and not isinstance(error, GateError):
+                raise _told(error, self.staging) from None
+            found = _failed(step, error, self.staging.final("model"))
+        return relocated(found, self.staging.place)
+
+    def _quantize(self) -> StepReport:
+        asked, made = self.options.quantize, self.staging.made
+        has_ranges = asked.recipe.mode.needs_ranges and not _is_of_another_tool(self.data)
+        # Where every layer is quantized already, the model is written as it is: there is no plan.
+        if not _adds_nothing(self.model, asked.recipe):
+            asked = replace(asked, plan_file=made("plan"), ranges_file=made("ranges") if has_ranges else None)
+        told = self.progress
+        report = quantize_model(self.model, self.data, made("model"), asked, told.samples, told.layers)
+        return StepReport(step="quantize", state="passed", exit_code=0, report=report)
+
+    def _validate(self) -> StepReport:
+        policy = self.options.judged_by().before_move(self.staging.final("model"))
+        report = relocated(validate_files([self.staging.made("model")], policy), self.staging.place)
+        if self.options.known_findings is not None:
+            known = self.options.known_findings
+            report = without_known(report, read_baseline(known), known.parent).report
+        return _judged(report, self.options)
+
+    def _check(self) -> StepReport:
+        report = check_model(
+            self.staging.made("model"),
+            baseline=self.model,
+            data=request_for(self.data, self.options.quantize),
+            options=self.options.check,
+            progress=self.progress.samples,
+            blame=BlameRequest(always=self.options.blame, tick=self.progress.layers),
+        )
+        return _checked(report)
+
+    def _build(self) -> StepReport:
+        assert self.builder is not None
+        assert self.options.build is not None
+        report = build_engine(
+            self.staging.made("model"),
+            self.staging.made("engine"),
+            backend=self.builder.id,
+            options=replace(self.options.build, calib_data=_shapes_from(self.data)),
+        )
+        return _built(report)
+
+
+def _shapes_from(data: Source) -> FileData | None:
+    """Return the samples whose shapes and shape values serve the inputs that the options of the build do not name."""
+    data = data.data if isinstance(data, CachedRanges) else data
+    if isinstance(data, str | Path):
+        return FileData(path=Path(data))
+    return replace(data, options=replace(data.options, preview=None)) if isinstance(data, FileData) else None
+
+
+def _judged(report: ValidateReport, options: ConvertOptions) -> StepReport:
+    if report.unreadable:
+        message = report.unreadable[0].error
+        return StepReport(step="validate", state="failed", exit_code=UNREADABLE, message=message, report=report)
+    if options.fail_on == "never" or not report.reaches(options.fail_on):
+        return StepReport(step="validate", state="passed", exit_code=0, report=report)
+    count = report.summary
+    warnings = f", {plural(count.warnings, 'warning')}" if options.fail_on == "warning" else ""
+    return StepReport(
+        step="validate",
+        state="failed",
+        exit_code=MISSED,
+        missed=(f"fail-on {options.fail_on}",),
+        message=f"the quantized model has {plural(count.errors, 'error')}{warnings}",
+        report=report,
+    )
+
+
+def _checked(report: CheckReport) -> StepReport:
+    missed = tuple(gate.name for gate in report.gates if not gate.passed)
+    if report.passed:
+        return StepReport(step="check", state="passed", exit_code=0, report=report)
+    message = report.failures[0] if report.failures else None
+    return StepReport(step="check", state="failed", exit_code=MISSED, missed=missed, message=message, report=report)
+
+
+def _built(report: EngineReport) -> StepReport:
+    missed = tuple(gate for gate in report.gates if not gate.passed)
+    if report.passed:
+        return StepReport(step="build", state="passed", exit_code=0, report=report)
+    return StepReport(
+        step="build",
+        state="failed",
+        exit_code=MISSED,
+        missed=tuple(f"require-precision {gate.gate}" for gate in missed),
+        message="; ".join(f"{gate.gate}: {gate.found}" for gate in missed),
+        report=report,
+    )
+
+
+def _failed(step: StepName, error: QdqError, model: Path) -> StepReport:
+    """Return the report of a step that ended with an error, which its command would print."""
+    return StepReport(
+        step=step,
+        state="failed",
+        exit_code=error.exit_code,
+        missed=(error.stage,) if isinstance(error, BuildRefusedError) else (),
+        message=error.message,
+        hint=error.hint,
+        report=refused_report(model, error) if isinstance(error, BuildRefusedError) else None,
+    )
+
+
+def _told(error: QdqError, staging: Staging) -> QdqError:
+    """Return the error with the final paths in its text."""
+    error.message = relocated(error.message, staging.place)
+    error.hint = None if error.hint is None else relocated(error.hint, staging.place)
+    return error
+
+
+def _adds_nothing(model: Model, recipe: Recipe) -> bool:
+    return recipe.existing is Existing.KEEP and nothing_to_add(settle_model(model, recipe)) is not None
+
+
+def _is_of_another_tool(data: Source) -> bool:
+    return isinstance(data, CachedRanges) and encodings.recognize(data.path) is not None

@@ -1,0 +1,165 @@
+"""Try candidates, each once, and hold on to the smallest one that fails alike."""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdqtool.jobs.reduction.commands import Command
+from qdqtool.jobs.reduction.failure import Failure
+from qdqtool.jobs.reduction.storing import store
+from qdqtool.jobs.reduction.validity import Validity
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import walk
+
+
+class OutOfRunsError(Exception):
+    """All runs that the user allows are used up."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the search did.
+
+    Attributes:
+        runs: Runs of the command.
+        repeated: Candidates that had been tried before.
+        invalid: Candidates that onnx refuses.
+        passed: Candidates that were run and did not fail alike.
+        slowest_pass: Seconds of the longest run that ended without any failure.
+        history: The number of runs and of nodes, each time that a smaller model failed alike.
+    """
+
+    runs: int = 0
+    repeated: int = 0
+    invalid: int = 0
+    passed: int = 0
+    slowest_pass: float = 0.0
+    history: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """How candidates are run.
+
+    Attributes:
+        command: The command that fails.
+        folder: Where candidates are written.
+        max_runs: Number of runs after which the search ends.
+        progress: Told of the runs so far, and of the nodes of the smallest model.
+    """
+
+    command: Command
+    folder: Path
+    max_runs: int
+    progress: Callable[[int, int], None]
+
+
+class Search:
+    """The search for a smaller model that fails as a given one.
+
+    Args:
+        model: The model that fails.
+        trials: How candidates are run.
+
+    Attributes:
+        best: The smallest model so far that fails alike.
+        counts: What was done.
+        attempts: How often a candidate is run until it fails; more than once where the failure is not stable.
+        cuts: The tensors at which a model may be cut, where each must be a tensor of a baseline too; None for all.
+        kept_unused: Initializers that no node reads and that the failure needs.
+    """
+
+    def __init__(self, model: Model, trials: Trials) -> None:
+        self.best = model
+        self.counts = Counts()
+        self.attempts = 1
+        self.cuts = trials.command.cuts
+        self.kept_unused: frozenset[str] = frozenset()
+        self._trials = trials
+        self._known: dict[bytes, bool] = {}
+        self._validity: Validity | None = None
+        self._failure: Failure | None = None
+
+    @property
+    def failure(self) -> Failure:
+        """How the smallest model fails."""
+        assert self._failure is not None
+        return self._failure
+
+    def observe(self, model: Model) -> Failure | None:
+        """Run the command on a model; return its failure, or None where it succeeds.
+
+        Raises:
+            OutOfRunsError: No runs are left.
+        """
+        if self.counts.runs >= self._trials.max_runs:
+            raise OutOfRunsError
+        self.counts.runs += 1
+        self._trials.progress(self.counts.runs, node_count(self.best))
+        path = self._trials.folder / "candidate.onnx"
+        path.with_name(path.name + ".data").unlink(missing_ok=True)
+        store(model, path)
+        begun = time.monotonic()
+        failure = self._trials.command.run(path, self._trials.folder)
+        if failure is None:
+            self.counts.slowest_pass = max(self.counts.slowest_pass, time.monotonic() - begun)
+        return failure
+
+    def start(self, failure: Failure) -> None:
+        """Look for models that fail like this from now on."""
+        self._failure = failure
+        self._validity = Validity(self.best.proto)
+        self._known[_digest(self.best)] = True
+
+    def accepts(self, candidate: Model | None) -> bool:
+        """Try a candidate; where it fails alike, it is the best one from now on.
+
+        Args:
+            candidate: A model; None, which is never accepted, where there is no such model.
+
+        Raises:
+            OutOfRunsError: No runs are left.
+        """
+        if candidate is None:
+            return False
+        key = _digest(candidate)
+        if key in self._known:
+            self.counts.repeated += 1
+            if self._known[key]:
+                self._take(candidate)
+            return self._known[key]
+        valid = self.is_valid(candidate)
+        self.counts.invalid += not valid
+        self._known[key] = valid and self._fails(candidate)
+        return self._known[key]
+
+    def is_valid(self, candidate: Model) -> bool:
+        """Whether a candidate is as valid as the model that is reduced; no child process is started."""
+        assert self._validity is not None
+        return self._validity.accepts(candidate.proto)
+
+    def _fails(self, candidate: Model) -> bool:
+        for _ in range(self.attempts):
+            failure = self.observe(candidate)
+            if failure is not None and failure.is_like(self.failure):
+                self._failure = failure
+                self._take(candidate)
+                self.counts.history.append((self.counts.runs, node_count(candidate)))
+                return True
+        self.counts.passed += 1
+        return False
+
+    def _take(self, candidate: Model) -> None:
+        self.best = candidate
+
+
+def node_count(model: Model) -> int:
+    """Return the number of nodes in all scopes."""
+    return sum(len(container.node) for _, container in walk(model.proto))
+
+
+def _digest(model: Model) -> bytes:
+    """Identify a candidate. Weights outside its proto are those of the given model: their place tells them apart."""
+    return hashlib.sha256(model.proto.SerializeToString(deterministic=True)).digest()

@@ -1,0 +1,253 @@
+"""Apply the fixes of ``--fix`` and ``normalize`` in batches without conflicts, prove each batch, and repeat.
+
+A safe fix is kept only if the model computes the same bits afterwards. A batch that fails is halved until the faulty
+fix is alone; that one is refused.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from qdqtool.errors import QdqError
+from qdqtool.linting.repair.claims import Claims
+from qdqtool.linting.repair.output_changes import output_changes
+from qdqtool.linting.repair.proof import NOTHING_VARIES, Proof, Prover, Run, same_values
+from qdqtool.linting.repair.report import Change, RefusedFix, Repaired
+from qdqtool.linting.rules import Draft, Fix, Label, RuleContext, UnfitError
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.surgeon import EditError, apply_edits
+from qdqtool.models.graph.edits.unused import without_unused
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import ScopePath, display
+from qdqtool.models.transforms.opset import upgrade_opset
+
+MAX_ROUNDS = 64
+
+NEEDS_UNSAFE = "it changes numbers; --unsafe-fixes applies it"
+
+
+class Permission(enum.Enum):
+    """Which fixes may be applied: proven ones, also those that change numbers, or all with the difference stated."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    REWRITE = "rewrite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """Something that can be fixed.
+
+    Attributes:
+        code: Code of the rule, or name of the pattern.
+        node: Where; None for the model as a whole.
+        fixes: Ways to do it, the best one first.
+    """
+
+    code: str
+    node: NodeView | None
+    fixes: tuple[Fix, ...]
+
+    @property
+    def key(self) -> tuple[str, ScopePath, tuple[str, ...], str]:
+        """The identity of the proposal, the same in every round."""
+        scope, outputs = (self.node.scope.path, self.node.key) if self.node is not None else ((), ())
+        return self.code, scope, outputs, self.fixes[0].description
+
+
+Source = Callable[[RuleContext], Iterable[Proposal]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    proposal: Proposal
+    number: int
+    draft: Draft
+
+    @property
+    def fix(self) -> Fix:
+        return self.proposal.fixes[self.number]
+
+    @property
+    def key(self) -> tuple[object, int]:
+        return self.proposal.key, self.number
+
+
+@dataclass(slots=True)
+class Repair:
+    """One model that is being fixed.
+
+    Args:
+        model: The model; it is not changed.
+        source: Returns what can be fixed.
+        prover: Runs models.
+        permission: What may be applied.
+
+    Attributes:
+        model: The model as it is now.
+    """
+
+    model: Model
+    source: Source
+    prover: Prover
+    permission: Permission
+    _original: Model = field(init=False)
+    _first: Run = field(init=False)
+    _now: Run = field(init=False)
+    _limit: int | None = field(init=False, default=None)
+    _changes: list[Change] = field(init=False, default_factory=list)
+    _removed: list[str] = field(init=False, default_factory=list)
+    _refused: dict[tuple[object, int], RefusedFix] = field(init=False, default_factory=dict)
+    _unfit: dict[object, RefusedFix] = field(init=False, default_factory=dict)
+
+    def run(self) -> Repaired:
+        """Fix what can be fixed."""
+        self._original = self.model
+        proposals = list(self.source(RuleContext(self.model.fork())))
+        if not proposals:
+            return Repaired()
+        self._first = self._now = self.prover.run(self.model)
+        applied = 0
+        while applied < MAX_ROUNDS:
+            before = self.model
+            if not self._attempt():
+                break
+            applied += self.model is not before
+        self._refuse_what_is_left()
+        return Repaired(
+            changes=tuple(self._changes),
+            removed=tuple(self._removed),
+            refused=(*self._refused.values(), *self._unfit.values()),
+            outputs=output_changes(self._original, self._first, self._now, self.prover) if self._changes else (),
+            feeds=self.prover.description,
+            unproven=self._first.failure,
+        )
+
+    def _attempt(self) -> bool:
+        """Try one batch; return False when nothing is left to try."""
+        context = RuleContext(self.model.fork())
+        proposals = list(self.source(context))
+        labels: tuple[Label, ...] = ("safe",) if self.permission is Permission.SAFE else ("safe", "unsafe")
+        for label in labels:
+            batch = self._batch(context, proposals, label)
+            if batch:
+                self._try(context, batch[: self._limit], label)
+                return True
+        return False
+
+    def _batch(self, context: RuleContext, proposals: Iterable[Proposal], label: Label) -> list[_Chosen]:
+        """Return the fixes of that label that do not conflict."""
+        namer, claims, seen = Namer(context.view), Claims(), set[object]()
+        batch: list[_Chosen] = []
+        for proposal in proposals:
+            chosen = self._choose(context, namer, proposal, label) if proposal.key not in seen else None
+            if chosen is not None and claims.add(chosen.draft.edits):
+                batch.append(chosen)
+                seen.add(proposal.key)
+        # The version converter may replace nodes that other fixes would edit, so fixes that raise the opset go alone.
+        raising = [chosen for chosen in batch if chosen.draft.opset]
+        return raising or batch
+
+    def _choose(self, context: RuleContext, namer: Namer, proposal: Proposal, label: Label) -> _Chosen | None:
+        """Return the first alternative that fits, if it has that label."""
+        for number, fix in enumerate(proposal.fixes):
+            if (proposal.key, number) in self._refused:
+                continue
+            if label == "safe" and fix.offer.label != label:
+                return None
+            draft = Draft(context, namer)
+            try:
+                fix.write(draft)
+            except UnfitError as reason:
+                self._unfit[proposal.key] = _refusal(proposal, fix, str(reason))
+                continue
+            return _Chosen(proposal, number, draft) if fix.offer.label == label else None
+        return None
+
+    def _try(self, context: RuleContext, batch: Sequence[_Chosen], label: Label) -> None:
+        if self._now.failure is not None and self.permission is Permission.SAFE:
+            self._refuse(batch, f"it cannot be proven: {self._now.failure}; --unsafe-fixes applies it unproven")
+            return
+        try:
+            opset = max(chosen.draft.opset for chosen in batch)
+            raised = upgrade_opset(context.model, opset).model if opset else context.model
+            edited = apply_edits(raised, [edit for chosen in batch for edit in chosen.draft.edits])
+            swept = without_unused(context.view, edited)
+        except (EditError, QdqError) as error:
+            self._fail(batch, str(error))
+            return
+        run = self.prover.run(swept.model)
+        proof = None
+        if self._now.failure is None and run.failure is None:
+            proof = self.prover.prove((self.model, self._now), (swept.model, run))
+        problem = self._problem(run, proof, label)
+        if problem is not None:
+            self._fail(batch, problem)
+            return
+        self._limit = None
+        self._changes += [self._change(chosen, run, proof) for chosen in batch]
+        self._removed += swept.report
+        self.model, self._now = swept.model, run
+
+    def _problem(self, run: Run, proof: Proof | None, label: Label) -> str | None:
+        """Return why a batch cannot be kept; None where it can."""
+        if self._now.failure is None and run.failure is not None:
+            return f"ONNX Runtime cannot run the result: {run.failure}"
+        if proof is None or label == "unsafe" or self.permission is Permission.REWRITE:
+            return None
+        if proof.problem == NOTHING_VARIES and self.permission is Permission.UNSAFE:
+            return None
+        return proof.problem
+
+    def _change(self, chosen: _Chosen, run: Run, proof: Proof | None) -> Change:
+        label, words = "unsafe", f"not proven: {self._now.failure}"
+        if proof is not None and proof.outputs is not None:
+            equal = "are equal, but for the sign of zeros," if same_values(self._now, run) else "change"
+            words = f"outputs {equal} on {self.prover.description}"
+        elif proof is not None:
+            label, words = chosen.fix.offer.label if proof.holds else "unsafe", proof.words(self.prover.description)
+        proposal = chosen.proposal
+        return Change(
+            code=proposal.code,
+            label="safe" if label == "safe" else "unsafe",
+            description=chosen.fix.description,
+            node=proposal.node.label if proposal.node is not None else None,
+            graph=display(proposal.node.scope.path) if proposal.node is not None else "",
+            proof=words,
+        )
+
+    def _fail(self, batch: Sequence[_Chosen], reason: str) -> None:
+        """Halve the batch; refuse a fix that fails alone, after which the next attempt tries a whole batch again."""
+        if len(batch) > 1:
+            self._limit = len(batch) // 2
+            return
+        self._limit = None
+        self._refuse(batch, reason)
+
+    def _refuse(self, batch: Iterable[_Chosen], reason: str) -> None:
+        for chosen in batch:
+            self._refused[chosen.key] = _refusal(chosen.proposal, chosen.fix, reason)
+
+    def _refuse_what_is_left(self) -> None:
+        """Record what ``--unsafe-fixes`` would do, and drop refusals of places where another fix did fit."""
+        left = list(self.source(RuleContext(self.model.fork())))
+        keys = {proposal.key for proposal in left}
+        self._unfit = {key: refusal for key, refusal in self._unfit.items() if key in keys}
+        for proposal in left:
+            for number, fix in enumerate(proposal.fixes):
+                if self.permission is Permission.SAFE and fix.offer.label == "unsafe":
+                    self._refused[proposal.key, number] = _refusal(proposal, fix, NEEDS_UNSAFE)
+                    self._unfit.pop(proposal.key, None)
+
+
+def _refusal(proposal: Proposal, fix: Fix, reason: str) -> RefusedFix:
+    node = proposal.node
+    return RefusedFix(
+        code=proposal.code,
+        label=fix.offer.label,
+        description=fix.description,
+        node=node.label if node is not None else None,
+        graph=display(node.scope.path) if node is not None else "",
+        reason=reason,
+    )

@@ -1,0 +1,178 @@
+"""Store weights that operators of com.microsoft read as packed codes in blocks, and dequantize them by a DQ of ONNX."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto
+
+from qdqtool.linting.rules import Draft, RuleContext, UnfitError, as_reals
+from qdqtool.linting.rules.support.opsets import FIRST_OPSET_WITH_BLOCKS
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.numerics import formats
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.number_format import NumberFormat
+
+FIRST_OPSET_WITH_AXIS = 13
+SCALE_TYPES = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+BITS_OF_PACKED = (2, 4, 8)
+MAX_ZERO_POINT = 255
+
+Integers = npt.NDArray[np.integer]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockCodes:
+    """A tensor of integer codes with scales for blocks along one axis.
+
+    Attributes:
+        tensor: The constant that holds the codes.
+        read: Returns the codes as the operator reads them, unpacked.
+        shape: Shape of what ``read`` returns.
+        limits: The lowest and highest code.
+        scale: Scales, with one element for each block on ``axis``.
+        zero_point: Zero points in the shape of the scales.
+        axis: The axis of the blocks.
+        block_size: Elements of a block; the last one may be shorter.
+    """
+
+    tensor: onnx.TensorProto
+    read: Callable[[], Integers]
+    shape: tuple[int, ...]
+    limits: tuple[int, int]
+    scale: Array
+    zero_point: Integers
+    axis: int
+    block_size: int
+
+    @property
+    def format(self) -> NumberFormat:
+        """The smallest signed format that holds code minus zero point; uint8 where none does.
+
+        TensorRT takes no other zero point than 0, and no uint4. 4-bit codes minus their zero points fit int8, so that
+        int8 in the same blocks, with the same scales, has the same values.
+        """
+        low, high = self.limits[0] - int(self.zero_point.max()), self.limits[1] - int(self.zero_point.min())
+        for name in ("int4", "int8"):
+            fmt = formats.get(name)
+            if fmt.low <= low and high <= fmt.high:
+                return fmt
+        return formats.get("uint8")
+
+    @property
+    def keeps_zero_point(self) -> bool:
+        """Whether the codes are stored as they are, with their zero points."""
+        return self.format.low == 0
+
+    @property
+    def stored_block(self) -> int:
+        """The block size to write: where the axis is not a multiple of it, a divisor; 0 for one block."""
+        extent = self.shape[self.axis]
+        if self.scale.shape[self.axis] == 1 and len(self.shape) == 2:
+            return 0
+        whole = math.gcd(self.block_size, extent)
+        # TensorRT refuses blocks of one element and a last block that is shorter. ONNX takes the latter.
+        return whole if whole > 1 else self.block_size
+
+    @property
+    def words(self) -> str:
+        """The type and the blocks, for descriptions."""
+        size = self.stored_block
+        return f"{self.format} codes " + (f"in blocks of {size}" if size else "with a scale for each channel")
+
+
+def write_dequantize(draft: Draft, node: NodeView, codes: BlockCodes) -> str:
+    """Store codes and a DQ of them beside ``node``; return the output of the DQ.
+
+    Raises:
+        UnfitError: No type of codes has the values.
+    """
+    scope, name, fmt = node.scope, codes.tensor.name, codes.format
+    if codes.keeps_zero_point and codes.zero_point.min() < 0:
+        raise UnfitError("its codes minus its zero points fit no 8-bit type")
+    like = TensorProto(data_type=fmt.onnx_type, dims=codes.shape)
+    inputs = [draft.weights(scope, f"{name}_codes", like, lambda: _stored(codes))]
+    scale_type = onnx.helper.np_dtype_to_tensor_dtype(codes.scale.dtype)
+    inputs.append(draft.constant(scope, f"{name}_scale", _spread(codes, codes.scale), scale_type))
+    if codes.keeps_zero_point:
+        zero = _spread(codes, codes.zero_point).astype(fmt.dtype)
+        inputs.append(draft.constant(scope, f"{name}_zero_point", zero, fmt.onnx_type))
+    size = codes.stored_block
+    needed = max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_BLOCKS if size else FIRST_OPSET_WITH_AXIS)
+    draft.opset = max(draft.opset, needed if needed > scope.opset else 0)
+    attributes = {"axis": codes.axis, "block_size": size} if size else {"axis": 1 - codes.axis}
+    return draft.add(node, "DequantizeLinear", tuple(inputs), name, **attributes)
+
+
+def unpacked(packed: npt.NDArray[np.uint8], bits: int) -> Integers:
+    """Return the codes of bytes that hold several along the last axis, the first one in the low bits."""
+    parts = [(packed >> shift) & np.uint8(2**bits - 1) for shift in range(0, 8, bits)]
+    return np.stack(parts, axis=-1).reshape(*packed.shape[:-1], -1)
+
+
+def whole_numbers(array: Array) -> Integers:
+    """Return zero points as integers.
+
+    Raises:
+        UnfitError: They have a fraction, or are far outside the range of any code.
+    """
+    reals = as_reals(array)
+    if not np.array_equal(reals, np.round(reals)) or np.any(np.abs(reals) > MAX_ZERO_POINT):
+        raise UnfitError("its zero points are no whole numbers of 8 bits, which those of a DQ are")
+    return reals.astype(np.int16)
+
+
+def stored_tensor(context: RuleContext, value: Value | None, *types: int) -> onnx.TensorProto:
+    """Return a stored constant.
+
+    Raises:
+        UnfitError: It is computed, or has another type.
+    """
+    tensor = context.constants.direct(value) if value is not None else None
+    if tensor is None or tensor.data_type not in types:
+        raise UnfitError("its weights are no stored codes")
+    return tensor
+
+
+def scales(context: RuleContext, value: Value | None, shape: tuple[int, ...]) -> Array:
+    """Return constant scales in a shape.
+
+    Raises:
+        UnfitError: They are not constant, have another number of elements, or a type that no DQ takes.
+    """
+    array = context.array(value)
+    if array is None or context.elem_type(value) not in SCALE_TYPES:
+        raise UnfitError("its scales are not constant, or no floats")
+    return reshaped(array, shape, "scales")
+
+
+def reshaped(array: Array, shape: tuple[int, ...], what: str) -> Array:
+    """Return an array in a shape; older exporters store scales and zero points flat.
+
+    Raises:
+        UnfitError: It has another number of elements.
+    """
+    if array.size != math.prod(shape):
+        raise UnfitError(f"it has {array.size} {what}; expected {math.prod(shape)}")
+    return array.reshape(shape)
+
+
+def _stored(codes: BlockCodes) -> Array:
+    found = codes.read()
+    if not codes.keeps_zero_point:
+        zero = np.repeat(codes.zero_point.astype(np.int16), codes.block_size, axis=codes.axis)
+        found = found.astype(np.int16) - np.take(zero, range(codes.shape[codes.axis]), axis=codes.axis)
+    return found.astype(codes.format.dtype)
+
+
+def _spread(codes: BlockCodes, array: Array) -> Array:
+    """Return scales or zero points for the blocks that are written."""
+    size, axis = codes.stored_block, codes.axis
+    if not size:
+        return array.reshape(-1)
+    if size == codes.block_size:
+        return array
+    return np.take(np.repeat(array, codes.block_size // size, axis=axis), range(codes.shape[axis] // size), axis=axis)

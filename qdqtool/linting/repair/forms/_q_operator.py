@@ -1,0 +1,101 @@
+"""Rewrite an operator on codes as the float operator between DQ and Q; the node keeps its name and attributes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from qdqtool.linting.rules import Draft, Offer, UnfitError, as_reals
+from qdqtool.models.graph.edits.edit import RenameOutput, SetOperator
+from qdqtool.models.graph.index.view import NodeView
+
+FLOATED = Offer("unsafe", "writes an operator on codes as the float operator between DQ and Q")
+
+FIRST_OPSET_WITH_AXIS = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The positions of quantized data among the inputs of an operator: data, scale and zero point, and the scale axis.
+
+    Attributes:
+        data: Input of the codes; None for the output.
+        scale: Input of the scale.
+        zero_point: Input of the zero point.
+        axis: Axis of per-axis scales; None where only one scale is legal.
+    """
+
+    data: int | None
+    scale: int
+    zero_point: int
+    axis: int | None = None
+
+
+def write_float(
+    draft: Draft, node: NodeView, op_type: str, operands: Sequence[Codes], result: Codes, bias: str = ""
+) -> None:
+    """Make ``node`` an ``op_type`` on dequantized operands, and quantize its output.
+
+    Raises:
+        UnfitError: A scale or zero point is not constant, or per-axis where that has no meaning.
+    """
+    output = node.output()
+    if output is None:
+        raise UnfitError("it makes nothing")
+    inputs = [_dequantized(draft, node, operand) for operand in operands]
+    inputs += [bias] if bias else []
+    # Empty names remove the inputs that the float operator does not have.
+    inputs += [""] * (len(node.proto.input) - len(inputs))
+    for index, name in enumerate(inputs):
+        draft.set_input(node, index, name)
+    made = draft.namer.tensor(f"{output.name}_float")
+    draft.edits += [
+        SetOperator(node.scope.path, node.key, op_type),
+        RenameOutput(node.scope.path, node.key, 0, made),
+    ]
+    names = _parameters(draft, node, result)
+    draft.place(node.scope, "QuantizeLinear", (made, *names), output.name, {})
+
+
+def float_bias(draft: Draft, node: NodeView, index: int, scales: tuple[int, int]) -> str:
+    """Store an int32 bias as float, return its name; empty where there is no bias.
+
+    ONNX defines its scale as the product of those of data and weight, and its zero point as 0.
+
+    Raises:
+        UnfitError: It is not constant, or the scales are more than it has elements.
+    """
+    name = node.input_name(index)
+    if not name:
+        return ""
+    codes, first, second = (draft.context.array(node.input(each)) for each in (index, *scales))
+    if codes is None or first is None or second is None:
+        raise UnfitError("its bias or a scale is not constant")
+    try:
+        bias = as_reals(codes) * as_reals(first).reshape(()) * as_reals(second).reshape(-1)
+    except ValueError:
+        raise UnfitError("the number of its scales does not fit its bias") from None
+    return draft.constant(node.scope, f"{name}_float", bias.astype(np.float32), TensorProto.FLOAT)
+
+
+def _dequantized(draft: Draft, node: NodeView, codes: Codes) -> str:
+    assert codes.data is not None
+    names = _parameters(draft, node, codes)
+    scale = draft.context.array(node.input(codes.scale))
+    assert scale is not None
+    attributes: dict[str, Any] = {}
+    if scale.size > 1:
+        if codes.axis is None or scale.ndim != 1 or node.scope.opset < FIRST_OPSET_WITH_AXIS:
+            raise UnfitError("it has several scales where a Q/DQ pair has one")
+        attributes["axis"] = codes.axis
+    source = node.input_name(codes.data)
+    return draft.add(node, "DequantizeLinear", (source, *names), source, **attributes)
+
+
+def _parameters(draft: Draft, node: NodeView, codes: Codes) -> tuple[str, str]:
+    for index in (codes.scale, codes.zero_point):
+        if draft.context.array(node.input(index)) is None:
+            raise UnfitError("a scale or zero point is not constant")
+    return node.input_name(codes.scale), node.input_name(codes.zero_point)

@@ -1,0 +1,106 @@
+"""Rewrite Cast, Sub and Mul of stored codes as a DQ, with the same arithmetic bit for bit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto
+
+from qdqtool.linting.repair.fix_loop import Proposal
+from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point, next_node
+from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.numerics import formats
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.number_format import NumberFormat
+
+DEQUANTIZED = Offer("safe", "writes Cast, Sub and Mul of stored codes as a DQ")
+
+FIRST_OPSET_WITH_AXIS = 13
+CODES = (
+    *(TensorProto.INT8, TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4),
+    *(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Weight:
+    codes: Value
+    result: Value
+    end: NodeView
+    scale: Array
+    zero_point: npt.NDArray[np.float64]
+    axis: int | None
+
+
+def find(context: RuleContext) -> Iterator[Proposal]:
+    """Yield every such chain on a stored constant."""
+    for node in context.nodes:
+        if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT:
+            try:
+                weight = _weight(context, node)
+            except UnfitError:
+                continue
+            words = f"writes Cast and Mul of the {_format(context, weight.codes)} constant as a DQ"
+            yield Proposal(code="cast-weight", node=node, fixes=(Fix(DEQUANTIZED, words, partial(_write, weight)),))
+
+
+def _weight(context: RuleContext, cast: NodeView) -> _Weight:
+    codes = cast.input(0)
+    tensor = context.constants.direct(codes) if codes is not None else None
+    if codes is None or tensor is None or tensor.data_type not in CODES:
+        raise UnfitError("no stored codes")
+    zero, before, node = np.zeros(()), cast, next_node(cast)
+    if node.is_op("Sub"):
+        zero, before, node = as_reals(_constant(context, node, cast)), node, next_node(node)
+    if not node.is_op("Mul"):
+        raise UnfitError("no Mul ends the chain")
+    # What comes before folds to a constant too, which may have the shape of a scale.
+    others = [value for value in _inputs(node) if value is not before.output()]
+    scale = next((array for array in map(context.array, others) if array is not None), None)
+    result = node.output()
+    if scale is None or result is None:
+        raise UnfitError("no constant scale")
+    return _Weight(codes, result, node, scale, zero, common_axis(scale, [zero], tuple(tensor.dims)))
+
+
+def _inputs(node: NodeView) -> list[Value | None]:
+    return [node.input(0), node.input(1)]
+
+
+def _constant(context: RuleContext, node: NodeView, before: NodeView) -> Array:
+    array = context.array(node.input(1))
+    if array is None or node.input(0) is not before.output():
+        raise UnfitError("the zero point is not constant")
+    return array
+
+
+def _format(context: RuleContext, codes: Value) -> NumberFormat | None:
+    onnx_type = context.elem_type(codes)
+    return formats.by_onnx_type(onnx_type) if onnx_type is not None else None
+
+
+def _write(weight: _Weight, draft: Draft) -> None:
+    scope = weight.end.scope
+    fmt = _format(draft.context, weight.codes)
+    assert fmt is not None
+    first = fmt.first_opset.dequantize
+    assert first is not None
+    if scope.opset < max(first, FIRST_OPSET_WITH_AXIS):
+        raise UnfitError(f"opset {scope.opset} has no such DQ")
+    shape = () if weight.axis is None else (weight.scale.size,)
+    zero = np.broadcast_to(weight.zero_point.reshape(-1), (weight.scale.size,)).reshape(shape)
+    if not is_zero_point(zero, fmt) or (fmt.zero_point == "zero" and np.any(zero)):
+        raise UnfitError(f"the zero point is no {fmt}")
+    name = weight.codes.name
+    float_type = onnx.helper.np_dtype_to_tensor_dtype(weight.scale.dtype)
+    constants = (
+        draft.constant(scope, f"{name}_scale", weight.scale.reshape(shape), float_type),
+        draft.constant(scope, f"{name}_zero_point", zero.astype(fmt.dtype), fmt.onnx_type),
+    )
+    draft.remove(weight.end)
+    attributes = {} if weight.axis is None else {"axis": weight.axis}
+    draft.place(scope, "DequantizeLinear", (name, *constants), weight.result.name, attributes)

@@ -1,0 +1,114 @@
+"""Rewrite products of data that is quantized at run time as float products with the same codes behind a DQ.
+
+TensorRT has no kernel that takes the scale of int8 data at run time (DynamicQuantizeLinear, MatMulInteger). Codes and
+scales of the weight stay. The data is no longer rounded, so the outputs are nearer to those of the float model, and not
+equal to those before. ``qdqtool quantize --existing keep`` gives the data static pairs.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from qdqtool.linting.repair.fix_loop import Proposal
+from qdqtool.linting.repair.forms._dynamic import dequantized, float_data, result_of, scaled
+from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
+from qdqtool.models.graph.edits.edit import RenameOutput, SetDomain, SetOperator
+from qdqtool.models.graph.index.view import NodeView, Value
+
+FLOATED = Offer("unsafe", "lets a product of data that is quantized at run time read float data")
+
+MICROSOFT = "com.microsoft"
+LSTM = "DynamicQuantizeLSTM"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The inputs of an operator on data that is quantized at run time; the codes of the weight are input 1.
+
+    Attributes:
+        op_type: The float operator that computes the same product.
+        zero_point: Input of the weight's zero point.
+        data_zero_point: Input of the data's zero point; None where the data is float.
+        scale: Input of the weight's scale; None where a Mul behind the operator has it.
+        data_scale: Input of the data's scale; None where a Mul has it, or where the data is float.
+        bias: Input of the bias; None where the operator has none.
+    """
+
+    op_type: str
+    zero_point: int
+    data_zero_point: int | None = None
+    scale: int | None = None
+    data_scale: int | None = None
+    bias: int | None = None
+
+
+LAYOUTS: Mapping[tuple[str, str], Layout] = {
+    ("", "ConvInteger"): Layout("Conv", 3, 2),
+    ("", "MatMulInteger"): Layout("MatMul", 3, 2),
+    (MICROSOFT, "DynamicQuantizeMatMul"): Layout("MatMul", 3, scale=2, bias=4),
+    (MICROSOFT, "MatMulIntegerToFloat"): Layout("MatMul", 5, 4, scale=3, data_scale=2, bias=6),
+}
+
+
+def find(context: RuleContext) -> Iterator[Proposal]:
+    """Yield every such product."""
+    for node in context.nodes:
+        layout = LAYOUTS.get((node.domain, node.op_type))
+        if layout is not None:
+            words = f"writes {node.op_type} as {layout.op_type} of float data and the dequantized weight"
+            yield Proposal(
+                code="dynamic-product", node=node, fixes=(Fix(FLOATED, words, partial(_write, node, layout)),)
+            )
+        elif node.domain == MICROSOFT and node.op_type == LSTM:
+            yield Proposal(code="dynamic-product", node=node, fixes=(Fix(FLOATED, f"writes {LSTM} as LSTM", _leave),))
+
+
+def _write(node: NodeView, layout: Layout, draft: Draft) -> None:
+    data = _data(node, layout)
+    if node.scope.resolve(data.name) is not data:
+        raise UnfitError(f"'{data.name}' cannot be read here")
+    if layout.scale is None:
+        chain = scaled(draft.context, node, data)
+        scale, removed, result = chain.scale, chain.nodes, chain.result
+    else:
+        found = draft.context.array(node.input(layout.scale))
+        if found is None:
+            raise UnfitError("the scale of its weight is not constant")
+        scale, removed, result = found, (), result_of(node)
+    weight = dequantized(draft, node, layout.zero_point, scale, layout.op_type)
+    bias = node.input_name(layout.bias) if layout.bias is not None else ""
+    for index in range(2, len(node.proto.input)):
+        draft.set_input(node, index, "")
+    draft.set_input(node, 0, data.name)
+    draft.set_input(node, 1, weight)
+    draft.edits += [SetDomain(node.scope.path, node.key, ""), SetOperator(node.scope.path, node.key, layout.op_type)]
+    for each in removed:
+        draft.remove(each)
+    _name_result(node, result, bias, draft)
+
+
+def _data(node: NodeView, layout: Layout) -> Value:
+    """Return the float tensor that the product reads in place of codes."""
+    if layout.data_zero_point is None:
+        data = node.input(0)
+        if data is None:
+            raise UnfitError("it reads nothing")
+        return data
+    scale = node.input(layout.data_scale) if layout.data_scale is not None else None
+    return float_data(node.input(0), scale, node.input(layout.data_zero_point))
+
+
+def _name_result(node: NodeView, result: Value, bias: str, draft: Draft) -> None:
+    """Let the product make the result, with the bias added where there is one."""
+    if not bias:
+        if node.output() is not result:
+            draft.edits.append(RenameOutput(node.scope.path, node.key, 0, result.name))
+        return
+    made = draft.namer.tensor(f"{result.name}_MatMul_Output")
+    draft.edits.append(RenameOutput(node.scope.path, node.key, 0, made))
+    draft.place(node.scope, "Add", (made, bias), result.name, {})
+
+
+def _leave(draft: Draft) -> None:
+    del draft
+    raise UnfitError("no operator of ONNX reads its weights as they are stored: quantize the float model again")

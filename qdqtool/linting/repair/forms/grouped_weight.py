@@ -1,0 +1,143 @@
+"""Rewrite stored codes that are reshaped into groups, cast, scaled for each group and reshaped back, as a block DQ.
+
+torchao exports int4 weights so: Reshape [N, G, B], Cast, Sub of zero points [N, G, 1], Mul by scales [N, G, 1], Reshape
+[N, K]. The Reshape may also stand behind the Cast, or be missing where the codes are stored in groups.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from qdqtool.linting.repair.fix_loop import Proposal
+from qdqtool.linting.repair.forms._block_codes import BlockCodes, Integers, whole_numbers, write_dequantize
+from qdqtool.linting.repair.forms._chain import next_node
+from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.io.tensors import element_count, read_array
+from qdqtool.numerics.dtypes import FLOAT32, Array
+
+BLOCKS = Offer("safe", "writes stored codes that are scaled in groups as a block DQ")
+
+CODES = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Groups:
+    """Codes in groups.
+
+    Attributes:
+        tensor: The stored codes.
+        end: The Reshape that joins the groups.
+        shape: The shape that it makes.
+        scale: A scale for each group, without the axis inside a group.
+        zero_point: Zero points in that shape.
+        size: Elements of a group.
+    """
+
+    tensor: onnx.TensorProto
+    end: NodeView
+    shape: tuple[int, ...]
+    scale: Array
+    zero_point: Array
+    size: int
+
+
+def find(context: RuleContext) -> Iterator[Proposal]:
+    """Yield every such chain."""
+    for node in context.nodes:
+        if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT:
+            try:
+                groups = _groups(context, node)
+            except UnfitError:
+                continue
+            words = f"writes Cast and Mul of codes in groups of {groups.size} as a DQ in blocks"
+            yield Proposal(code="grouped-weight", node=node, fixes=(Fix(BLOCKS, words, partial(_write, groups)),))
+
+
+def _write(groups: _Groups, draft: Draft) -> None:
+    output = groups.end.output()
+    assert output is not None
+
+    def read() -> Integers:
+        return read_array(draft.context.model, groups.tensor).astype(np.int16).reshape(groups.shape)
+
+    codes = read()
+    limits = (int(codes.min()), int(codes.max()))
+    zero, axis = whole_numbers(groups.zero_point), len(groups.shape) - 1
+    blocks = BlockCodes(groups.tensor, read, groups.shape, limits, groups.scale, zero, axis, groups.size)
+    made = write_dequantize(draft, groups.end, blocks)
+    draft.remove(groups.end)
+    draft.replace(output, made)
+
+
+def _groups(context: RuleContext, cast: NodeView) -> _Groups:
+    """Return the chain that a Cast belongs to.
+
+    Raises:
+        UnfitError: It belongs to none.
+    """
+    tensor, node, grouped = _codes(context, cast)
+    before, zero = grouped, np.zeros((), FLOAT32)
+    if node.is_op("Sub"):
+        zero, before, node = _operand(context, node, before), node.output(), next_node(node)
+    if not node.is_op("Mul"):
+        raise UnfitError("no Mul scales the codes")
+    scale, end = _operand(context, node, before), next_node(node)
+    if not end.is_op("Reshape") or end.input(0) is not node.output():
+        raise UnfitError("no Reshape joins the groups")
+    shape, joined = _extents(context, grouped), _extents(context, end.output())
+    if len(shape) < 3 or joined != (*shape[:-2], shape[-2] * shape[-1]) or 0 in joined:
+        raise UnfitError("the Reshape joins other axes than those of a group")
+    if element_count(tensor) != math.prod(joined):
+        raise UnfitError("the codes do not fill the groups")
+    if scale.dtype != FLOAT32:
+        raise UnfitError("the scales are not float32")
+    return _Groups(tensor, end, joined, _of_groups(scale, shape), _of_groups(zero, shape), shape[-1])
+
+
+def _codes(context: RuleContext, cast: NodeView) -> tuple[onnx.TensorProto, NodeView, Value | None]:
+    """Return the stored codes, the node that reads them as floats in groups, and that tensor."""
+    value, grouped, node = cast.input(0), cast.output(), next_node(cast)
+    maker = value.producer if value is not None else None
+    if maker is not None and maker.is_op("Reshape") and next_node(maker) is cast:
+        value = maker.input(0)
+    elif node.is_op("Reshape"):
+        if node.input(0) is not grouped:
+            raise UnfitError("it is the shape of a Reshape")
+        grouped, node = node.output(), next_node(node)
+    tensor = context.constants.direct(value) if value is not None else None
+    if tensor is None or tensor.data_type not in CODES:
+        raise UnfitError("no stored codes")
+    return tensor, node, grouped
+
+
+def _operand(context: RuleContext, node: NodeView, data: Value | None) -> Array:
+    """Return the constant that a Sub subtracts from data, or by which a Mul multiplies it."""
+    others = [node.input(index) for index in (0, 1) if node.input(index) is not data]
+    if len(others) != 1 or (node.is_op("Sub") and node.input(0) is not data):
+        raise UnfitError("the data is no operand, or both")
+    array = context.array(others[0])
+    if array is None:
+        raise UnfitError("an operand is not constant")
+    return array
+
+
+def _extents(context: RuleContext, value: Value | None) -> tuple[int, ...]:
+    shape = context.shape(value) or ()
+    extents = tuple(extent for extent in shape if isinstance(extent, int))
+    if len(extents) != len(shape):
+        raise UnfitError("a shape is not known")
+    return extents
+
+
+def _of_groups(array: Array, shape: tuple[int, ...]) -> Array:
+    """Return one number for each group."""
+    try:
+        return np.broadcast_to(array, (*shape[:-1], 1))[..., 0]
+    except ValueError:
+        raise UnfitError("a constant differs within a group") from None

@@ -1,0 +1,139 @@
+"""Rewrite ONNX Runtime's MatMulNBits as MatMul of a DQ with the same weights.
+
+ONNX Runtime sums in another order, so that outputs differ by rounding; with ``accuracy_level`` 4 it rounds the
+activations to int8 as well, which the rewritten model does not.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from onnx import TensorProto
+
+from qdqtool.linting.repair.fix_loop import Proposal
+from qdqtool.linting.repair.forms._block_codes import (
+    BITS_OF_PACKED,
+    BlockCodes,
+    Integers,
+    reshaped,
+    scales,
+    stored_tensor,
+    unpacked,
+    whole_numbers,
+    write_dequantize,
+)
+from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
+from qdqtool.models.graph.edits.edit import RenameOutput, SetDomain, SetOperator
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.io.tensors import element_count, read_array
+
+DEQUANTIZED = Offer("safe", "writes MatMulNBits as MatMul of a DQ with the same weights")
+
+WEIGHT, SCALES, ZERO_POINTS, ORDER, BIAS = 1, 2, 3, 4, 5
+INT8_ACTIVATIONS = 4
+"""The ``accuracy_level`` at which ONNX Runtime rounds the activations to int8."""
+
+
+def find(context: RuleContext) -> Iterator[Proposal]:
+    """Yield every MatMulNBits."""
+    for node in context.nodes:
+        if node.domain == "com.microsoft" and node.op_type == "MatMulNBits":
+            fix = Fix(DEQUANTIZED, _words(context, node), partial(_write, node))
+            yield Proposal(code="matmul-nbits", node=node, fixes=(fix,))
+
+
+def _words(context: RuleContext, node: NodeView) -> str:
+    try:
+        made = f"a DQ of {_codes(context, node).words}"
+    except UnfitError:
+        made = "a DQ"
+    rounded = node.attribute("accuracy_level", 0) == INT8_ACTIVATIONS
+    note = "; ONNX Runtime rounds its activations to int8 (accuracy_level 4), MatMul does not" if rounded else ""
+    return f"writes MatMulNBits as MatMul of {made} with the same weights{note}"
+
+
+def _write(node: NodeView, draft: Draft) -> None:
+    weight = write_dequantize(draft, node, _codes(draft.context, node))
+    output, bias = node.output(), node.input_name(BIAS)
+    if output is None:
+        raise UnfitError("it makes nothing")
+    draft.edits += [SetOperator(node.scope.path, node.key, "MatMul"), SetDomain(node.scope.path, node.key, "")]
+    for attribute in node.proto.attribute:
+        draft.set_attribute(node, attribute.name, None)
+    draft.set_input(node, WEIGHT, weight)
+    for index in range(SCALES, len(node.proto.input)):
+        draft.set_input(node, index, "")
+    if bias:
+        made = draft.namer.tensor(f"{output.name}_without_bias")
+        draft.edits.append(RenameOutput(node.scope.path, node.key, 0, made))
+        draft.place(node.scope, "Add", (made, bias), output.name, {})
+
+
+def _codes(context: RuleContext, node: NodeView) -> BlockCodes:
+    """Return the weights as [K, N].
+
+    Raises:
+        UnfitError: They are not constant, do not fit the attributes, or are in an order that no DQ has.
+    """
+    rows, columns, bits, size = _numbers(node)
+    blocks = -(-columns // size)
+    tensor = stored_tensor(context, node.input(WEIGHT), TensorProto.UINT8)
+    if element_count(tensor) * 8 != rows * blocks * size * bits:
+        raise UnfitError("the shape of its weights does not fit K, N, bits and block_size")
+    _check_order(context, node, columns, size)
+    found = scales(context, node.input(SCALES), (rows, blocks))
+    _check_type(context, node)
+
+    def read() -> Integers:
+        packed = read_array(context.model, tensor).astype(np.uint8).reshape(rows, -1)
+        return unpacked(packed, bits)[:, :columns].T
+
+    zero = _zero_points(context, node, (rows, blocks), bits)
+    return BlockCodes(tensor, read, (columns, rows), (0, 2**bits - 1), found.T, zero.T, 0, min(size, columns))
+
+
+def _numbers(node: NodeView) -> tuple[int, int, int, int]:
+    """Return N, K, the bits of a code and the block size."""
+    defaults = {"N": 0, "K": 0, "bits": 4, "block_size": 0}
+    numbers = [node.attribute(name, default) for name, default in defaults.items()]
+    if not all(isinstance(number, int) for number in numbers):
+        raise UnfitError("its bits, block_size, K or N is no integer")
+    rows, columns, bits, size = numbers
+    if bits not in BITS_OF_PACKED:
+        raise UnfitError(f"it has {bits} bits; known are 2, 4 and 8")
+    if min(rows, columns, size) < 1:
+        raise UnfitError("its K, N or block_size is not positive")
+    return rows, columns, bits, size
+
+
+def _zero_points(context: RuleContext, node: NodeView, shape: tuple[int, int], bits: int) -> Integers:
+    """Return a zero point for each block: half the range where there are none, packed if uint8, else one by one."""
+    if not node.input_name(ZERO_POINTS):
+        return np.full(shape, 2 ** (bits - 1), np.int16)
+    array = context.array(node.input(ZERO_POINTS))
+    if array is None:
+        raise UnfitError("its zero points are not constant")
+    if array.dtype != np.uint8:
+        return whole_numbers(reshaped(array, shape, "zero points"))
+    rows, blocks = shape
+    packed = reshaped(array, (rows, -(-blocks * bits // 8)), "bytes of zero points").astype(np.uint8)
+    return unpacked(packed, bits)[:, :blocks]
+
+
+def _check_order(context: RuleContext, node: NodeView, columns: int, size: int) -> None:
+    """Refuse weights whose rows are assigned to blocks in another order than their own.
+
+    Raises:
+        UnfitError: They are.
+    """
+    if not node.input_name(ORDER):
+        return
+    order = context.array(node.input(ORDER))
+    if order is None or not np.array_equal(order.reshape(-1), np.arange(columns) // size):
+        raise UnfitError("its g_idx assigns weights to blocks out of order (GPTQ with act-order), which no DQ does")
+
+
+def _check_type(context: RuleContext, node: NodeView) -> None:
+    data, scale = (context.elem_type(node.input(index)) for index in (0, SCALES))
+    if data is not None and data != scale:
+        raise UnfitError("its data and its scales have different types")

@@ -1,0 +1,24 @@
+"""Rewrite QLinearMatMul as MatMul between DQ and Q; codes may differ by one step, as for QLinearConv."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.repair.fix_loop import Proposal
+from qdqtool.linting.repair.forms._q_operator import FLOATED, Codes, write_float
+from qdqtool.linting.rules import Draft, Fix, RuleContext
+from qdqtool.models.graph.index.view import NodeView
+
+
+def find(context: RuleContext) -> Iterator[Proposal]:
+    """Yield every QLinearMatMul."""
+    for node in context.nodes:
+        if node.is_op("QLinearMatMul"):
+            fix = Fix(FLOATED, "writes QLinearMatMul as MatMul between DQ and Q", partial(_write, node))
+            yield Proposal(code="qlinear-matmul", node=node, fixes=(fix,))
+
+
+def _write(node: NodeView, draft: Draft) -> None:
+    right = draft.context.shape(node.input(3))
+    columns = len(right) - 1 if right else None
+    operands = (Codes(0, 1, 2), Codes(3, 4, 5, axis=columns))
+    write_float(draft, node, "MatMul", operands, Codes(None, 6, 7))

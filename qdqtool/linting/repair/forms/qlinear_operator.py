@@ -1,0 +1,87 @@
+"""Rewrite ONNX Runtime's other operators on codes (QLinearAdd, QGemm, ...) as float operators between DQ and Q.
+
+They compute in float32 or with tables, and round once; codes may differ by one step, as for QLinearConv.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from qdqtool.linting.repair.fix_loop import Proposal
+from qdqtool.linting.repair.forms._q_operator import FLOATED, Codes, float_bias, write_float
+from qdqtool.linting.rules import Draft, Fix, RuleContext, UnfitError
+from qdqtool.models.graph.edits.edit import SetDomain
+from qdqtool.models.graph.index.view import NodeView
+
+DOMAIN = "com.microsoft"
+
+OPERATORS: Mapping[str, str] = {
+    "QGemm": "Gemm",
+    "QLinearAdd": "Add",
+    "QLinearAveragePool": "AveragePool",
+    "QLinearConcat": "Concat",
+    "QLinearGlobalAveragePool": "GlobalAveragePool",
+    "QLinearLeakyRelu": "LeakyRelu",
+    "QLinearMul": "Mul",
+    "QLinearSigmoid": "Sigmoid",
+    "QLinearSoftmax": "Softmax",
+}
+"""The corresponding float operators."""
+
+OF_TWO = frozenset({"QLinearAdd", "QLinearMul"})
+
+FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS = 13
+
+
+def find(context: RuleContext) -> Iterator[Proposal]:
+    """Yield every such operator."""
+    for node in context.nodes:
+        if node.domain == DOMAIN and node.op_type in OPERATORS:
+            words = f"writes {node.op_type} as {OPERATORS[node.op_type]} between DQ and Q"
+            yield Proposal(code="qlinear-operator", node=node, fixes=(Fix(FLOATED, words, partial(_write, node)),))
+
+
+def _write(node: NodeView, draft: Draft) -> None:
+    if node.op_type == "QLinearSoftmax":
+        _check_softmax(node, draft)
+    if node.attribute("channels_last", 0):
+        raise UnfitError("its channels are last")
+    operands, result = _places(node)
+    bias = float_bias(draft, node, 6, (1, 4)) if node.op_type == "QGemm" else ""
+    # ONNX Runtime defines the scale of this bias as alpha / beta * a_scale * b_scale.
+    if bias and node.attribute("alpha", 1.0) != 1:
+        raise UnfitError("its alpha is not 1")
+    for name in ("channels_last", "opset"):
+        draft.set_attribute(node, name, None)
+    draft.edits.append(SetDomain(node.scope.path, node.key, ""))
+    write_float(draft, node, OPERATORS[node.op_type], operands, result, bias)
+
+
+def _places(node: NodeView) -> tuple[list[Codes], Codes]:
+    """Return the positions of the quantized inputs, and of the scale of the output."""
+    if node.op_type == "QLinearConcat":
+        starts = range(2, len(node.proto.input), 3)
+        return [Codes(start, start + 1, start + 2) for start in starts], Codes(None, 0, 1)
+    if node.op_type == "QGemm":
+        axis = 0 if node.attribute("transB", 0) else 1
+        # Without an output scale, QGemm returns float32.
+        if not node.input_name(7):
+            raise UnfitError("it makes float")
+        return [Codes(0, 1, 2), Codes(3, 4, 5, axis=axis)], Codes(None, 7, 8)
+    if node.op_type in OF_TWO:
+        return [Codes(0, 1, 2), Codes(3, 4, 5)], Codes(None, 6, 7)
+    return [Codes(0, 1, 2)], Codes(None, 3, 4)
+
+
+def _check_softmax(node: NodeView, draft: Draft) -> None:
+    """Refuse a QLinearSoftmax whose axis means something else at the opset of the model.
+
+    Its attribute ``opset`` is that of the Softmax it replaces: below 13, Softmax sums over all axes from ``axis`` on.
+
+    Raises:
+        UnfitError: It sums over several axes, or the model's Softmax would.
+    """
+    shape, first = draft.context.shape(node.input(0)), FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS
+    along_one = node.attribute("opset", first) >= first
+    last = shape is not None and node.attribute("axis", -1) in {-1, len(shape) - 1}
+    if along_one != (node.scope.opset >= first) and not last:
+        raise UnfitError("its axis means something else at the model's opset")

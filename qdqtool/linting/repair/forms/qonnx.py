@@ -1,0 +1,226 @@
+"""Rewrite Quant of QONNX, which Brevitas exports, as Q/DQ of ONNX.
+
+Stored weights become codes behind a DQ, whatever their bit width and rounding. Of activations, a pair of int8 has the
+same values where Quant rounds half to even; where there are fewer codes than int8 has, a float Clip stands in front of
+the Q. A zero point may move values halfway between two codes, since Quant adds it before it rounds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto
+
+from qdqtool.errors import ArgumentError
+from qdqtool.linting.repair.fix_loop import Proposal
+from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point
+from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
+from qdqtool.models.graph.index.qonnx_operators import QUANT, is_quantizer
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.io.tensors import read_array
+from qdqtool.models.running.qonnx_operators import HALF_TO_EVEN, CodeRange, code_range
+from qdqtool.numerics import formats
+from qdqtool.numerics.dtypes import FLOAT32, Array
+from qdqtool.numerics.number_format import NumberFormat
+
+PAIR = Offer("safe", "writes Quant of QONNX as Q/DQ")
+
+FIRST_OPSET = 13
+"""That of a Q and DQ with several scales."""
+
+DATA, SCALE, ZERO_POINT, BITS = range(4)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Quant:
+    """One Quant.
+
+    Attributes:
+        node: The node.
+        source: What it quantizes.
+        stored: The constant that it quantizes, if it does.
+        range: Its codes.
+        scale: Its scales.
+        zero_point: Its zero points.
+        axis: The axis of several scales; None for one.
+    """
+
+    node: NodeView
+    source: Value
+    stored: onnx.TensorProto | None
+    range: CodeRange
+    scale: Array
+    zero_point: npt.NDArray[np.float64]
+    axis: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """The pair that has the values of a Quant.
+
+    Attributes:
+        format: The type of its codes.
+        zero_point: Its zero points.
+        is_clipped: Whether the Quant has fewer codes than the type.
+    """
+
+    format: NumberFormat
+    zero_point: npt.NDArray[np.float64]
+    is_clipped: bool
+
+
+def find(context: RuleContext) -> Iterator[Proposal]:
+    """Yield every quantizer of QONNX."""
+    for node in context.nodes:
+        if is_quantizer(node.proto):
+            yield Proposal(code="qonnx", node=node, fixes=(Fix(PAIR, _words(context, node), partial(_write, node)),))
+
+
+def _words(context: RuleContext, node: NodeView) -> str:
+    words = f"writes {node.op_type} of QONNX as "
+    try:
+        quant = _quant(context, node)
+        pair = _pair(quant)
+    except UnfitError:
+        return f"{words}Q/DQ"
+    if quant.stored is not None:
+        return words + (f"a DQ of stored {pair.format} codes" if pair is not None else "a float constant")
+    if pair is None:
+        return f"{words}Q/DQ"
+    limits = f" behind a Clip to the codes of {quant.range.low:g} to {quant.range.high:g}" if pair.is_clipped else ""
+    return f"{words}a Q/DQ pair of {pair.format}{limits}"
+
+
+def _write(node: NodeView, draft: Draft) -> None:
+    quant = _quant(draft.context, node)
+    pair, output = _pair(quant), node.output()
+    if output is None:
+        raise UnfitError("it makes nothing")
+    if pair is None:
+        _write_floats(quant, output, draft)
+        return
+    needed = max(pair.format.first_opset.quantize or 0, FIRST_OPSET)
+    draft.opset = needed if node.scope.opset < needed else 0
+    parameters = _parameters(draft, quant, pair)
+    attributes: dict[str, Any] = {} if quant.axis is None else {"axis": quant.axis}
+    name = quant.source.name
+    if quant.stored is not None:
+        like = TensorProto(data_type=pair.format.onnx_type, dims=quant.stored.dims)
+        made = partial(_codes, draft.context, quant, pair)
+        codes = draft.weights(node.scope, f"{name}_quantized", like, made)
+    else:
+        source = _clipped(draft, quant) if pair.is_clipped else name
+        codes = draft.add(node, "QuantizeLinear", (source, *parameters), name, **attributes)
+    draft.remove(node)
+    draft.place(node.scope, "DequantizeLinear", (codes, *parameters), output.name, attributes)
+
+
+def _write_floats(quant: _Quant, output: Value, draft: Draft) -> None:
+    """Store the values of a constant that no 8-bit type has: biases have 16 or 32 bits."""
+    if quant.stored is None:
+        raise UnfitError(f"no type of Q has its codes, {quant.range.low:g} to {quant.range.high:g}")
+    like = TensorProto(data_type=TensorProto.FLOAT, dims=quant.stored.dims)
+    made = partial(_reals, draft.context, quant)
+    draft.replace(output, draft.weights(quant.node.scope, f"{quant.source.name}_quantized", like, made))
+    draft.remove(quant.node)
+
+
+def _quant(context: RuleContext, node: NodeView) -> _Quant:
+    """Return a Quant with its constants.
+
+    Raises:
+        UnfitError: Q/DQ has none such.
+    """
+    if node.op_type not in QUANT or node.is_parametric:
+        raise UnfitError(f"Q/DQ has nothing like {node.op_type}")
+    source = node.input(DATA)
+    scale, zero, bits = (context.array(node.input(index)) for index in (SCALE, ZERO_POINT, BITS))
+    if source is None or scale is None or zero is None or bits is None:
+        raise UnfitError("its scale, zero point or bit width is absent or not constant")
+    if context.elem_type(source) not in {TensorProto.FLOAT, None} or scale.dtype != FLOAT32:
+        raise UnfitError("its data or its scale is not float32")
+    zeros = as_reals(zero)
+    _check_values(as_reals(scale), zeros)
+    try:
+        codes = code_range(node.proto, bits)
+    except ArgumentError as error:
+        raise UnfitError(error.message) from None
+    stored = context.constants.direct(source)
+    if stored is None and codes.rounding not in HALF_TO_EVEN:
+        raise UnfitError(f"it rounds by {codes.rounding}, and a Q half to even")
+    return _Quant(node, source, stored, codes, scale, zeros, common_axis(scale, [zeros], context.shape(source)))
+
+
+def _check_values(scale: npt.NDArray[np.float64], zero: npt.NDArray[np.float64]) -> None:
+    if not scale.size or not zero.size:
+        raise UnfitError("its scale or zero point is empty")
+    if not np.all(np.isfinite(scale) & (scale > 0)):
+        raise UnfitError("a scale is not finite and positive")
+    if not np.array_equal(zero, np.round(zero)):
+        raise UnfitError("its zero point is no whole number, which that of a Q is")
+
+
+def _pair(quant: _Quant) -> _Pair | None:
+    """Return the pair; None where no type has the codes, or none of 8 bits those of a constant.
+
+    TensorRT takes no other zero point than 0. Where int8 holds code minus zero point, as it does for all codes of 7
+    bits, the pair has that zero point.
+    """
+    zero, low, high = quant.zero_point, quant.range.low, quant.range.high
+    int8 = formats.get("int8")
+    lowest, highest = low - float(zero.max()), high - float(zero.min())
+    if int8.low <= lowest and highest <= int8.high and (quant.stored is not None or np.ptp(zero) == 0):
+        return _Pair(int8, np.zeros_like(zero), lowest > int8.low or highest < int8.high)
+    for name in ("int8", "uint8") if quant.stored is not None else ("int8", "uint8", "int16", "uint16"):
+        fmt = formats.get(name)
+        if fmt.low <= low and high <= fmt.high and is_zero_point(zero, fmt):
+            return _Pair(fmt, zero, low > fmt.low or high < fmt.high)
+    return None
+
+
+def _parameters(draft: Draft, quant: _Quant, pair: _Pair) -> tuple[str, str]:
+    """Store scale and zero point of a pair; return their names."""
+    scope, name, size = quant.node.scope, quant.source.name, quant.scale.size
+    shape = () if quant.axis is None else (size,)
+    zero = np.broadcast_to(pair.zero_point.reshape(-1), (size,)).reshape(shape).astype(pair.format.dtype)
+    return (
+        draft.constant(scope, f"{name}_scale", quant.scale.reshape(shape), TensorProto.FLOAT),
+        draft.constant(scope, f"{name}_zero_point", zero, pair.format.onnx_type),
+    )
+
+
+def _clipped(draft: Draft, quant: _Quant) -> str:
+    """Clip the data to what the lowest and highest code mean, and return the result.
+
+    That is exact: rounded to float32, such a bound divided by its scale still rounds to the code.
+    """
+    node, name = quant.node, quant.source.name
+    low, high = ((code - quant.zero_point) * as_reals(quant.scale) for code in (quant.range.low, quant.range.high))
+    shape = () if quant.axis is None else low.shape
+    bounds = [
+        draft.constant(node.scope, f"{name}_{what}", bound.reshape(shape).astype(np.float32), TensorProto.FLOAT)
+        for what, bound in (("low", low), ("high", high))
+    ]
+    if quant.axis is None:
+        return draft.add(node, "Clip", (name, *bounds), name)
+    return draft.add(node, "Min", (draft.add(node, "Max", (name, bounds[0]), name), bounds[1]), name)
+
+
+def _codes(context: RuleContext, quant: _Quant, pair: _Pair) -> Array:
+    with np.errstate(invalid="ignore"):
+        return (_units(context, quant) + pair.zero_point).astype(pair.format.dtype)
+
+
+def _reals(context: RuleContext, quant: _Quant) -> Array:
+    return (_units(context, quant) * quant.scale).astype(FLOAT32)
+
+
+def _units(context: RuleContext, quant: _Quant) -> Array:
+    """Return the codes of the constant minus the zero point."""
+    assert quant.stored is not None
+    zero = quant.zero_point.astype(FLOAT32)
+    return quant.range.codes(read_array(context.model, quant.stored), quant.scale, zero) - zero

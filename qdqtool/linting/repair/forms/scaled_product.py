@@ -1,0 +1,118 @@
+"""Rewrite a product with cast codes whose scales stand behind it: the scales move into a DQ of the codes.
+
+torchao exports int8 weights so: Cast of the codes [K, N], MatMul, Mul by the scales [N]. The result is the same up to
+rounding: a float of the weight is rounded before the sum instead of behind it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from onnx import TensorProto
+
+from qdqtool.linting.repair.fix_loop import Proposal
+from qdqtool.linting.repair.forms._chain import common_axis, next_node
+from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
+from qdqtool.models.graph.edits.edit import RenameOutput
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.numerics import formats
+from qdqtool.numerics.dtypes import FLOAT32, Array
+
+MOVED = Offer("unsafe", "moves the scales behind a product of codes into a DQ of the codes")
+
+CODES = (TensorProto.INT8, TensorProto.INT4, TensorProto.FLOAT8E4M3FN)
+FIRST_OPSET_WITH_AXIS = 13
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Product:
+    """One product.
+
+    Attributes:
+        codes: The stored codes.
+        cast: The Cast of the codes.
+        node: The MatMul.
+        scaling: The Mul behind it.
+        scale: The scales, one number or one for each output channel.
+        axis: The axis of the codes with the output channels.
+    """
+
+    codes: Value
+    cast: NodeView
+    node: NodeView
+    scaling: NodeView
+    scale: Array
+    axis: int
+
+
+def find(context: RuleContext) -> Iterator[Proposal]:
+    """Yield every such product."""
+    for node in context.nodes:
+        if node.is_op("MatMul"):
+            try:
+                product = _product(context, node)
+            except UnfitError:
+                continue
+            words = "moves the scales behind MatMul into a DQ of its weight"
+            yield Proposal(code="scaled-product", node=node, fixes=(Fix(MOVED, words, partial(_write, product)),))
+
+
+def _product(context: RuleContext, node: NodeView) -> _Product:
+    """Return the product.
+
+    Raises:
+        UnfitError: It has no cast codes, or no scales behind it.
+    """
+    maker, axis = _maker(node, node.input(1)), 1
+    if maker.is_op("Transpose") and maker.attribute("perm", [1, 0]) == [1, 0]:
+        maker, axis = _maker(maker, maker.input(0)), 0
+    codes = maker.input(0)
+    tensor = context.constants.direct(codes) if codes is not None else None
+    if codes is None or tensor is None or tensor.data_type not in CODES or len(tensor.dims) != 2:
+        raise UnfitError("no stored codes")
+    if not maker.is_op("Cast") or maker.attribute("to") != TensorProto.FLOAT:
+        raise UnfitError("the codes are not cast to float32")
+    scaling = next_node(node)
+    if not scaling.is_op("Mul"):
+        raise UnfitError("no scales behind it")
+    others = [scaling.input(index) for index in (0, 1) if scaling.input(index) is not node.output()]
+    scale = context.array(others[0]) if len(others) == 1 else None
+    if scale is None or scale.dtype != FLOAT32 or scaling.output() is None:
+        raise UnfitError("no constant scales behind it")
+    return _Product(codes, maker, node, scaling, _of_channels(context, node, scale, tensor.dims[axis]), axis)
+
+
+def _maker(reader: NodeView, value: Value | None) -> NodeView:
+    """Return the node that makes a tensor for one reader alone."""
+    if value is None or value.producer is None or next_node(value.producer) is not reader:
+        raise UnfitError("it is computed for several readers, or not at all")
+    return value.producer
+
+
+def _of_channels(context: RuleContext, node: NodeView, scale: Array, channels: int) -> Array:
+    """Return the scale of each channel of the product; one number where all have the same."""
+    shape = context.shape(node.output())
+    if shape is None and scale.ndim <= 1 and scale.size in {1, channels}:
+        return scale.reshape(-1)
+    if shape is None or common_axis(scale, [], shape) not in {None, len(shape) - 1}:
+        raise UnfitError("the scales are not those of the output channels")
+    return scale.reshape(-1)
+
+
+def _write(product: _Product, draft: Draft) -> None:
+    context, node, name = draft.context, product.node, product.codes.name
+    fmt = formats.by_onnx_type(context.elem_type(product.codes) or 0)
+    result, cast = product.scaling.output(), product.cast.output()
+    assert fmt is not None
+    assert result is not None
+    assert cast is not None
+    needed = max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_AXIS)
+    draft.opset = needed if node.scope.opset < needed else 0
+    is_single = product.scale.size == 1
+    stored = product.scale.reshape(() if is_single else -1)
+    scale = draft.constant(node.scope, f"{name}_scale", stored, TensorProto.FLOAT)
+    draft.edits.append(RenameOutput(node.scope.path, node.key, 0, result.name))
+    draft.remove(product.scaling)
+    draft.remove(product.cast)
+    attributes = {} if is_single else {"axis": product.axis}
+    draft.place(node.scope, "DequantizeLinear", (name, scale), cast.name, attributes)

@@ -1,0 +1,255 @@
+"""Run a model in ONNX Runtime before and after a change on the same feeds, and compare outputs and inner tensors."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.errors import QdqError, plural
+from qdqtool.linting.repair.places import Place, changed_places
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import walk
+from qdqtool.models.running.ort_cpu import Profile, Session
+from qdqtool.models.running.own_evaluator import Runner, open_session
+from qdqtool.models.running.own_support import plan_split
+from qdqtool.models.transforms.taps import TensorKey, tap_tensors
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import Feeds, input_specs, load_feeds, random_feeds, with_shapes
+from qdqtool.samples.request import DataRequest
+
+MIN_SAMPLES = 2
+"""Fewer samples cannot show whether an output varies."""
+
+NOTHING_VARIES = (
+    "nothing that was compared varies over the samples, which proves nothing; give other samples with --data"
+)
+
+Sample = dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The outputs of a model for each sample, or why it cannot be run."""
+
+    samples: tuple[Sample, ...] = ()
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What is known of a change.
+
+    Attributes:
+        outputs: The first difference of an output, in words; None where all have the same bits.
+        places: How many tensors next to the change were compared.
+        place: The first difference of such a tensor, in words; None where they are equal.
+        varies: Whether anything that was compared differs between two samples. What is the same for every input is
+            also the same after many a change.
+    """
+
+    outputs: str | None
+    places: int = 0
+    place: str | None = None
+    varies: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that was compared has the same bits, and was not the same on every sample."""
+        return self.outputs is None and self.place is None and self.varies
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing is proven; None where it holds."""
+        if self.outputs is not None:
+            return self.outputs
+        if self.place is not None:
+            return f"the outputs are the same, but {self.place}"
+        return None if self.varies else NOTHING_VARIES
+
+    def words(self, samples: str) -> str:
+        """Return what is proven where the outputs have the same bits.
+
+        Args:
+            samples: The samples, in words.
+        """
+        if self.problem is not None:
+            return f"outputs are bit-equal on {samples}, but {self.place or NOTHING_VARIES}"
+        tensors = f" and {plural(self.places, 'tensor')} next to the change" if self.places else ""
+        return f"outputs{tensors} are bit-equal on {samples}"
+
+
+@dataclass(slots=True)
+class Prover:
+    """Runs models on the same feeds in the reference session.
+
+    Args:
+        model: The model whose inputs the feeds are for.
+        request: The feeds. Where random feeds cannot be drawn, every run fails with the reason.
+
+    Raises:
+        UsageError: Data that the user gave does not fit the model.
+    """
+
+    model: Model
+    request: DataRequest
+    _feeds: Feeds | None = field(init=False, default=None)
+    _failure: str | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        try:
+            self._feeds = _feeds(self.model, self.request)
+        except QdqError as error:
+            if self.request.path is not None or self.request.input_shapes:
+                raise
+            self._failure = reason(error)
+
+    @property
+    def description(self) -> str:
+        """The origin and number of the feeds, in words."""
+        if self._feeds is None:
+            return ""
+        count = len(self._feeds)
+        origin = str(self.request.path) if self.request.path is not None else f"random inputs, seed {self.request.seed}"
+        return f"{count} {'sample' if count == 1 else 'samples'} ({origin})"
+
+    def run(self, model: Model) -> Run:
+        """Return the outputs of ``model`` for every sample."""
+        if self._feeds is None:
+            return Run(failure=self._failure)
+        try:
+            with _session(_without_node_names(model)) as session:
+                return Run(tuple(session.run(feed) for feed in self._feeds))
+        except QdqError as error:
+            return Run(failure=reason(error))
+
+    def prove(self, before: tuple[Model, Run], after: tuple[Model, Run]) -> Proof:
+        """Compare two models that ran, with the outputs of their runs, also at the tensors next to the change."""
+        outputs = same_bits(before[1], after[1])
+        is_varied = len(before[1].samples) < MIN_SAMPLES or not self.model.proto.graph.input or _varies(before[1])
+        if outputs is not None:
+            return Proof(outputs)
+        old, new = ModelIndex.of(before[0]), ModelIndex.of(after[0])
+        places = changed_places(old, new)
+        keys = dict.fromkeys(key for place in places for key in place.keys)
+        first, second = self._digests(old, keys), self._digests(new, keys)
+        compared = [place for place in places if place.key in first and place.key in second]
+        equal = {key for key in first if first[key] == second.get(key)}
+        fault = next((_place_fault(place, first, second) for place in compared if _is_fault(place, equal)), None)
+        varied = is_varied or any(len(set(first[place.key])) > 1 for place in compared)
+        return Proof(None, len(compared), fault, varied)
+
+    def _digests(self, index: ModelIndex, keys: Iterable[TensorKey]) -> dict[TensorKey, list[bytes]]:
+        """Return a digest of each tensor for each sample; without those that cannot be read."""
+        assert self._feeds is not None
+        values = [index.view.scope(path).values[name] for path, name in keys]
+        if not values:
+            return {}
+        try:
+            tapped = tap_tensors(index.view, values, index.elem_type)
+            names = {key: [tap.output for tap in taps] for key, taps in tapped.report.places.items()}
+            wanted = list(dict.fromkeys(name for outputs in names.values() for name in outputs))
+            found: dict[TensorKey, list[bytes]] = {key: [] for key in names}
+            with _session(_without_node_names(tapped.model)) as session:
+                for feed in self._feeds:
+                    run = session.run(feed, wanted)
+                    for key, outputs in names.items():
+                        found[key].append(_digest([run[name] for name in outputs]))
+        except QdqError:
+            return {}
+        return found
+
+
+def _session(model: Model) -> Runner:
+    """Open a session in ONNX Runtime, or with our own core for the nodes that it refuses.
+
+    Raises:
+        QdqError: What ONNX Runtime says, where our own core knows none of the nodes.
+    """
+    try:
+        return Session(model, Profile.UNPACKED)
+    except QdqError:
+        split = plan_split(ModelIndex.of(model))
+        if split is None:
+            raise
+        return open_session(model, split, Profile.UNPACKED)
+
+
+def same_bits(before: Run, after: Run) -> str | None:
+    """Return None where all outputs have the same bits on all samples, else the first difference in words."""
+    for index, (first, second) in enumerate(zip(before.samples, after.samples, strict=True)):
+        for name, array in first.items():
+            if not equal_bits(array, second[name]):
+                return f"output '{name}' is another one on sample {index}"
+    return None
+
+
+def same_values(before: Run, after: Run) -> bool:
+    """Return whether all outputs have equal values on all samples; the sign of zeros and the bits of NaN may differ."""
+    # With equal_nan, np.array_equal calls isnan, which raises TypeError on arrays of strings.
+    return all(
+        np.array_equal(array, second[name], equal_nan=array.dtype.kind == "f")
+        for first, second in zip(before.samples, after.samples, strict=True)
+        for name, array in first.items()
+    )
+
+
+def _varies(run: Run) -> bool:
+    """Return whether any output differs between two samples."""
+    first, *others = run.samples
+    return any(not equal_bits(array, other[name]) for other in others for name, array in first.items())
+
+
+def _digest(arrays: Iterable[Array]) -> bytes:
+    """Return a digest of arrays: of their types, shapes and bits; the sign of zeros does not count."""
+    found = hashlib.blake2b()
+    for array in arrays:
+        plain = array + 0.0 if array.dtype.kind == "f" else array
+        found.update(f"{array.dtype} {array.shape}".encode())
+        found.update(np.ascontiguousarray(plain).astype(array.dtype).tobytes())
+    return found.digest()
+
+
+def _is_fault(place: Place, equal: AbstractSet[TensorKey]) -> bool:
+    """Return whether a place differs, and it is not known that nothing of it reaches the operators that read it."""
+    return place.key not in equal and not (place.readers and equal >= set(place.readers))
+
+
+def _place_fault(place: Place, before: Mapping[TensorKey, list[bytes]], after: Mapping[TensorKey, list[bytes]]) -> str:
+    pairs = zip(before[place.key], after[place.key], strict=True)
+    sample = next(number for number, (old, new) in enumerate(pairs) if old != new)
+    return f"tensor '{place.key[1]}', next to the change, is another one on sample {sample}"
+
+
+def _feeds(model: Model, request: DataRequest) -> Feeds:
+    specs = with_shapes(input_specs(model), request.input_shapes)
+    if request.path is not None:
+        return load_feeds(request.path, specs, request.samples, allow_constant=request.allow_constant)
+    return random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
+
+
+def _without_node_names(model: Model) -> Model:
+    """Return the model without node names: ONNX Runtime refuses two nodes of one name, and the session adds its own."""
+    plain = model.fork()
+    plain.proto = type(model.proto)()
+    plain.proto.CopyFrom(model.proto)
+    for _, container in walk(plain.proto):
+        for node in container.node:
+            node.name = ""
+    return plain
+
+
+def equal_bits(left: Array, right: Array) -> bool:
+    """Return whether two arrays have the same type, shape and bits; strings are compared as strings."""
+    if left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    # The bytes of a string array are pointers. Elsewhere bytes are compared, so that -0.0 differs from 0.0 and NaN
+    # equals itself.
+    return bool(np.array_equal(left, right)) if left.dtype.hasobject else left.tobytes() == right.tobytes()
+
+
+def reason(error: QdqError) -> str:
+    """Return an error in one line, with its hint."""
+    return f"{error.message}; {error.hint}" if error.hint else error.message

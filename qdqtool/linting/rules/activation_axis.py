@@ -1,0 +1,129 @@
+"""QA202: activations with more than one scale."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from qdqtool.linting.rules.fixes.code_group import CodeGroup
+from qdqtool.linting.rules.fixes.stored import write_parameters
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.product_axes import keeps_sum
+from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
+from qdqtool.linting.rules.support.words import dims, format_of, short
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
+
+ONE_SCALE = Offer("unsafe", "gives the whole tensor the largest of the scales")
+
+
+class ActivationAxis(Rule):
+    """An activation has one scale.
+
+    Why it matters: NVIDIA documents per-tensor scales for activations. The parser takes more, but then a Conv runs in
+    float, and so does a MatMul or Gemm with scales along the axis that it sums over: the pair only rounds. Scales for
+    the rows of a MatMul stay int8 in TensorRT for RTX; that is a warning, since nobody promises it.
+
+    Bad: a pair with a scale for each channel in front of a Conv.
+
+    Good: one scale for the activation, per-axis scales for the weight.
+    """
+
+    code = "QA202"
+    name = "axis.activation"
+    affects = impacts(tensorrt=Impact("error", "fallback"))
+    remedy = "calibrate the activation per tensor; keep per-axis scales for weights"
+    offers = (ONE_SCALE,)
+    VALID = (
+        Example(
+            "one scale for the activation",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                y = Conv (xd, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a scale for each row of a MatMul, which stays int8 and is documented nowhere",
+            """
+            agraph (float[2,2] x) => (float[2,2] y)
+            <float[2] s = {0.1, 0.3}, int8[2] z = {0,0}, int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
+                q = QuantizeLinear <axis = 0> (x, s, z)
+                xd = DequantizeLinear <axis = 0> (q, s, z)
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "a scale for each input channel of a Conv",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float[2] s = {0.1, 0.3}, int8[2] z = {0,0}, int8[2,2,1,1] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
+                q = QuantizeLinear <axis = 1> (x, s, z)
+                xd = DequantizeLinear <axis = 1> (q, s, z)
+                wd = DequantizeLinear (w, ws, wz)
+                [c] y = Conv (xd, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at every Q of data, and every DQ that reads data from elsewhere than a Q."""
+        del target
+        for entry in context.qdq.nodes:
+            if entry.granularity is None or entry.data is None or isinstance(entry.granularity, PerTensor):
+                continue
+            if context.qdq.quantizer_of(entry) is not None or entry.is_dynamic or _is_weight(context, entry.data):
+                continue
+            assert entry.scale_shape is not None
+            yield Fault(
+                message=f"this {short(entry)} gives an activation scales {entry.granularity}",
+                node=entry.node,
+                tensor=entry.data,
+                found=f"scale of shape {dims(entry.scale_shape)}",
+                expected="one scale",
+                impact=None if _makes_float(context, entry) else CAUTION,
+                fixes=(Fix(ONE_SCALE, "gives the tensor the largest of its scales", partial(_join, entry)),),
+            )
+
+
+def _is_weight(context: RuleContext, data: Value) -> bool:
+    """Return whether data is constant, or codes of a constant that a Clip keeps in a narrow range."""
+    # Measured with TensorRT for RTX 1.7.1: it builds float weight, Q, Clip, DQ with all products in int8.
+    clip = data.producer
+    quantizer = context.qdq.maker(clip.input(0)) if clip is not None and clip.is_op("Clip") else None
+    if quantizer is not None and quantizer.is_quantize and quantizer.data is not None:
+        data = quantizer.data
+    return context.is_constant(data)
+
+
+def _makes_float(context: RuleContext, entry: QdqNode) -> bool:
+    """Return whether an operator with int8 kernels runs in float because of the scales."""
+    dequantizers = context.qdq.readers(entry) if entry.is_quantize else [entry]
+    readers = (reader for each in dequantizers for reader in context.readers_of_codes.get(each, ()))
+    return any(not keeps_sum(context, product, index) for product, index in readers)
+
+
+def _join(entry: QdqNode, draft: Draft) -> None:
+    group = CodeGroup.of(draft.context, entry)
+    given, fmt = group.shared(), format_of(entry.quantized_type)
+    if group.constants or fmt is None:
+        raise UnfitError("stored codes are among what shares the scales")
+    if given.zero_point is not None and np.any(as_reals(given.zero_point)):
+        raise UnfitError("it has zero points")
+    params = QuantParams(QuantScheme(fmt, PerTensor()), np.asarray(given.scale.max()))
+    for each in group.entries:
+        write_parameters(draft, each, params)
+        draft.set_attribute(each.node, "block_size", None)

@@ -1,0 +1,127 @@
+"""QS011: attributes that no Q or DQ has, or with values that they cannot have."""
+
+from collections.abc import Iterator
+
+import onnx
+from onnx import AttributeProto
+
+from qdqtool.linting.rules.support.opsets import FIRST_OPSET_OF_ATTRIBUTE
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind, listed, short
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.targets import Target
+
+FLOATS = frozenset({"float32", "float16", "bfloat16"})
+"""The types that a DQ may return."""
+
+
+class AttributeUnknown(Rule):
+    """The attributes of a Q or DQ are those that ONNX defines, with values that it allows.
+
+    Why it matters: onnx's checker and ONNX Runtime refuse a node with an attribute of another name or type. TensorRT's
+    parser skips what it does not know, so a misspelt ``axis`` quantizes another axis without a word.
+
+    Bad: QuantizeLinear <axes = 0>; axis = 1.0; a negative block_size; a DQ with output_dtype = INT8.
+
+    Good: axis, block_size, saturate, output_dtype, precision, as far as the operator and the opset have them.
+    """
+
+    code = "QS011"
+    name = "spec.attribute-unknown"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=CAUTION)
+    remedy = "correct the attribute's name and type, or take it out"
+    VALID = (
+        Example(
+            "attributes that opset 21 has",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <axis = 1, output_dtype = 3> (x, s, z)
+                y = DequantizeLinear <axis = 1> (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a misspelt name",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <axes = 0> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "an axis that is no whole number",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <axis = 1.0> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "an attribute of the other operator",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear <saturate = 1> (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a DQ that is to make int8",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x) => (y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear <output_dtype = 3> (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at every attribute of each Q and DQ."""
+        del target
+        for entry in context.qdq.nodes:
+            for attribute in entry.node.proto.attribute:
+                problem = _problem(entry, attribute)
+                if problem is not None:
+                    yield Fault(
+                        message=f"attribute '{attribute.name}' of this {short(entry)} {problem[0]}",
+                        node=entry.node,
+                        found=problem[0],
+                        expected=problem[1],
+                        impact=REFUSED if _stops_parser(attribute) else None,
+                    )
+
+
+def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] | None:
+    known = FIRST_OPSET_OF_ATTRIBUTE[entry.standard_name]
+    if attribute.name not in known:
+        return "is not one of its own", listed(known)
+    if attribute.ref_attr_name:
+        # The attribute of a node in a local function: each call of the function gives its value.
+        return None
+    if attribute.type != AttributeProto.INT:
+        return "is no whole number", "an integer"
+    if attribute.name == "block_size" and attribute.i < 0:
+        return f"is {attribute.i}", "0 or more"
+    if attribute.name == "output_dtype" and not entry.is_quantize and attribute.i and kind(attribute.i) not in FLOATS:
+        return f"is {kind(attribute.i)}", listed(FLOATS)
+    return None
+
+
+def _stops_parser(attribute: onnx.AttributeProto) -> bool:
+    """Return whether TensorRT's parser refuses the node because of this attribute; it ignores most unknown ones.
+
+    The other targets refuse every attribute that this rule reports.
+    """
+    # Measured with TensorRT for RTX 1.7.1: the parser asserts that only a Q has `precision`, and ITensor::getDimensions
+    # fails where `output_dtype` is neither float, half nor bfloat16. float64 passes, and so does an attribute that is
+    # no INT, such as `output_dtype = 1.0`. A Q has both attributes, and any number is right there.
+    if attribute.type != AttributeProto.INT:
+        return False
+    return attribute.name == "precision" or (attribute.name == "output_dtype" and kind(attribute.i) != "float64")

@@ -1,0 +1,64 @@
+"""QA209: per-axis scales on an axis whose extent is not known."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import dims
+from qdqtool.models.targets import Target
+
+
+class AxisDynamic(Rule):
+    """Per-axis scales belong to an axis of fixed extent.
+
+    Why it matters: TensorRT must know the number of channels when it builds; for a dynamic axis it stops with
+    "ScaleMode is illegal".
+
+    Bad: scales on axis 1 of an input [1, C] with C dynamic.
+
+    Good: fix the dimension, or use one scale for the tensor.
+    """
+
+    code = "QA209"
+    name = "axis.dynamic"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "fix the dimension in the model, or use one scale for the whole tensor"
+    VALID = (
+        Example(
+            "the dynamic axis is another one",
+            """
+            agraph (float[N,2] x) => (float[N,2] y) <float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
+                q = QuantizeLinear <axis = 1> (x, s, z)
+                y = DequantizeLinear <axis = 1> (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "scales on a dynamic axis",
+            """
+            agraph (float[1,C] x) => (float[1,C] y) <float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
+                q = QuantizeLinear <axis = 1> (x, s, z)
+                y = DequantizeLinear <axis = 1> (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look for 1-D scales on a dimension without a number."""
+        del target
+        for entry in context.qdq.nodes:
+            scale, shape, axis = entry.scale_shape, context.data_shape(entry), context.axis(entry)
+            if scale is None or len(scale) != 1 or scale == (1,) or axis is None:
+                continue
+            assert shape is not None
+            if not isinstance(shape[axis], int):
+                yield Fault(
+                    message=f"per-axis scales on axis {axis}, which is dynamic in {dims(shape)}",
+                    node=entry.node,
+                    tensor=entry.data,
+                    found=str(shape[axis] or "?"),
+                    expected="a fixed dimension",
+                )

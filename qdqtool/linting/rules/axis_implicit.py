@@ -1,0 +1,110 @@
+"""QS002: scales of an axis that is not named."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import dims, short
+from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
+from qdqtool.models.targets import Target
+
+AXIS = Offer("safe", "writes the axis that is in force")
+
+
+class AxisImplicit(Rule):
+    """More than one scale comes with an explicit axis.
+
+    Why it matters: the ONNX default is axis 1, which is the output channel of a MatMul weight but not of a Conv weight;
+    other systems have other defaults or none. A reader cannot tell a choice from an oversight. TensorRT before 10.15
+    may read axis 0 there (10.10 does, 10.15 does not).
+
+    Bad: DequantizeLinear (conv_weight, scales, zero_points).
+
+    Good: DequantizeLinear <axis = 0> (conv_weight, scales, zero_points).
+    """
+
+    code = "QS002"
+    name = "spec.axis-implicit"
+    affects = impacts(onnx=ADVICE, tensorrt=CAUTION)
+    remedy = "write the axis attribute, even where it is 1"
+    offers = (AXIS,)
+    VALID = (
+        Example(
+            "axis is written",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "one scale needs no axis",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int8[1] z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "two scales, no axis",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "two scales, no axis, for a release that takes axis 0",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt-10.10",),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look for a scale of several elements on a node without the attribute."""
+        for entry in context.qdq.nodes:
+            shape = entry.scale_shape
+            several = shape not in {None, (), (1,)}
+            if several and not entry.axis_given and entry.node.scope.opset >= FIRST_OPSET_WITH_AXIS:
+                assert shape is not None
+                impact = _impact(context, entry, target)
+                other = f", and {target.title} takes {target.default_axis}" if impact is not None else ""
+                yield Fault(
+                    message=f"scale of shape {dims(shape)} without an axis: this {short(entry)} uses the default, 1"
+                    f"{other}",
+                    node=entry.node,
+                    tensor=entry.scale,
+                    found="absent",
+                    expected="axis",
+                    impact=impact,
+                    fixes=(Fix(AXIS, f"writes axis = {entry.axis}", partial(_write, entry)),),
+                )
+
+
+def _impact(context: RuleContext, entry: QdqNode, target: Target) -> Impact | None:
+    """Return what a default axis unlike that of ONNX does to 1-D scales; None for a target with the ONNX default."""
+    axis, scale, shape = target.default_axis, entry.scale_shape, context.data_shape(entry)
+    assert scale is not None
+    if axis is None or len(scale) != 1:
+        return None
+    # With as many scales as the other axis has indices, the model builds and quantizes that axis.
+    return SILENT if not shape or shape[axis] == scale[0] else REFUSED
+
+
+def _write(entry: QdqNode, draft: Draft) -> None:
+    draft.set_attribute(entry.node, "axis", entry.axis)

@@ -1,0 +1,85 @@
+"""QA208: an axis that the data does not have."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.opsets import reads_axis_1
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import dims
+from qdqtool.models.targets import Target
+
+
+class AxisRange(Rule):
+    """The axis is one that the data has.
+
+    Why it matters: onnx's checker does not look; ONNX Runtime fails at the first run and TensorRT at the build. With
+    one scale for the whole tensor everybody ignores the axis.
+
+    Bad: axis 4 on a tensor of rank 4.
+
+    Good: an axis from 0 to rank - 1.
+    """
+
+    code = "QA208"
+    name = "axis.out-of-range"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "set the axis that the scales belong to, counted from 0"
+    VALID = (
+        Example(
+            "with one scale the axis says nothing",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <axis = 7> (x, s, z)
+                y = DequantizeLinear <axis = 7> (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a negative axis counts from the end",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear <axis = -1> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "axis 2 of a matrix",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear <axis = 2> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "axis -3 of a matrix",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear <axis = -3> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the axis with the rank, where there is more than one scale."""
+        for entry in context.qdq.nodes:
+            if reads_axis_1(entry, target):
+                continue
+            shape = context.data_shape(entry)
+            if shape is None or entry.scale_shape in {None, (), (1,)} or -len(shape) <= entry.axis < len(shape):
+                continue
+            yield Fault(
+                message=f"axis is {entry.axis}, the data has shape {dims(shape)}",
+                node=entry.node,
+                tensor=entry.data,
+                found=str(entry.axis),
+                expected=f"{-len(shape)} to {len(shape) - 1}" if shape else "no axis on a scalar",
+            )

@@ -1,0 +1,209 @@
+"""QA206: a block_size attribute that is absent or does not agree with the scale."""
+
+import sys
+from collections.abc import Iterator
+
+from qdqtool.linting.findings import Extent
+from qdqtool.linting.rules.fixes.reblock import (
+    FITTED,
+    PER_AXIS,
+    REBLOCKED,
+    SIZED,
+    SPLIT,
+    one_block_fixes,
+    reblock_fixes,
+)
+from qdqtool.linting.rules.fixes.scalar_scale import SCALAR, scalar_fixes
+from qdqtool.linting.rules.support.blocks import Blocks, blocks, vector_blocks
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import dims, kind
+from qdqtool.models.targets import Target
+
+
+class BlockSize(Rule):
+    """block_size agrees with the extents of data and scale.
+
+    Why it matters: TensorRT never reads the attribute; its block is the extent divided by the number of blocks. ONNX
+    means block_size elements and a shorter last block. Where the two differ, ONNX Runtime refuses at the first run or,
+    worse, both compute, with different blocks.
+
+    Bad: 100 rows, 4 scales, block_size 32: ONNX makes blocks of 32, 32, 32 and 4, TensorRT four of 25.
+
+    Good: pad to 128 rows. One block over a whole axis is better written as a scale for each index of the other axis:
+    the same numbers, and TensorRT for RTX fails to compile some networks with the block.
+    """
+
+    code = "QA206"
+    name = "axis.block-size"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=SILENT)
+    remedy = "set block_size to the extent divided by the number of blocks; pad the axis where it does not divide"
+    offers = (SCALAR, PER_AXIS, FITTED, SIZED, SPLIT, REBLOCKED)
+    VALID = (
+        Example(
+            "two blocks of 2",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
+                wd = DequantizeLinear <axis = 0, block_size = 2> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "no block_size",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "two blocks of 3 and 1 for ONNX, of 2 and 2 for TensorRT",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
+                wd = DequantizeLinear <axis = 0, block_size = 3> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "one block of int8, which is a scale for each column",
+            """
+            agraph (float[1,4] x) => (float[1,2] y) <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[1,2] ws = {0.1,0.2}> {
+                wd = DequantizeLinear <axis = 0, block_size = 4> (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "a block size beside one scale for all",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <block_size = 2> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+        Example(
+            "a block size beside a scale for each column",
+            """
+            agraph (float[1,4] x) => (float[1,2] y) <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2] ws = {0.1,0.2}> {
+                wd = DequantizeLinear <axis = 1, block_size = 2> (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+        Example(
+            "blocks of 4 would be one, not two",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
+                wd = DequantizeLinear <axis = 0, block_size = 4> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare block_size with what the extents say, where exactly one axis is in blocks."""
+        tensorrt = target.family == "tensorrt"
+        if target.family == "ort-cpu":
+            yield from _without_blocks(context)
+        for found in blocks(context) if tensorrt else (*blocks(context), *_vectors(context)):
+            legal = _legal_sizes(found, tensorrt=tensorrt)
+            size = found.entry.block_size
+            if legal is None:
+                continue
+            low, high = legal
+            if low <= size <= high:
+                if tensorrt and _is_one_block(found):
+                    yield _one_block(found)
+                continue
+            yield Fault(
+                message=(
+                    f"block_size is {size or 'absent'}; scale {dims(found.scale)} divides data {dims(found.shape)} "
+                    f"into blocks of {low}"
+                ),
+                node=found.entry.node,
+                tensor=found.entry.scale,
+                found=str(size) if size else "absent",
+                expected=_range(low, high),
+                extent=Extent(f"{size or 'absent'} for {_range(low, high)}"),
+                fixes=scalar_fixes(found.entry) or reblock_fixes(found),
+            )
+
+
+def _vectors(context: RuleContext) -> Iterator[Blocks]:
+    return (found for entry in context.qdq.nodes if (found := vector_blocks(context, entry)) is not None)
+
+
+def _without_blocks(context: RuleContext) -> Iterator[Fault]:
+    """Yield what ONNX Runtime refuses when it runs: a block size beside a scale for no blocks."""
+    for entry in context.qdq.nodes:
+        scale = entry.scale_shape
+        if entry.block_size <= 0 or scale is None or len(scale) > 1 or vector_blocks(context, entry) is not None:
+            continue
+        yield Fault(
+            message=f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks",
+            node=entry.node,
+            tensor=entry.scale,
+            found=str(entry.block_size),
+            expected="no block_size",
+        )
+
+
+def _range(low: int, high: int) -> str:
+    if high == sys.maxsize:
+        return f"{low} or more"
+    return str(low) if low >= high else f"{low} to {high}"
+
+
+def _is_one_block(found: Blocks) -> bool:
+    """Return whether the scales are per-axis scales written as blocks, of a type with per-axis kernels."""
+    (axis,) = found.blocked
+    kernels = kind(found.entry.quantized_type) in {"int8", "float8e4m3fn"}
+    return kernels and len(found.shape) == 2 and found.scale[axis] == 1
+
+
+def _one_block(found: Blocks) -> Fault:
+    (axis,) = found.blocked
+    return Fault(
+        message=f"one block over all of axis {axis} is a scale for each index of axis {1 - axis}",
+        node=found.entry.node,
+        tensor=found.entry.scale,
+        found=dims(found.scale),
+        expected=dims(found.scale[1 - axis : 2 - axis]),
+        impact=CAUTION,
+        fixes=one_block_fixes(found),
+    )
+
+
+def _has_one_element(found: Blocks) -> bool:
+    """Return whether the axis of a Q or DQ has one element, which is one block of any size."""
+    axis, rank = found.entry.axis, len(found.shape)
+    return -rank <= axis < rank and found.shape[axis] == 1
+
+
+def _legal_sizes(found: Blocks, *, tensorrt: bool) -> tuple[int, int] | None:
+    """Return the least and greatest legal size; None where the shapes alone are refused (rule axis.block-shape)."""
+    if not found.blocked:
+        return None if tensorrt else (1, sys.maxsize if _has_one_element(found) else 1)
+    if len(found.blocked) > 1:
+        return None
+    (axis,) = found.blocked
+    low, high = found.legal_sizes
+    if not tensorrt or found.scale[axis] == 1:
+        return low, high
+    # TensorRT never reads block_size: it divides the extent by the number of scales, and refuses a remainder.
+    return None if found.shape[axis] % found.scale[axis] else (low, low)

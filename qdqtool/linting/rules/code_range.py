@@ -1,0 +1,236 @@
+"""QN502: weights whose codes are clipped, or leave most of their range unused."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.linting.findings import Extent
+from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.weight_codes import WeightCodes, weight_codes
+from qdqtool.linting.rules.support.words import number
+from qdqtool.models.targets import Target
+from qdqtool.numerics.derive import smallest_positive
+
+_WIDE = ", ".join(str(4 * value - 126) for value in range(64))
+_NARROW = ", ".join(str(value % 33 - 16) for value in range(64))
+# What a Q stores of _WIDE with a scale 40 times too small.
+_SATURATED = ", ".join(str(max(-128, min(127, 40 * (4 * value - 126)))) for value in range(64))
+_ZEROS = ", ".join(["0"] * 64)
+
+LEAST_VALUES = 64
+"""A weight with fewer codes is not judged: a few codes at the ends of the range prove nothing."""
+MOST_CLIPPED = 0.05
+"""A scale that clips for the least squared error clips less than 1 in 100 values of a normal distribution."""
+HALF_CLIPPED = 0.5
+"""A float weight of which more is clipped is destroyed: what is left of it is its signs. A ternary weight whose scale
+is its mean magnitude has a quarter of a normal distribution clipped, and is as it was meant."""
+LEAST_USED = 0.25
+"""A weight whose greatest code is below a quarter of the range has lost 2 of its bits."""
+
+LEAST_USED_OF_FLOAT8 = 2.0**-12
+"""fp8 keeps its bits down to its smallest normal number, some 15 powers of 2 below its greatest."""
+
+FOUR_BITS = range(7, 16)
+"""The possible greatest magnitudes of int4 codes, or of uint4 codes minus their zero point."""
+
+MOST_AT_THE_ENDS = 0.15
+"""The most stored codes at the ends of the range, of many levels: a sine wave has 6 in 100 int8 codes there, a normal
+distribution that is clipped for the least squared error 1 in 100."""
+MOST_AT_THE_ENDS_BY_LEVELS = ((1, 1.0), (4, 0.95), (8, 0.6))
+"""The same where codes have at most so many magnitudes: such a weight was trained for them (binary, ternary, powers
+of 2) or has 4 bits. Of 4-bit codes in blocks of 16 every eighth is at an end. One magnitude is a binary or ternary
+weight."""
+LEAST_TERNARY = 0.25
+"""The least part of the codes of a ternary weight that are not 0; of a weight that rounds to codes up to 1, less is."""
+SCALES_OF_ZEROS = (1e-4, 1.0)
+"""A weight of zeros gets a scale of 1, or one below the first number, from the tools that we know."""
+
+
+class CodeRange(Rule):
+    """The scale of a weight fits its values.
+
+    Why it matters: values beyond the greatest code are clipped to it, and a few of them change a layer more than all
+    rounding; a scale that is too large makes all codes small, and rounds with fewer bits than were paid for, or to 0.
+    Both come from scales of another tensor, of another unit, or of one outlier. Of stored codes the float values are
+    not known: too many codes at the ends of the range, or nothing but zeros behind a scale that stands for something,
+    say the same. Binary, ternary, 2-bit and pruned weights are not reported. Codes that fit, with a scale that was
+    changed afterwards, show nothing here: `check --baseline` compares weights.
+
+    Bad: a float weight up to 3 with an int8 scale of 0.001, which clips at 0.127.
+
+    Good: the scale max(abs(w)) / 127, for each output channel.
+    """
+
+    code = "QN502"
+    name = "numbers.code-range"
+    affects = impacts(onnx=CAUTION, ort_cpu=CAUTION, tensorrt=CAUTION)
+    remedy = "find the scale again, for each output channel"
+    VALID = (
+        Example(
+            "codes over the whole range",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{1}}, int8 z = {{0}},
+             float[64] w = {{{_WIDE}}}, int64[2] n = {{8, 8}}> {{
+                q = QuantizeLinear (w, s, z)
+                wd = DequantizeLinear (q, s, z)
+                m = Reshape (wd, n)
+                y = MatMul (x, m)
+            }}
+            """,
+        ),
+        Example(
+            "a pruned weight, all zeros",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{1}}, int8[8,8] w = {{{_ZEROS}}}> {{
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }}
+            """,
+        ),
+        Example(
+            "an int32 bias, whose scale is that of the activation times that of the weight",
+            f"""
+            agraph (float[1,64] x) => (float[1,64] y) <float s = {{0.0001}}, int32[64] b = {{{_NARROW}}}> {{
+                bd = DequantizeLinear (b, s)
+                y = Add (x, bd)
+            }}
+            """,
+            targets=("onnx", "ort-cpu"),
+        ),
+    )
+    INVALID = (
+        Example(
+            "half of the values are clipped",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{0.5}}, int8 z = {{0}},
+             float[64] w = {{{_WIDE}}}, int64[2] n = {{8, 8}}> {{
+                q = QuantizeLinear (w, s, z)
+                wd = DequantizeLinear (q, s, z)
+                m = Reshape (wd, n)
+                y = MatMul (x, m)
+            }}
+            """,
+        ),
+        Example(
+            "codes of 16 at most",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{1}}, int8[8,8] w = {{{_NARROW}}}> {{
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }}
+            """,
+        ),
+        Example(
+            "nearly all stored codes at the ends of the range",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{0.025}}, int8[8,8] w = {{{_SATURATED}}}> {{
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }}
+            """,
+        ),
+        Example(
+            "nothing left of a weight",
+            f"""
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {{4}}, int8[8,8] w = {{{_ZEROS}}}> {{
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }}
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Read a sample of every stored weight, and of every float weight that a Q reads."""
+        del target
+        for entry in context.qdq.nodes:
+            codes = weight_codes(context, entry)
+            if codes is None or codes.codes.size < LEAST_VALUES:
+                continue
+            judged = _clipped(codes) or _saturated(codes) or _vanished(codes) or _unused(codes)
+            if judged is None:
+                continue
+            yield Fault(
+                message=f"the scale does not fit weight '{entry.node.input_name(0)}': {judged.found}",
+                node=entry.node,
+                tensor=entry.data,
+                found=judged.found,
+                expected=judged.expected,
+                impact=judged.impact,
+                extent=judged.extent,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    found: str
+    expected: str
+    extent: Extent
+    impact: Impact | None = None
+
+
+def _clipped(codes: WeightCodes) -> _Judged | None:
+    share = codes.clipped
+    most = MOST_CLIPPED if codes.format.bits > 2 else HALF_CLIPPED
+    if share <= most:
+        return None
+    impact = SILENT if share > HALF_CLIPPED else None
+    extent = Extent("clipped", degree=codes.lost)
+    return _Judged(f"{share:.0%} of the values are clipped", f"at most {most:.0%}", extent, impact)
+
+
+def _saturated(codes: WeightCodes) -> _Judged | None:
+    """Judge stored codes, of which it is not known how many were clipped: too many are the first or the last."""
+    if codes.values is not None or codes.format.bits <= 2:
+        return None
+    share = codes.at_the_ends
+    if share <= MOST_AT_THE_ENDS:
+        return None
+    most = next((most for levels, most in MOST_AT_THE_ENDS_BY_LEVELS if codes.levels <= levels), MOST_AT_THE_ENDS)
+    if share <= most:
+        return None
+    fmt, high = codes.format, number(codes.format.high)
+    where = f"{high} or more in magnitude" if codes.is_symmetric else f"{number(fmt.low)} or {high}"
+    found = f"{share:.1%} of its {fmt} codes that are not 0 are {where}"
+    return _Judged(found, f"at most {most:.0%}", Extent("saturated", degree=share), SUSPECT)
+
+
+def _vanished(codes: WeightCodes) -> _Judged | None:
+    """Judge a weight of which nothing is left: every value rounds to 0."""
+    values, scale = codes.values, codes.scale
+    expected, extent = "codes over the whole range", Extent("vanished")
+    if values is not None:
+        gone = np.abs(codes.codes - codes.zero_point) <= smallest_positive(codes.format) / 2
+        if not values.any() or not gone.all():
+            return None
+        greatest = number(np.max(np.abs(values)))
+        return _Judged(f"every value, up to {greatest}, rounds to code 0", expected, extent, SILENT)
+    tiny, usual = SCALES_OF_ZEROS
+    if not codes.is_whole or codes.distances.size or scale is None or np.all((scale <= tiny) | (scale == usual)):
+        return None
+    # A weight of zeros is legal: a scale that was found from values says that there were some.
+    found = f"every code stands for 0, though the scale is {number(np.max(scale))}"
+    return _Judged(found, expected, extent, SUSPECT)
+
+
+def _unused(codes: WeightCodes) -> _Judged | None:
+    """Judge a weight whose codes use a small part of the range."""
+    if not codes.is_symmetric or _has_few_bits(codes):
+        return None
+    fmt, used = codes.format, codes.used
+    if not 0 < used < (LEAST_USED if fmt.kind == "integer" or fmt.bits < 8 else LEAST_USED_OF_FLOAT8):
+        return None
+    found = f"no {fmt} code is beyond {number(used * fmt.high)}"
+    return _Judged(found, f"codes up to {number(fmt.high)}", Extent("unused", degree=-math.log2(used)))
+
+
+def _has_few_bits(codes: WeightCodes) -> bool:
+    """Whether int8 codes look like ternary or 4-bit codes, stored as int8 for a kernel that reads int8 only."""
+    greatest = np.max(np.abs(codes.codes))
+    if codes.format.name != "int8" or codes.values is not None:
+        return codes.format.name == "int8" and bool(greatest in FOUR_BITS)
+    is_ternary = greatest == 1 and codes.distances.size >= LEAST_TERNARY * codes.codes.size
+    return bool(greatest in FOUR_BITS) or is_ternary

@@ -1,0 +1,127 @@
+"""QT401: types that a GPU has no hardware for."""
+
+from collections.abc import Iterator
+
+from onnx import TensorProto
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.targets import Target
+from qdqtool.models.targets import capability_name as sm
+
+
+class ComputeCapability(Rule):
+    """Every GPU that was asked for has hardware for the types of the model.
+
+    Why it matters: without a named GPU the builder takes fp8 and fp4 silently, and the engine is refused where it is
+    to run. Asked with ``--sm``, the rule tells for each GPU; without the option it asks for none.
+
+    Bad: float8e4m3fn for compute capability 8.6.
+
+    Good: int8 from 7.5 on, int4 and bfloat16 from 8.0, float8e4m3fn from 8.9, float4e2m1 from 10.0 (TensorRT for RTX:
+    12.0).
+    """
+
+    code = "QT401"
+    name = "target.compute-capability"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "quantize to a type that every GPU has (int8), or build one model for each generation"
+    VALID = (
+        Example(
+            "int8 on 8.6",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            compute_capabilities=(86,),
+        ),
+        Example(
+            "float8e4m3fn on 8.9",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear <output_dtype = 17> (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+            compute_capabilities=(89,),
+        ),
+    )
+    INVALID = (
+        Example(
+            "float8e4m3fn on 8.6",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear <output_dtype = 17> (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+            compute_capabilities=(86,),
+        ),
+        Example(
+            "int4 on 7.5",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float ws = {0.1}> {
+                wd = DequantizeLinear (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+            compute_capabilities=(75,),
+        ),
+        Example(
+            "bfloat16 (bits 15821 are 0.1) on 7.5",
+            """
+            agraph (bfloat16[1,4] x) => (bfloat16[1,4] y) <bfloat16 s = {15821}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            compute_capabilities=(75,),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """One fault for each GPU and each type that it lacks, at the first Q or DQ of that type."""
+        if not target.compute_capabilities:
+            return
+        users = _users(context)
+        for asked in target.compute_capabilities:
+            buildable = _buildable(asked, target)
+            if buildable is not None:
+                yield Fault(
+                    message=f"{target.title} builds nothing for compute capability {sm(asked)}",
+                    found=sm(asked),
+                    expected=buildable,
+                )
+                continue
+            for name, entries in users.items():
+                first = target.min_compute_capability.get(name, 0)
+                if asked < first:
+                    yield Fault(
+                        message=f"compute capability {sm(asked)} has no {name}, which {len(entries)} Q/DQ nodes use",
+                        node=entries[0].node,
+                        tensor=entries[0].data,
+                        found=name,
+                        expected=f"compute capability {sm(first)} or later",
+                    )
+
+
+def _buildable(asked: int, target: Target) -> str | None:
+    """Return what the target can be built for, in words; None where it can be built for the GPU ``asked``."""
+    known, newest = target.known_compute_capabilities, target.newest_compute_capability
+    if known is not None and asked not in known:
+        return ", ".join(map(sm, sorted(known)))
+    return f"{sm(newest)} or earlier" if newest is not None and asked > newest else None
+
+
+def _users(context: RuleContext) -> dict[str, list[QdqNode]]:
+    users: dict[str, list[QdqNode]] = {}
+    for entry in context.qdq.nodes:
+        users.setdefault(kind(entry.quantized_type), []).append(entry)
+        # bfloat16 tensors count as well: compute capability 7.5 has no bfloat16 kernels.
+        if TensorProto.BFLOAT16 in {context.elem_type(entry.scale), context.elem_type(entry.data)}:
+            users.setdefault("bfloat16", []).append(entry)
+    return users

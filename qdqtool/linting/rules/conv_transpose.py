@@ -1,0 +1,81 @@
+"""QL310: quantized ConvTranspose."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.fixes.unquantize import FLOAT_LAYER, float_layer
+from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.targets import Target
+from qdqtool.numerics.granularity import PerAxis
+
+
+class ConvTranspose(Rule):
+    """A ConvTranspose is not quantized, or where it is, its weight is per-tensor.
+
+    Why it matters: TensorRT for RTX always runs it in float, so pairs only cost time and accuracy. For TensorRT the
+    axis is in dispute: ONNX's output channel is axis 1, NVIDIA's kernels are reported to want axis 0 and to refuse 1.
+
+    Bad: per-axis scales on axis 1 of the weight.
+
+    Good: leave it in float.
+    """
+
+    code = "QL310"
+    name = "placement.conv-transpose"
+    affects = impacts(tensorrt=FALLBACK)
+    remedy = "leave ConvTranspose in float; for TensorRT use one scale for the weight"
+    offers = (FLOAT_LAYER,)
+    VALID = (
+        Example(
+            "in float",
+            """
+            agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,1,1] w = {0.5}> {
+                y = ConvTranspose (x, w)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "scales on axis 1",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                [c] y = ConvTranspose (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "one scale, which TensorRT for RTX computes in float as well",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, ws, wz)
+                [c] y = ConvTranspose (xd, wd)
+            }
+            """,
+            targets=("tensorrt-rtx",),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look for ConvTranspose with both operands quantized (one-sided ones have a rule of their own)."""
+        for product in context.products:
+            node, right = product.node, product.right
+            if not node.is_op("ConvTranspose") or product.left is None or right is None:
+                continue
+            per_axis = isinstance(right.dequantize.granularity, PerAxis)
+            if per_axis or target.id == "tensorrt-rtx":
+                yield Fault(
+                    message=f"this ConvTranspose is quantized, its weight {right.dequantize.granularity}",
+                    node=node,
+                    tensor=node.input(product.weight_index),
+                    found=str(right.dequantize.granularity),
+                    expected="float" if target.id == "tensorrt-rtx" else "float, or a per-tensor weight",
+                    fixes=(float_layer(product),),
+                )

@@ -1,0 +1,71 @@
+"""QP109: a Q of data that it cannot read."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind, listed
+from qdqtool.models.targets import Target
+
+
+class DataType(Rule):
+    """A Q reads float data.
+
+    Why it matters: codes cannot be quantized again, and the int32 data that the specification allows has no kernel in
+    ONNX Runtime or TensorRT.
+
+    Bad: a Q behind a Q.
+
+    Good: a DQ between them.
+    """
+
+    code = "QP109"
+    name = "parameters.data-type"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "dequantize or cast the data first"
+    VALID = (
+        Example(
+            "float data",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a Q behind a Q",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                qq = QuantizeLinear (q, s, z)
+                y = DequantizeLinear (qq, s, z)
+            }
+            """,
+        ),
+        Example(
+            "int32 data",
+            """
+            agraph (int32[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("ort-cpu", "tensorrt", "tensorrt-rtx"),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the type of what each Q reads with the target's table."""
+        for entry in context.qdq.quantizers():
+            given = context.elem_type(entry.data)
+            if given is not None and kind(given) not in target.data_types:
+                yield Fault(
+                    message=f"this Q reads {kind(given)}",
+                    node=entry.node,
+                    tensor=entry.data,
+                    found=kind(given),
+                    expected=listed(target.data_types),
+                )

@@ -1,0 +1,127 @@
+"""QS012: tensors that are declared with another type than their maker gives them."""
+
+import itertools
+import re
+from collections.abc import Collection, Iterator
+
+import onnx
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.qdq import is_qdq
+from qdqtool.models.graph.index.view import NodeView, Scope, Value
+from qdqtool.models.targets import Target
+
+_DIFFERING = re.compile(r"Inferred elem type differs from existing elem type: \((\d+)\) vs \((\d+)\)")
+
+
+class DeclaredType(Rule):
+    """A tensor is declared with the type that its node makes.
+
+    Why it matters: graph outputs, and tensors in value_info, state their types. A Q makes the type of its zero point, a
+    DQ that of its scale, and most other nodes that of their inputs; where an editor exchanged the zero point, the scale
+    or a weight and left the declaration, ONNX Runtime refuses the model. TensorRT does not look.
+
+    Bad: a graph output declared int8 that a Q with a uint8 zero point makes.
+
+    Good: the declaration uint8, or no value_info at all.
+    """
+
+    code = "QS012"
+    name = "spec.declared-type"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
+    remedy = "declare the type that the node makes; take out the value_info of inner tensors"
+    VALID = (
+        Example(
+            "an output of codes",
+            """
+            agraph (float[1,4] x) => (int8[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                y = QuantizeLinear (x, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "an int8 output of a Q that makes uint8",
+            """
+            agraph (float[1,4] x) => (int8[1,4] y) <float s = {0.1}, uint8 z = {0}> {
+                y = QuantizeLinear (x, s, z)
+            }
+            """,
+        ),
+        Example(
+            "the same behind a Transpose",
+            """
+            agraph (float[1,4] x) => (int8[4,1] y) <float s = {0.1}, uint8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = Transpose (q)
+            }
+            """,
+        ),
+        Example(
+            "an inner tensor that is declared float16",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, float16[1,4] d> {
+                q = QuantizeLinear (x, s, z)
+                d = DequantizeLinear (q, s, z)
+                y = Relu (d)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare declarations with what Q and DQ make, and with what onnx's shape inference says of other nodes."""
+        del target
+        wrong: set[Value | str] = set()
+        for fault in itertools.chain(_of_pairs(context), _of_others(context, wrong)):
+            assert fault.tensor is not None
+            wrong.add(fault.tensor)
+            yield fault
+
+
+def _of_pairs(context: RuleContext) -> Iterator[Fault]:
+    for entry in context.qdq.nodes:
+        given = entry.quantized_type if entry.is_quantize else context.output_type(entry)
+        declared = _declared(entry.node.scope).get(entry.output.name, given) if entry.output is not None else given
+        if entry.output is not None and given and declared and declared != given:
+            yield _fault(entry.node, entry.output, given, declared)
+
+
+def _of_others(context: RuleContext, wrong: Collection[Value | str]) -> Iterator[Fault]:
+    """Yield what inference says of nodes that read no tensor in ``wrong``: what follows from one is no fault."""
+    scopes = {scope.path: scope for scope in context.view.scopes}
+    for found in context.types.contradictions:
+        differing = _DIFFERING.match(found.text)
+        node = scopes[found.scope].nodes[found.position]
+        if differing is None or is_qdq(node) or any(value in wrong for value in _inputs(node)):
+            continue
+        given, declared = map(int, differing.groups())
+        types = _declared(node.scope)
+        outputs = (value for index in range(len(node.proto.output)) if (value := node.output(index)) is not None)
+        yield from (_fault(node, value, given, declared) for value in outputs if types.get(value.name) == declared)
+
+
+def _inputs(node: NodeView) -> list[Value | None]:
+    return [node.input(index) for index in range(len(node.proto.input))]
+
+
+def _declared(scope: Scope) -> dict[str, int]:
+    container = scope.container
+    if not isinstance(container, onnx.GraphProto):
+        return {}
+    infos = (*container.value_info, *container.output)
+    return {info.name: elem for info in infos if (elem := info.type.tensor_type.elem_type)}
+
+
+def _fault(node: NodeView, value: Value, given: int, declared: int) -> Fault:
+    role = "output" if value.is_output else "tensor"
+    return Fault(
+        message=f"{role} '{value.name}' is declared {kind(declared)}, and this {node.op_type} makes {kind(given)}",
+        node=node,
+        tensor=value,
+        found=kind(declared),
+        expected=kind(given),
+    )

@@ -1,0 +1,152 @@
+"""QM605: nodes that share a name."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.layer_names import taken_names
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.edits.edit import SetNodeName
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.targets import Target
+
+RENAMED = Offer("safe", "gives the second node a name of its own")
+
+
+class DuplicateNames(Rule):
+    """No two nodes share a name that the target needs for itself.
+
+    Why it matters: ONNX does not ask for it, but ONNX Runtime refuses a graph in which two nodes other than Constants
+    share a name. TensorRT refuses a Q or DQ whose name any layer in front of it has, in whatever graph; a node without
+    a name is called after its output there. A local function with Q or DQ that is called twice is refused for that
+    reason. Tools that insert Q/DQ by copying a node make such graphs.
+
+    Bad: two nodes called conv_q.
+
+    Good: unique names, or none.
+    """
+
+    code = "QM605"
+    name = "model.duplicate-node-name"
+    affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "rename one of them; inline a local function that is called more than once"
+    offers = (RENAMED,)
+    VALID = (
+        Example(
+            "Constants of one name",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) {
+                [a] one = Constant <value = float {1}> ()
+                [a] two = Constant <value = float {2}> ()
+                sum = Add (x, one)
+                y = Mul (sum, two)
+            }
+            """,
+        ),
+        Example(
+            "empty names",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "two operators that are no Q or DQ, which TensorRT takes",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) {
+                [a] r = Relu (x)
+                [a] y = Neg (r)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+        Example(
+            "a function with a pair, called twice",
+            """
+            <ir_version: 10, opset_import: ["": 21, "my": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) {
+                r = my.Rounded (x)
+                y = my.Rounded (r)
+            }
+            <domain: "my", opset_import: ["": 21]>
+            Rounded (a) => (b) {
+                s = Constant <value = float {0.1}> ()
+                q = QuantizeLinear (a, s)
+                b = DequantizeLinear (q, s)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "a Q called as its scale",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                [s] q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "two nodes called a",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                [a] q = QuantizeLinear (x, s, z)
+                [a] y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the names as the target does."""
+        return _layers(context) if target.family == "tensorrt" else _nodes(context)
+
+
+def _layers(context: RuleContext) -> Iterator[Fault]:
+    for taken in taken_names(context):
+        node, name = taken.node, taken.name
+        why = (
+            f"TensorRT imports this {node.op_type} at each call of its function, and calls it '{name}' each time"
+            if taken.again
+            else f"the layer of this {node.op_type} would be called '{name}', as that of {taken.owner} is"
+        )
+        yield Fault(
+            message=why,
+            node=node,
+            found=name,
+            expected="a function that is called once, or inlined" if taken.again else "a name of its own",
+            fixes=() if taken.again else (_fix(node, name),),
+        )
+
+
+def _nodes(context: RuleContext) -> Iterator[Fault]:
+    for scope in context.view.scopes:
+        first: dict[str, str] = {}
+        for node in scope.nodes:
+            name = node.proto.name
+            # ONNX Runtime makes initializers of Constants before it looks.
+            if not name or node.is_op("Constant"):
+                continue
+            if name in first:
+                yield Fault(
+                    message=f"a {first[name]} of this graph has the same name '{name}'",
+                    node=node,
+                    found=name,
+                    expected="a name of its own",
+                    fixes=(_fix(node, name),),
+                )
+            first.setdefault(name, node.op_type)
+
+
+def _fix(node: NodeView, name: str) -> Fix:
+    return Fix(RENAMED, f"renames this {node.op_type}", partial(_rename, node, name))
+
+
+def _rename(node: NodeView, name: str, draft: Draft) -> None:
+    draft.edits.append(SetNodeName(node.scope.path, node.key, draft.namer.node(name)))

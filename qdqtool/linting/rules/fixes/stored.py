@@ -1,0 +1,197 @@
+"""Read quantized constants for fixes: the codes of a DQ, and their dequantized values."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from qdqtool.errors import ArgumentError
+from qdqtool.linting.rules.support.fix import Draft, UnfitError, shaped
+from qdqtool.linting.rules.support.rule_context import Array, RuleContext
+from qdqtool.linting.rules.support.words import format_of, kind
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.io.tensors import read_array
+from qdqtool.numerics.affine import dequantize, quantize
+from qdqtool.numerics.granularity import Granularity, PerAxis
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.scheme import QuantParams
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameters:
+    """The constants of a Q or DQ.
+
+    Attributes:
+        scale: The scale.
+        zero_point: The zero point, or None.
+        granularity: Their granularity, as ONNX reads the shape of the scale.
+    """
+
+    scale: Array
+    zero_point: Array | None
+    granularity: Granularity
+
+    @property
+    def one_each(self) -> "Parameters":
+        """The same constants for data that has one element for each scale."""
+        zero = self.zero_point.reshape(-1) if self.zero_point is not None else None
+        return Parameters(self.scale.reshape(-1), zero, PerAxis(0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """A DQ that reads a constant: codes, or a float constant through a Q.
+
+    Attributes:
+        context: The model.
+        entry: The DQ.
+        quantizer: The Q in front of it, if the constant is float.
+        tensor: The constant as it is stored.
+        format: Of the codes.
+        parameters: The constants of the DQ.
+    """
+
+    context: RuleContext
+    entry: QdqNode
+    quantizer: QdqNode | None
+    tensor: onnx.TensorProto
+    format: NumberFormat
+    parameters: Parameters
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the constant."""
+        return tuple(self.tensor.dims)
+
+    @property
+    def like(self) -> onnx.TensorProto:
+        """A tensor of the type and shape that the DQ returns, without data."""
+        made = self.entry.output_dtype or onnx.helper.np_dtype_to_tensor_dtype(self.parameters.scale.dtype)
+        return shaped(self.tensor, made)
+
+    def codes(self) -> Array:
+        """Return the codes: those of the file, or those that the Q computes."""
+        array = read_array(self.context.model, self.tensor)
+        if self.quantizer is None:
+            return array
+        made = parameters(self.context, self.quantizer)
+        return quantize(array, made.scale, self.format, made.granularity, made.zero_point)
+
+    def reals(self) -> Array:
+        """Return the dequantized values, in the output type of the DQ."""
+        given = self.parameters
+        dtype = _dtype(self.like)
+        return dequantize(self.codes(), given.scale, given.granularity, given.zero_point, output_dtype=dtype)
+
+    def require_legal(self) -> None:
+        """Compute one element for each scale: what fails there would fail when the fixed model is saved.
+
+        Raises:
+            UnfitError: Nothing is computed with one of the types, or with one of the zero points.
+        """
+        if self.quantizer is not None:
+            require_quantizable(parameters(self.context, self.quantizer), self.format, self.tensor)
+        try:
+            given, dtype = self.parameters.one_each, _dtype(self.like)
+            codes = np.zeros(given.scale.shape, self.format.dtype)
+            dequantize(codes, given.scale, given.granularity, given.zero_point, output_dtype=dtype)
+        except ArgumentError as error:
+            raise UnfitError(str(error)) from None
+
+    def write_codes(self, draft: Draft, params: QuantParams) -> str:
+        """Quantize the values with other parameters and store them; return the name of the initializer.
+
+        Raises:
+            UnfitError: Nothing is quantized to the format, as to int32.
+        """
+        fmt = params.scheme.format
+        if fmt.first_opset.quantize is None:
+            raise UnfitError(f"nothing is quantized to {fmt}")
+        like = shaped(self.tensor, fmt.onnx_type)
+
+        def make() -> Array:
+            return quantize(self.reals(), params.scale, fmt, params.scheme.granularity, params.zero_point)
+
+        return draft.weights(self.entry.node.scope, f"{self.name}_quantized", like, make)
+
+    @property
+    def name(self) -> str:
+        """The name of the constant, without the suffix that quantizers append."""
+        source = self.context.qdq.source(self.entry)
+        assert source is not None
+        return source.name.removesuffix("_quantized") or source.name
+
+
+def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
+    """Return the constants of a Q or DQ.
+
+    Raises:
+        UnfitError: They are not constant, or their shapes are not those that ONNX demands.
+    """
+    scale, zero, granularity = context.array(entry.scale), context.array(entry.zero_point), entry.granularity
+    if scale is None or granularity is None or (zero is None and entry.node.input_name(2)):
+        raise UnfitError("its scale or zero point is not constant, or has a shape without a meaning")
+    shape = context.data_shape(entry)
+    extents = tuple(dim for dim in shape or () if isinstance(dim, int))
+    fits = shape is not None and len(extents) == len(shape) and _is_scale_shape(scale.shape, granularity, extents)
+    if (scale.size != 1 and not fits) or (zero is not None and zero.size != scale.size):
+        raise UnfitError("its scale or zero point does not fit the shape of the data")
+    return Parameters(scale, zero.reshape(scale.shape) if zero is not None else None, granularity)
+
+
+def _is_scale_shape(found: tuple[int, ...], granularity: Granularity, extents: tuple[int, ...]) -> bool:
+    try:
+        return found == granularity.scale_shape(extents)
+    except ArgumentError:
+        # The model is broken: its axis is one that the data has not.
+        return False
+
+
+def stored(context: RuleContext, entry: QdqNode) -> Stored:
+    """Return the constant that a DQ reads.
+
+    Raises:
+        UnfitError: It reads none, or one whose scale or zero point is not constant, or cannot be computed with.
+    """
+    quantizer = context.qdq.quantizer_of(entry)
+    source = quantizer.data if quantizer is not None else entry.data
+    tensor = context.constants.direct(source) if source is not None else None
+    fmt = format_of(entry.quantized_type)
+    if tensor is None or fmt is None:
+        raise UnfitError("it reads no stored constant")
+    found = Stored(context, entry, quantizer, tensor, fmt, parameters(context, entry))
+    found.require_legal()
+    return found
+
+
+def require_quantizable(given: Parameters, fmt: NumberFormat, tensor: onnx.TensorProto) -> None:
+    """Quantize one element for each scale: what fails there would fail when the fixed model is saved.
+
+    Raises:
+        UnfitError: Nothing is computed with the type of the tensor, or with one of the zero points.
+    """
+    one = given.one_each
+    try:
+        quantize(np.zeros(one.scale.shape, _dtype(tensor)), one.scale, fmt, one.granularity, one.zero_point)
+    except ArgumentError as error:
+        raise UnfitError(str(error)) from None
+
+
+def _dtype(tensor: onnx.TensorProto) -> np.dtype[np.generic]:
+    if tensor.data_type not in onnx.helper.get_all_tensor_dtypes():
+        raise UnfitError(f"{kind(tensor.data_type)} is no type of tensors")
+    return onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+
+
+def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:
+    """Set the scale and zero point of a Q or DQ; the zero points are 0 where ``params`` have none."""
+    fmt, node = params.scheme.format, entry.node
+    base = entry.scale.name if entry.scale is not None else "scale"
+    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(params.scale.dtype)
+    draft.set_input(node, 1, draft.constant(node.scope, base, params.scale, onnx_type))
+    # An explicit zero point states the quantized type: without one, a Q returns uint8 in ONNX and int8 in TensorRT.
+    zero = params.zero_point if params.zero_point is not None else np.zeros(params.scale.shape, fmt.dtype)
+    name = entry.zero_point.name if entry.zero_point is not None else f"{base}_zero_point"
+    draft.set_input(node, 2, draft.constant(node.scope, name, zero, fmt.onnx_type))
+    if entry.output_dtype is not None and entry.is_quantize:
+        draft.set_attribute(node, "output_dtype", fmt.onnx_type)

@@ -1,0 +1,66 @@
+"""Make a quantized operator or tensor float again."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from qdqtool.linting.rules.fixes.bounded import bounded_source
+from qdqtool.linting.rules.fixes.stored import stored
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.reach import Operand, Product
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import NodeView
+
+FLOAT_LAYER = Offer("unsafe", "takes the pairs in front of the operator away, and stores its weight as float")
+FLOAT_TENSOR = Offer("unsafe", "takes the pair away")
+
+
+def float_layer(product: Product) -> Fix:
+    """Return the fix that lets an operator read the tensors in front of its pairs, and its weight as float."""
+    return Fix(FLOAT_LAYER, "lets the operator read float tensors", partial(_layer, product))
+
+
+def float_tensor(entry: QdqNode) -> Fix:
+    """Return the fix that lets all readers of a DQ read the tensor in front of its Q."""
+    return Fix(FLOAT_TENSOR, "lets what reads the pair read the tensor in front of it", partial(_tensor, entry))
+
+
+def float_source(draft: Draft, entry: QdqNode, readers: Iterable[NodeView]) -> str:
+    """Return what readers of a DQ are to read in place of it: the tensor in front of its Q.
+
+    Where the Q did the work of a Relu or Clip, it is the output of a new one.
+
+    Raises:
+        UnfitError: There is no such tensor, its type is not that of the DQ's output, or its name means another tensor
+            where one of the readers stands.
+    """
+    context, quantizer = draft.context, draft.context.qdq.quantizer_of(entry)
+    if quantizer is None or quantizer.data is None:
+        raise UnfitError("there is no float tensor that could be read instead")
+    if context.elem_type(quantizer.data) != context.elem_type(entry.output):
+        raise UnfitError("the pair changes the type of the tensor")
+    name = quantizer.node.input_name(0)
+    if any(reader.scope.resolve(name) is not quantizer.data for reader in readers):
+        raise UnfitError(f"'{name}' cannot be read here")
+    return bounded_source(draft, quantizer, name)
+
+
+def _layer(product: Product, draft: Draft) -> None:
+    for index, side in ((0, product.left), (product.weight_index, product.right)):
+        if side is not None:
+            draft.set_input(product.node, index, _operand(draft, side, product))
+
+
+def _operand(draft: Draft, side: Operand, product: Product) -> str:
+    entry = side.dequantize
+    if side.between:
+        raise UnfitError("other operators stand between the pair and its reader")
+    if not draft.context.qdq.is_weight(entry):
+        return float_source(draft, entry, [product.node])
+    constant = stored(draft.context, entry)
+    return draft.weights(product.node.scope, f"{constant.name}_float", constant.like, constant.reals)
+
+
+def _tensor(entry: QdqNode, draft: Draft) -> None:
+    if entry.output is None:
+        raise UnfitError("nothing reads it")
+    draft.replace(entry.output, float_source(draft, entry, [use.node for use in entry.uses]))

@@ -1,0 +1,110 @@
+"""QT409: float types around narrow codes that no kernel converts between."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.fixes.scale_type import RETYPED, scale_type_fixes
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind, short
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.targets import Target
+
+FLOATS = frozenset({"float32", "float16", "bfloat16"})
+NARROW = frozenset({"int4", "float8e4m3fn", "float4e2m1"})
+"""The formats with the restriction; TensorRT's compiler takes every combination of types for int8."""
+
+
+class FloatTypes(Rule):
+    """A Q or DQ of int4, float4e2m1 or float8e4m3fn has one float type, that of its scale.
+
+    Why it matters: opset 23 lets scale and data have different types, and int8 builds with any of them. For narrower
+    codes the builder has no kernel and stops with "No matching rules found for input operand types". Of all
+    combinations it takes two: beside a float32 scale a Q of int4, and a Q or DQ of fp8, may have another float type.
+
+    Bad: int4 weights with float32 scales and output_dtype = FLOAT16.
+
+    Good: the same weights with float16 scales.
+    """
+
+    code = "QT409"
+    name = "target.float-types"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "store the scale in the type of the float side"
+    offers = (RETYPED,)
+    VALID = (
+        Example(
+            "int8 takes any mix",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float16[1,2] x) => (float16[1,2] y) <int8[2,2] w = {1,2,3,4}, float s = {0.1}> {
+                wd = DequantizeLinear <output_dtype = 10> (w, s)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "fp8 takes float32 scales",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float16[1,4] x) => (float16[1,4] y) <float s = {0.1}, float8e4m3fn z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear <output_dtype = 10> (q, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+    )
+    INVALID = (
+        Example(
+            "int4 with float32 scales, dequantized to float16",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float16[1,2] x) => (float16[1,2] y) <int4[2,2] w = {33, 67}, float s = {0.1}> {
+                wd = DequantizeLinear <output_dtype = 10> (w, s)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "a float16 scale (bits 11878 are 0.1) for float32 data in fp8",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x) => (float[1,4] y) <float16 s = {11878}, float8e4m3fn z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear <output_dtype = 1> (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the float types of every Q and DQ of a narrow type."""
+        del target
+        for entry in context.qdq.nodes:
+            quantized = kind(entry.quantized_type)
+            if quantized not in NARROW:
+                continue
+            side = context.elem_type(entry.data) if entry.is_quantize else context.output_type(entry)
+            given, wanted = kind(context.elem_type(entry.scale)), kind(side)
+            if given == wanted or not {given, wanted} <= FLOATS or _converts(quantized, given, entry):
+                continue
+            yield Fault(
+                message=(
+                    f"the scale of this {short(entry)} is {given}, "
+                    f"what it {'reads' if entry.is_quantize else 'makes'} is {wanted}"
+                ),
+                node=entry.node,
+                tensor=entry.scale,
+                found=f"{given} and {wanted}",
+                expected=f"{wanted} for both",
+                fixes=scale_type_fixes(entry, wanted),
+            )
+
+
+def _converts(quantized: str, scale: str, entry: QdqNode) -> bool:
+    """Return whether TensorRT builds a Q or DQ whose scale has another float type than its data."""
+    # Measured with TensorRT for RTX 1.7.1 over all combinations of the three float types.
+    if scale != "float32":
+        return False
+    return quantized == "float8e4m3fn" or (quantized == "int4" and entry.is_quantize)

@@ -1,0 +1,76 @@
+"""QM615: a model that is no graph."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.index.soundness import unsound
+from qdqtool.models.targets import Target
+
+
+class GraphUnsound(Rule):
+    """Every name is defined once, every output is made, and no tensor depends on itself.
+
+    Why it matters: tools that edit or run such a file disagree about what it means, or fail far from the fault.
+
+    Bad: two nodes that write one tensor, left behind by a rename.
+
+    Good: names that are unique in the graph and in all bodies around them.
+    """
+
+    code = "QM615"
+    name = "model.not-a-graph"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "export the model again, or rename the tensor where it is defined wrongly"
+    VALID = (
+        Example(
+            "a chain",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a tensor that two nodes make",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) {
+                a = Relu (x)
+                a = Abs (x)
+                y = Neg (a)
+            }
+            """,
+        ),
+        Example(
+            "an output that nothing makes",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) {
+                a = Relu (x)
+            }
+            """,
+        ),
+        Example(
+            "a tensor that depends on itself",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) {
+                a = Add (x, b)
+                b = Relu (a)
+                y = Neg (b)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look through every scope."""
+        del target
+        for scope in context.view.scopes:
+            for found in unsound(scope):
+                yield Fault(
+                    message=f"tensor '{found.tensor}' {found.problem}",
+                    node=found.node,
+                    tensor=found.tensor,
+                )

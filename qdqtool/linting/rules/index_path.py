@@ -1,0 +1,93 @@
+"""QL306: pairs on numbers that are shapes or indices."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.fixes.unquantize import FLOAT_TENSOR, float_tensor
+from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models import ops
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.targets import Target
+
+MAX_STEPS = 16
+
+
+class IndexPath(Rule):
+    """No pair stands on a path to a shape, an index or a condition.
+
+    Why it matters: a pair rounds to multiples of its scale and clips at 127 of them. Of a measured value little is
+    lost; an index or an extent becomes another one, and the model reads the wrong rows without any error.
+
+    Bad: Q and DQ on the float numbers that are cast to the indices of a Gather.
+
+    Good: pairs on data only.
+    """
+
+    code = "QL306"
+    name = "placement.index-path"
+    affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
+    remedy = "take the pair away"
+    offers = (FLOAT_TENSOR,)
+    VALID = (
+        Example(
+            "the data of a Gather is quantized, its indices are not",
+            """
+            agraph (float[4,2] x, float[3] i) => (float[3,2] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                n = Cast <to = 7> (i)
+                y = Gather (xd, n)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "indices, rounded to multiples of 0.3",
+            """
+            agraph (float[3] x) => (float[3] y) <float[4] table = {0, 10, 20, 30}, float s = {0.3}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                i = DequantizeLinear (q, s, z)
+                n = Cast <to = 7> (i)
+                y = Gather (table, n)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Walk back from every shape and index input; a DQ is reported once."""
+        del target
+        seen: set[Value] = set()
+        for node in context.nodes:
+            for index in ops.traits(node).index_inputs:
+                for entry in _quantized(context, node.input(index), seen, MAX_STEPS):
+                    yield Fault(
+                        message=f"this DQ makes what {node.op_type} '{node.label}' reads as {_role(node, index)}",
+                        node=entry.node,
+                        tensor=entry.output,
+                        found="a pair",
+                        expected="no pair",
+                        fixes=(float_tensor(entry),),
+                    )
+
+
+def _quantized(context: RuleContext, value: Value | None, seen: set[Value], steps: int) -> Iterator[QdqNode]:
+    if value is None or value in seen or value.producer is None or not steps:
+        return
+    seen.add(value)
+    entry = context.qdq.dequantizer_of(value)
+    if entry is not None:
+        yield entry
+        return
+    node = value.producer
+    if ops.moves_values(node):
+        yield from _quantized(context, node.input(0), seen, steps - 1)
+    elif ops.traits(node).computes_indices:
+        for index in range(len(node.proto.input)):
+            yield from _quantized(context, node.input(index), seen, steps - 1)
+
+
+def _role(node: NodeView, index: int) -> str:
+    return f"'{node.input_name(index)}', a shape, index or condition"

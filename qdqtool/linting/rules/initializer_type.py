@@ -1,0 +1,86 @@
+"""QM606: stored tensors of types that the target cannot hold."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind, legal_types
+from qdqtool.models.graph.edits.edit import RemoveInitializer
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+
+TAKEN_OUT = Offer("safe", "takes out an initializer that nothing reads")
+
+
+class InitializerType(Rule):
+    """Every stored tensor has a type that the target can import.
+
+    Why it matters: TensorRT imports all initializers, even those that nothing reads any more; one of type int16 or
+    uint4, left over from an earlier quantization, is enough to refuse the model.
+
+    Bad: an unused int16 zero point.
+
+    Good: take unused initializers out.
+    """
+
+    code = "QM606"
+    name = "model.initializer-type"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "take the initializer out where nothing reads it, else store it in another type"
+    offers = (TAKEN_OUT,)
+    VALID = (
+        Example(
+            "an unused float",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, float unused = {1}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "an unused int16",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, int16 left_over = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at every initializer; those that a Q or DQ reads are reported there."""
+        legal = target.initializer_types
+        assert legal is not None
+        for value in context.view.values():
+            tensor = value.initializer
+            if tensor is None or kind(tensor.data_type) in legal or _reported(context, value):
+                continue
+            yield Fault(
+                message=f"initializer '{value.qualified_name}' has type {kind(tensor.data_type)}"
+                f"{'' if value.uses else ', and nothing reads it'}",
+                tensor=value,
+                node=value.uses[0].node if value.uses else None,
+                found=kind(tensor.data_type),
+                expected=legal_types(legal, kind(tensor.data_type), target),
+                fixes=_fixes(value),
+            )
+
+
+def _fixes(value: Value) -> tuple[Fix, ...]:
+    if value.uses or value.is_output or value.is_input:
+        return ()
+    return (Fix(TAKEN_OUT, f"takes out initializer '{value.name}'", partial(_take_out, value)),)
+
+
+def _take_out(value: Value, draft: Draft) -> None:
+    draft.edits.append(RemoveInitializer(value.scope.path, value.name))
+
+
+def _reported(context: RuleContext, value: Value) -> bool:
+    return any(context.qdq.get(use.node) is not None for use in value.uses)

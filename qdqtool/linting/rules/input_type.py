@@ -1,0 +1,79 @@
+"""QT413: inputs of types that their operator does not take."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind, listed
+from qdqtool.models.graph.index.signature import Operand
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.targets import Target
+from qdqtool.models.targets import get as get_target
+
+_CODES = get_target("onnx").quantize_types
+
+
+class InputType(Rule):
+    """The inputs of a node have types that its operator takes at the opset of the model.
+
+    Why it matters: ONNX says for every operator and opset which types it takes. onnx's checker and ONNX Runtime refuse
+    a model that has another one. TensorRT's parser does not look at the opset, and has its own list of types.
+
+    Bad: Relu of integers at opset 13; a float condition of a Where.
+
+    Good: the opset that knows the type, or a Cast in front of the node.
+    """
+
+    code = "QT413"
+    name = "target.input-type"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
+    remedy = "put a Cast in front of the input, or raise the opset of the model to one that knows the type"
+    VALID = (
+        Example(
+            "indices of two types",
+            """
+            agraph (float[4,4] x, int64[2] i, int32[1] j) => (float[1,4] y) {
+                g = Gather (x, i)
+                y = Gather (g, j)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "Relu of integers before opset 14",
+            """
+            <ir_version: 8, opset_import: ["": 13]>
+            agraph (int64[1,4] x) => (int64[1,4] y) {
+                y = Relu (x)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the inputs of every node with what its operator takes."""
+        del target
+        products = {product.node for product in context.products}
+        for node, signature in context.operators:
+            for index in range(len(node.proto.input)):
+                value, operand = node.input(index), signature.operand(index)
+                given = context.elem_type(value)
+                if value is None or operand is None or given is None or given in operand.types:
+                    continue
+                # Rule QS007 reports codes that a Q makes and no DQ reads, rule QL311 codes that products read.
+                maker = context.qdq.maker(value)
+                told = (maker is not None and maker.is_quantize) or (node in products and kind(given) in _CODES)
+                if not told:
+                    yield _fault(node, value, given, operand)
+                break
+
+
+def _fault(node: NodeView, value: Value, given: int, operand: Operand) -> Fault:
+    return Fault(
+        message=f"{node.op_type} at opset {node.scope.opset} takes no {kind(given)} as input '{operand.name}'",
+        node=node,
+        tensor=value,
+        found=kind(given),
+        expected=listed(map(kind, operand.types)),
+    )

@@ -1,0 +1,96 @@
+"""QT408: operators and attributes that the release of the target does not have yet."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.targets import Target
+
+
+class LaterRelease(Rule):
+    """Every operator and attribute is one that the release of the target knows.
+
+    Why it matters: parsers learn operators and attributes release by release, and an older one says no more than
+    "Plugin not found" or "Mismatch between attribute output_dtype and zero-point data type". Asked of a target with a
+    release, such as ``tensorrt-10.8``, the rule tells from which release on the model loads; without one it asks
+    nothing.
+
+    Bad: Attention for TensorRT 10.13; a DequantizeLinear with output_dtype for TensorRT 10.9.
+
+    Good: MatMul, Softmax, MatMul; a scale in the type that the DequantizeLinear is to make.
+    """
+
+    code = "QT408"
+    name = "target.later-release"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "write the operator out in older ones and leave the attribute away, or use the later release"
+    VALID = (
+        Example(
+            "operators of every release",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                d = DequantizeLinear (q, s, z)
+                y = Softmax (d)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx", "tensorrt-10.0"),
+        ),
+        Example(
+            "RMSNormalization, for a release that has it",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x, float[4] scale) => (float[1,4] y) {
+                y = RMSNormalization (x, scale)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-10.15"),
+        ),
+    )
+    INVALID = (
+        Example(
+            "RMSNormalization, for a release that has it not",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x, float[4] scale) => (float[1,4] y) {
+                y = RMSNormalization (x, scale)
+            }
+            """,
+            targets=("tensorrt-10.14",),
+        ),
+        Example(
+            "output_dtype of a DQ",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear <output_dtype = 1> (q, s, z)
+            }
+            """,
+            targets=("tensorrt-10.9",),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look every operator and every attribute up among what came later."""
+        if not target.later:
+            return
+        for node in context.nodes:
+            if (node.proto.domain, node.op_type, node.proto.overload) in context.functions:
+                continue
+            for name in _names(node):
+                if name in target.later:
+                    yield Fault(
+                        message=f"{target.title} does not know {name}",
+                        node=node,
+                        found=name,
+                        expected=f"release {target.later[name]} or later",
+                    )
+
+
+def _names(node: NodeView) -> Iterator[str]:
+    """The operator, and its attributes as ``Operator.attribute``."""
+    yield node.op_type
+    for attribute in node.proto.attribute:
+        yield f"{node.op_type}.{attribute.name}"

@@ -1,0 +1,81 @@
+"""QS010: Q/DQ of com.microsoft where ONNX has its own."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.opsets import needs
+from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind, short
+from qdqtool.models.graph.edits.edit import SetDomain
+from qdqtool.models.graph.index.qdq import MICROSOFT, QdqNode
+from qdqtool.models.targets import Target
+from qdqtool.models.targets import get as get_target
+
+STANDARD = Offer("safe", "moves the node to the standard domain")
+
+
+class MicrosoftDomain(Rule):
+    """Q and DQ are those of ONNX, not those of com.microsoft.
+
+    Why it matters: ONNX Runtime's quantizer wrote 16-bit and 4-bit Q/DQ in its own domain before opset 21. They mean
+    the same, but only ONNX Runtime knows them; TensorRT takes them by their name, and other tools refuse the model.
+
+    Bad: com.microsoft.QuantizeLinear (x, scale, zero_point).
+
+    Good: QuantizeLinear (x, scale, zero_point).
+    """
+
+    code = "QS010"
+    name = "spec.microsoft-domain"
+    affects = impacts(onnx=CAUTION, tensorrt=ADVICE)
+    remedy = "use the standard domain, from the opset on that has the type"
+    offers = (STANDARD,)
+    VALID = (
+        Example(
+            "the standard domain",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "com.microsoft",
+            """
+            <ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = com.microsoft.QuantizeLinear (x, s, z)
+                y = com.microsoft.DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at the domain of every Q and DQ."""
+        del target
+        for entry in context.qdq.nodes:
+            if entry.node.domain == MICROSOFT:
+                yield Fault(
+                    message=f"this {short(entry)} is of domain {entry.node.domain}",
+                    node=entry.node,
+                    found=entry.node.domain,
+                    expected="the standard domain",
+                    fixes=(Fix(STANDARD, f"moves this {short(entry)} to the standard domain", partial(_move, entry)),),
+                )
+
+
+def _move(entry: QdqNode, draft: Draft) -> None:
+    opset, standard = entry.node.scope.opset, get_target("onnx")
+    legal = standard.quantize_types if entry.is_quantize else standard.dequantize_types
+    what, first = max(needs(draft.context, entry), key=lambda need: need[1])
+    if kind(entry.quantized_type) not in legal or opset < first:
+        raise UnfitError(f"opset {opset} has no {short(entry)} with {what}")
+    draft.edits.append(SetDomain(entry.node.scope.path, entry.node.key, ""))
+    if entry.scale_shape not in {(), (1,)}:
+        draft.set_attribute(entry.node, "axis", entry.axis)

@@ -1,0 +1,162 @@
+"""QT402: layers that the target or a GPU has no kernel for, though it has the types."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.attention_kernels import refusal
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models import ops
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.targets import Target
+
+TURING = 75
+
+
+class MissingKernel(Rule):
+    """The target has a kernel for every layer of the model, on every GPU that was asked for.
+
+    Why it matters: TensorRT for RTX has no ConvTranspose in bfloat16, whatever the GPU, and for compute capability 7.5
+    no matrix product with float32 output ("FP32 GEMM is not supported") and nothing in bfloat16: quantized or not. The
+    Attention operator it computes in float16 and bfloat16, with heads of 9 to 256 elements; otherwise only a single
+    query of at least 4 heads over all batches, and inputs of rank 3 without mask, causality, shared heads, and Cast or
+    DQ in front. It takes no second output, softcap, softmax_precision, past keys, or values of another size than the
+    keys. This is found before anything is built.
+
+    Bad: the Attention operator between float32 tensors; with ``--sm 7.5``, an int8 MatMul that makes float32.
+
+    Good: scales in float16, so that the DQs and the layer make float16.
+    """
+
+    code = "QT402"
+    name = "target.missing-kernel"
+    affects = impacts(tensorrt_rtx=REFUSED)
+    remedy = (
+        "compute the layer in float16 (scales in float16), as `quantize --high-precision-dtype fp16` does, or leave "
+        "out the GPU that lacks it"
+    )
+    VALID = (
+        Example(
+            "float16 (bits 11878 are 0.1) on 7.5",
+            """
+            agraph (float16[1,16] x) => (float16[1,16] y) <float16 s = {11878}, int8 z = {0}, int64[2] n = {16, 16}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                w = ConstantOfShape <value = float16[1] {11878}> (n)
+                wq = QuantizeLinear (w, s, z)
+                wd = DequantizeLinear (wq, s, z)
+                y = MatMul (xd, wd)
+            }
+            """,
+            compute_capabilities=(75,),
+        ),
+        Example(
+            "Attention of rank 3 without a mask, in float32",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,16,128] q, float[1,16,128] k, float[1,16,128] v) => (float[1,16,128] y) {
+                y = Attention <q_num_heads = 2, kv_num_heads = 2> (q, k, v)
+            }
+            """,
+        ),
+        Example(
+            "Attention of a single query, in float32",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4,1,64] q, float[1,4,16,64] k, float[1,4,16,64] v) => (float[1,4,1,64] y) {
+                y = Attention (q, k, v)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "Attention with a mask that is causal as well (float16)",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float16[1,2,16,64] q, float16[1,2,16,64] k, float16[1,2,16,64] v, float16[16,16] m)
+                => (float16[1,2,16,64] y) {
+                y = Attention <is_causal = 1> (q, k, v, m)
+            }
+            """,
+        ),
+        Example(
+            "Attention with heads of 8 in float16",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float16[1,2,16,8] q, float16[1,2,16,8] k, float16[1,2,16,8] v) => (float16[1,2,16,8] y) {
+                y = Attention (q, k, v)
+            }
+            """,
+        ),
+        Example(
+            "float32 on 7.5",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float ws = {0.1}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, ws, z)
+                y = MatMul (xd, wd)
+            }
+            """,
+            compute_capabilities=(75,),
+        ),
+        Example(
+            "the Attention operator in float32",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,2,16,64] q, float[1,2,16,64] k, float[1,2,16,64] v) => (float[1,2,16,64] y) {
+                y = Attention (q, k, v)
+            }
+            """,
+        ),
+        Example(
+            "a quantized ConvTranspose in bfloat16 (bits 15821 are 0.1)",
+            """
+            <ir_version: 10, opset_import: ["": 22]>
+            agraph (bfloat16[1,2,4,4] x) => (bfloat16[1,2,4,4] y)
+            <bfloat16 s = {15821}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, s, z)
+                y = ConvTranspose (xd, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look up the operator and the type of what each layer makes."""
+        turing = TURING in target.compute_capabilities
+        for node in context.nodes:
+            if node.is_op("Attention"):
+                yield from _attention(context, node, target)
+                continue
+            family = ops.get(node)
+            if family is None:
+                continue
+            lacking = family.no_turing_kernel if turing else ()
+            made = context.elem_type(node.output())
+            nowhere = made in family.no_kernel
+            if nowhere or made in lacking:
+                where = target.title if nowhere else "compute capability 7.5"
+                yield Fault(
+                    message=f"{where} has no {node.op_type} with {kind(made)} output",
+                    node=node,
+                    tensor=node.output(),
+                    found=kind(made),
+                    expected="float16",
+                )
+
+
+def _attention(context: RuleContext, node: NodeView, target: Target) -> Iterator[Fault]:
+    problem = refusal(context, node)
+    if problem is not None:
+        yield Fault(
+            message=f"{target.title} has no Attention with {problem.found}",
+            node=node,
+            tensor=node.output(),
+            found=problem.found,
+            expected=problem.expected,
+        )

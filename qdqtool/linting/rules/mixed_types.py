@@ -1,0 +1,95 @@
+"""QT414: inputs of several types where the operator demands one."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.signature import Signature
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.targets import Target
+
+# Measured with TensorRT for RTX 1.7.1: each with pairs of float32, float16, int32 and int64, and with constants.
+_REFUSED_BY_TENSORRT = frozenset(
+    ["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Equal", "Less", "Greater", "Concat", "Where", "PRelu"]
+)
+
+
+class MixedTypes(Rule):
+    """Where an operator demands inputs of one type, a node has them.
+
+    Why it matters: ONNX converts nothing by itself. Where a part of a model was converted to float16 by hand, or a DQ
+    got a float16 scale, a float32 tensor and a float16 one meet in one Add: onnx's checker, ONNX Runtime and TensorRT
+    refuse the model.
+
+    Bad: Add of a float32 and a float16 tensor; Concat of codes and floats.
+
+    Good: a Cast in front of the input that has the other type.
+    """
+
+    code = "QT414"
+    name = "target.mixed-types"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "put a Cast in front of the input that has the other type, or store the constant in the type of the others"
+    VALID = (
+        Example(
+            "a Cast in between",
+            """
+            agraph (float[1,4] x, float16[1,4] h) => (float[1,4] y) {
+                c = Cast <to = 1> (h)
+                y = Add (x, c)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "float32 and float16 in one Add",
+            """
+            agraph (float[1,4] x, float16[1,4] h) => (float[1,4] y) {
+                y = Add (x, h)
+            }
+            """,
+        ),
+        Example(
+            "a DQ with a float16 scale beside float32",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float16 hs = {11878}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                d = DequantizeLinear (q, hs, z)
+                y = Mul (d, x)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the inputs of every node with each other."""
+        # Rule QL311 compares the operands of products.
+        products = {product.node for product in context.products}
+        for node, signature in context.operators:
+            if node not in products and (target.family != "tensorrt" or node.op_type in _REFUSED_BY_TENSORRT):
+                yield from _faults(context, node, signature)
+
+
+def _faults(context: RuleContext, node: NodeView, signature: Signature) -> Iterator[Fault]:
+    """Yield the first contradiction in a node."""
+    first: dict[str, tuple[Value, int]] = {}
+    for index in range(len(node.proto.input)):
+        value, operand = node.input(index), signature.operand(index)
+        given = context.elem_type(value)
+        if value is None or given is None or operand is None or not operand.is_homogeneous:
+            continue
+        other, wanted = first.setdefault(operand.variable, (value, given))
+        if wanted != given and given in operand.types and wanted in operand.types:
+            yield Fault(
+                message=(
+                    f"{node.op_type} takes inputs of one type; '{other.name}' is {kind(wanted)} "
+                    f"and '{value.name}' is {kind(given)}"
+                ),
+                node=node,
+                tensor=value,
+                found=kind(given),
+                expected=kind(wanted),
+            )
+            break

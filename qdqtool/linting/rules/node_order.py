@@ -1,0 +1,84 @@
+"""QM617: nodes that stand in front of those whose outputs they read."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.index.soundness import Unsound, out_of_order
+from qdqtool.models.targets import Target
+
+SORTED = Offer("safe", "moves makers in front of their readers; all other nodes keep their order")
+
+
+class NodeOrder(Rule):
+    """Nodes stand in an order in which every tensor is made before it is read.
+
+    Why it matters: ONNX demands it and its checker refuses anything else. ONNX Runtime and TensorRT sort the nodes
+    themselves, so such a file works until it meets one of the many tools that walk through it in order.
+
+    Bad: a DQ in front of its Q, as an editor leaves it that appends nodes at the end.
+
+    Good: nodes in topological order.
+    """
+
+    code = "QM617"
+    name = "model.node-order"
+    affects = impacts(onnx=REFUSED)
+    remedy = "sort the nodes"
+    offers = (SORTED,)
+    VALID = (
+        Example(
+            "the Q comes first",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "the DQ comes first",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                y = DequantizeLinear (q, s, z)
+                q = QuantizeLinear (x, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a body reads what comes later",
+            """
+            agraph (bool c, float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                y = If (c) <
+                    then_branch = t () => (float[1,4] a) { a = DequantizeLinear (q, s, z) },
+                    else_branch = e () => (float[1,4] b) { b = Neg (x) }
+                >
+                q = QuantizeLinear (x, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the place of each maker with those of its readers."""
+        del target
+        for scope in context.view.scopes:
+            for found in out_of_order(scope):
+                yield Fault(
+                    message=f"tensor '{found.tensor}' {found.problem}",
+                    node=found.node,
+                    tensor=found.tensor,
+                    found="a reader in front of the maker",
+                    expected="makers in front of readers",
+                    fixes=(Fix(SORTED, "moves the maker in front of the reader", partial(_sort, found)),),
+                )
+
+
+def _sort(found: Unsound, draft: Draft) -> None:
+    """Set the input to the tensor that it reads already: an edited reader is placed behind the producer."""
+    assert found.use is not None
+    draft.set_input(found.use.node, found.use.index, found.tensor)

@@ -1,0 +1,90 @@
+"""QA204: 4-bit tensors with an odd number of elements."""
+
+from collections.abc import Iterator
+from math import prod
+
+from qdqtool.linting.rules.fixes.widen import WIDER, wider_fixes
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import dims, kind
+from qdqtool.models.targets import Target
+
+FOUR_BIT = frozenset({"int4", "uint4", "float4e2m1"})
+
+
+class OddCount(Rule):
+    """A tensor of a 4-bit type has an even number of elements.
+
+    Why it matters: two codes share a byte. ONNX pads the last byte, TensorRT refuses the tensor ("4-bit quantization
+    requires an even number of elements"). Before TensorRT 10.8 the last dimension must be even.
+
+    Bad: an int4 weight [3, 3].
+
+    Good: pad one dimension, or leave this weight in int8.
+    """
+
+    code = "QA204"
+    name = "axis.odd-4-bit"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "pad a dimension to an even extent, or leave the tensor in int8"
+    offers = (WIDER,)
+    VALID = (
+        Example(
+            "6 elements",
+            """
+            agraph (float[1,2] x) => (float[1,3] y) <int4[2,3] w = {33, 67, 101}, float ws = {0.1}> {
+                wd = DequantizeLinear (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "9 elements",
+            """
+            agraph (float[1,3] x) => (float[1,3] y) <int4[3,3] w = {33, 67, 101, 33, 1}, float ws = {0.1}> {
+                wd = DequantizeLinear (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "an odd last dimension, for a release that packs rows",
+            """
+            agraph (float[1,2] x) => (float[1,3] y) <int4[2,3] w = {33, 67, 101}, float ws = {0.1}> {
+                wd = DequantizeLinear (w, ws)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt-10.7",),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Count the elements of every 4-bit tensor that a Q makes or a DQ reads."""
+        for entry in context.qdq.nodes:
+            if kind(entry.quantized_type) not in FOUR_BIT or context.qdq.quantizer_of(entry) is not None:
+                continue
+            shape = context.data_shape(entry)
+            extents = [dim for dim in shape or () if isinstance(dim, int)]
+            if shape is None or len(extents) != len(shape):
+                continue
+            for found, what in _odd(extents, target):
+                yield Fault(
+                    message=f"{kind(entry.quantized_type)} tensor of shape {dims(shape)}: {what} is {found}",
+                    node=entry.node,
+                    tensor=entry.output if entry.is_quantize else entry.data,
+                    found=str(found),
+                    expected="an even number",
+                    fixes=wider_fixes(entry),
+                )
+
+
+def _odd(extents: list[int], target: Target) -> Iterator[tuple[int, str]]:
+    """The first number that must be even and is not, and what it counts."""
+    if prod(extents) % 2:
+        # A scalar is one element: there is a last dimension below.
+        yield prod(extents), "the number of elements"
+    elif target.even_last_dimension and extents[-1] % 2:
+        yield extents[-1], "the last dimension"

@@ -1,0 +1,143 @@
+"""QT412: nodes with attributes or inputs that their operator does not have at the opset of the model."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from onnx import AttributeProto
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import listed
+from qdqtool.models.graph.index.signature import Operand, Signature
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.targets import Target
+
+_UNCHECKED = frozenset(["LayerNormalization"])
+"""Operators of onnx 1.23.2 that allow attributes of any name, as does ONNX Runtime."""
+
+
+class OperatorSignature(Rule):
+    """A node has the attributes and as many inputs and outputs as its operator at the opset of the model.
+
+    Why it matters: who raises the opset number of a model by hand, for a type such as int4, leaves nodes behind that
+    are written for the old one: from opset 13 Squeeze takes its axes as an input, from 18 every reduction does. onnx's
+    checker and ONNX Runtime refuse the model, as they do where a node lacks an input. TensorRT's parser reads most old
+    attributes at any opset.
+
+    Bad: ReduceMean <axes = [1]> at opset 19; Clip with two inputs for its bounds at opset 6; Add of one tensor.
+
+    Good: a model that was converted to the opset that it names.
+    """
+
+    code = "QT412"
+    name = "target.operator-signature"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
+    remedy = (
+        "give the node what its operator has at this opset; where the opset number was raised by hand, set the one "
+        "that the model was written for and raise it with onnx.version_converter, or export the model anew"
+    )
+    VALID = (
+        Example(
+            "axes as an input at opset 18",
+            """
+            <ir_version: 8, opset_import: ["": 18]>
+            agraph (float[1,4] x) => (float[1,1] y) <int64[1] axes = {1}> {
+                y = ReduceMean (x, axes)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "axes as an attribute at opset 19",
+            """
+            <ir_version: 9, opset_import: ["": 19]>
+            agraph (float[1,4] x) => (float[1,1] y) {
+                y = ReduceMean <axes = [1]> (x)
+            }
+            """,
+        ),
+        Example(
+            "an attribute of another type",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) {
+                y = Softmax <axis = 1.0> (x)
+            }
+            """,
+        ),
+        Example(
+            "bounds as inputs at opset 6",
+            """
+            <ir_version: 4, opset_import: ["": 6]>
+            agraph (float[1,4] x) => (float[1,4] y) <float low = {0}, float high = {1}> {
+                y = Clip (x, low, high)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare every node with its operator."""
+        del target
+        for node, signature in context.operators:
+            # Rule QT411 reports operators that an opset has withdrawn.
+            problem = None if signature.is_withdrawn else _problem(node, signature)
+            if problem is not None:
+                message, expected = problem
+                found = f"{node.op_type} at opset {node.scope.opset}"
+                yield Fault(message=f"{found} {message}", node=node, found=found, expected=expected)
+
+
+def _problem(node: NodeView, signature: Signature) -> tuple[str, str] | None:
+    """Return what is wrong with a node, in words, and what was expected; None where nothing is."""
+    return (
+        _attribute_problem(node, signature)
+        or _count_problem("input", node.proto.input, signature.inputs)
+        or _count_problem("output", node.proto.output, signature.outputs)
+        or _gap(node, signature)
+        or _absent("input", node.proto.input, signature.operand)
+        or _absent("output", node.proto.output, signature.result)
+    )
+
+
+def _attribute_problem(node: NodeView, signature: Signature) -> tuple[str, str] | None:
+    given = {attribute.name: attribute for attribute in node.proto.attribute}
+    for name, attribute in given.items():
+        expected = signature.types.get(name)
+        if expected is None and node.op_type in _UNCHECKED:
+            continue
+        if expected is None:
+            return f"has no attribute '{name}'", listed(signature.types) or "no attributes"
+        if attribute.type != expected and not attribute.ref_attr_name:
+            types = AttributeProto.AttributeType
+            return f"has '{name}' as {types.Name(attribute.type)}", types.Name(expected)
+    if missing := signature.required - given.keys():
+        return f"needs the attribute '{min(missing)}'", listed(signature.required)
+    return None
+
+
+def _count_problem(what: str, names: Sequence[str], bounds: tuple[int, int]) -> tuple[str, str] | None:
+    fewest, most = bounds
+    if fewest <= len(names) <= most:
+        return None
+    legal = _range(fewest, most)
+    return f"takes {legal} {what}{'s' * (legal != '1')}; this one has {len(names)}", legal
+
+
+def _gap(node: NodeView, signature: Signature) -> tuple[str, str] | None:
+    """Look at the one operator that has one output or all, and nothing in between."""
+    count = len(node.proto.output)
+    if node.op_type != "BatchNormalization" or count in signature.outputs:
+        return None
+    legal = f"1 or {signature.outputs[1]}"
+    return f"takes {legal} outputs; this one has {count}", legal
+
+
+def _absent(what: str, names: Sequence[str], formal: Callable[[int], Operand | None]) -> tuple[str, str] | None:
+    """Look for an empty name where a tensor is required."""
+    operands = (formal(index) for index, name in enumerate(names) if not name)
+    absent = next((operand for operand in operands if operand is not None and operand.is_required), None)
+    return None if absent is None else (f"needs its {what} '{absent.name}'", "the name of a tensor")
+
+
+def _range(fewest: int, most: int) -> str:
+    return str(fewest) if fewest == most else f"{fewest} to {most}" if most < 2**31 - 1 else f"{fewest} or more"

@@ -1,0 +1,94 @@
+"""QM608: constants that a caller could replace."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import short
+from qdqtool.models.graph.edits.edit import AddInitializer, RemoveInitializer
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+
+# Before this IR version, ONNX demands that every initializer is a graph input as well.
+FIRST_IR_WITH_PLAIN_INITIALIZERS = 4
+
+FIXED = Offer("safe", "takes the name out of the graph inputs; the stored value stays")
+
+
+class Overridable(Rule):
+    """Scales, zero points and quantized weights are no graph inputs.
+
+    Why it matters: from IR version 4 on an initializer that is also a graph input is a default that the caller may
+    replace. ONNX Runtime lets him; TensorRT drops the input and keeps the stored value.
+
+    Bad: a scale that is initializer and graph input.
+
+    Good: an initializer alone.
+    """
+
+    code = "QM608"
+    name = "model.overridable-parameter"
+    affects = impacts(tensorrt=SUSPECT)
+    remedy = "take the name out of the graph inputs"
+    offers = (FIXED,)
+    VALID = (
+        Example(
+            "an initializer alone",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a weight with a default",
+            """
+            agraph (float[1,2] x, int8[2,2] w = {1,2,3,4}) => (float[1,2] y) <float s = {0.1}> {
+                wd = DequantizeLinear (w, s)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "a scale with a default",
+            """
+            agraph (float[1,4] x, float s = {0.1}) => (float[1,4] y) <int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at the scale and zero point of every Q and DQ, and at stored codes; each tensor is reported once."""
+        del target
+        if context.model.proto.ir_version < FIRST_IR_WITH_PLAIN_INITIALIZERS:
+            return
+        seen: set[Value] = set()
+        for entry in context.qdq.nodes:
+            # Float weights are not reported: exporters of old models list all of them as inputs.
+            codes = None if entry.is_quantize else entry.data
+            for what, value in (("scale", entry.scale), ("zero point", entry.zero_point), ("weight", codes)):
+                if value is None or not value.is_input or value.initializer is None or value in seen:
+                    continue
+                seen.add(value)
+                yield Fault(
+                    message=f"{what} '{value.name}' of this {short(entry)} is also a graph input",
+                    node=entry.node,
+                    tensor=value,
+                    found="initializer and graph input",
+                    expected="an initializer alone",
+                    fixes=(Fix(FIXED, f"takes '{value.name}' out of the graph inputs", partial(_close, value)),),
+                )
+
+
+def _close(value: Value, draft: Draft) -> None:
+    assert value.initializer is not None
+    draft.edits.append(RemoveInitializer(value.scope.path, value.name))
+    draft.edits.append(AddInitializer(value.scope.path, value.initializer))

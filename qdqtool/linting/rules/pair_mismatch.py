@@ -1,0 +1,166 @@
+"""QP106: a Q and its DQ that do not undo each other."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.linting.findings import Extent
+from qdqtool.linting.rules.support.extents import octaves, of_values
+from qdqtool.linting.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
+from qdqtool.linting.rules.support.words import dims, number
+from qdqtool.models.graph.index.qdq import QdqPair
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+
+
+class PairMismatch(Rule):
+    """A Q and the DQ behind it have the same scale, zero point, axis and block size.
+
+    Why it matters: with different constants the pair does not return what it was given: every value is scaled or
+    shifted. It is legal and loads everywhere, and is nearly always a slip of an editor.
+
+    Bad: a Q with scale 0.1 and a DQ with scale 0.2: everything doubles.
+
+    Good: one scale, shared by both.
+    """
+
+    code = "QP106"
+    name = "parameters.pair-mismatch"
+    affects = impacts(onnx=SILENT, ort_cpu=SILENT, tensorrt=SILENT)
+    remedy = "let Q and DQ read the same scale and zero point, with the same axis"
+    VALID = (
+        Example(
+            "equal constants",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float[1] t = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, t)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "different scales",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float t = {0.2}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, t, z)
+            }
+            """,
+        ),
+        Example(
+            "the same scales on different axes",
+            """
+            agraph (float[2,2] x) => (float[2,2] y) <float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
+                q = QuantizeLinear <axis = 0> (x, s, z)
+                y = DequantizeLinear <axis = 1> (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "different zero points",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {128}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+            targets=("onnx", "ort-cpu"),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the constants of every pair."""
+        del target
+        for pair in context.qdq.pairs:
+            yield from _scales(context, pair)
+            yield from _zero_points(context, pair)
+            yield from _axes(context, pair)
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """What a Q and its DQ do not have in common, in words for each, and how far they differ."""
+
+    made: str
+    read: str
+    extent: Extent
+
+
+def _scales(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
+    quantize, dequantize = pair.quantize, pair.dequantize
+    if quantize.scale is dequantize.scale:
+        return
+    made, read = context.array(quantize.scale), context.array(dequantize.scale)
+    if made is None or read is None:
+        return
+    difference = _difference("scale", made, read)
+    if difference is not None:
+        yield _fault(pair, "scale", dequantize.scale, difference)
+
+
+def _zero_points(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
+    made, read = pair.quantize.zero_point, pair.dequantize.zero_point
+    if made is read:
+        return
+    values = [np.zeros((), np.int64) if each is None else context.array(each) for each in (made, read)]
+    if values[0] is None or values[1] is None:
+        return
+    first, second = (as_reals(np.asarray(each)) for each in values)
+    # An absent zero point is 0, so an explicit 0 on the other side is the same.
+    one_sided = made is None or read is None
+    both = np.broadcast_arrays(first, second) if one_sided else (first, second)
+    difference = _difference("zero point", *both)
+    if difference is not None:
+        yield _fault(pair, "zero point", read or made, difference)
+
+
+def _axes(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
+    quantize, dequantize = pair.quantize, pair.dequantize
+    if quantize.scale_shape in {None, (), (1,)}:
+        return
+    made, read = context.axis(quantize), context.axis(dequantize)
+    if made is not None and read is not None and made != read:
+        yield _fault(pair, "axis", dequantize.data, _unlike("axis", str(made), str(read)))
+    if quantize.block_size != dequantize.block_size:
+        sizes = str(quantize.block_size), str(dequantize.block_size)
+        yield _fault(pair, "block_size", dequantize.data, _unlike("block_size", *sizes))
+
+
+def _difference(what: str, made: Array, read: Array) -> _Difference | None:
+    """Return the first difference, and the extent of all; None where they mean the same."""
+    if made.size != read.size or (made.shape != read.shape and made.size != 1):
+        return _unlike(what, f"shape {dims(made.shape)}", f"shape {dims(read.shape)}")
+    first, second = as_reals(made).reshape(-1), as_reals(read).reshape(-1)
+    unequal = ~((first == second) | (np.isnan(first) & np.isnan(second)))
+    places = np.flatnonzero(unequal)
+    if not len(places):
+        return None
+    where = f" in channel {places[0]}" if made.size > 1 else ""
+    more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
+    off = octaves(second, first) if what == "scale" else np.abs(second - first)
+    return _Difference(
+        f"{number(first[places[0]])}{where}",
+        f"{number(second[places[0]])}{where}{more}",
+        of_values(what, unequal, off),
+    )
+
+
+def _unlike(what: str, made: str, read: str) -> _Difference:
+    return _Difference(made, read, Extent(f"{what} {read} for {made}"))
+
+
+def _fault(pair: QdqPair, what: str, tensor: Value | None, difference: _Difference) -> Fault:
+    return Fault(
+        message=(
+            f"{what} of this DQ is {difference.read}, that of its Q '{pair.quantize.node.label}' is {difference.made}"
+        ),
+        node=pair.dequantize.node,
+        tensor=tensor,
+        found=difference.read,
+        expected=difference.made,
+        extent=difference.extent,
+    )

@@ -1,0 +1,67 @@
+"""QP112: a precision that runtimes do not divide in."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.qdq import integer_attribute
+from qdqtool.models.targets import Target
+
+
+class PrecisionAttribute(Rule):
+    """The precision of a Q, where it is given, is the type of its scale.
+
+    Why it matters: from opset 23 on the attribute says in which type data is divided by the scale. ONNX Runtime does
+    not read it and divides in float32; TensorRT divides in the scale's type and only warns. Values halfway between two
+    codes come out differently, so the file means something that nobody computes. There is no fix: only its author
+    knows whether the attribute or the scale is what was meant.
+
+    Bad: precision = FLOAT16 beside a float32 scale.
+
+    Good: leave the attribute out.
+    """
+
+    code = "QP112"
+    name = "parameters.precision"
+    affects = impacts(ort_cpu=SUSPECT, tensorrt=SUSPECT)
+    remedy = "leave precision out, or store the scale in that type"
+    VALID = (
+        Example(
+            "the type of the scale",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <precision = 1> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "float16 beside a float32 scale",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear <precision = 10> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the attribute with the type of the scale."""
+        del target
+        for entry in context.qdq.quantizers():
+            asked = integer_attribute(entry.node, "precision") if entry.node.proto.attribute else None
+            given = context.elem_type(entry.scale) if asked else None
+            if given is not None and asked != given:
+                yield Fault(
+                    message=f"precision is {kind(asked)}, the scale of this Q is {kind(given)}",
+                    node=entry.node,
+                    tensor=entry.scale,
+                    found=kind(asked),
+                    expected=f"{kind(given)}, or no attribute",
+                )

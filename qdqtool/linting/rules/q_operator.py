@@ -1,0 +1,148 @@
+"""QT403: operators of quantized formats other than Q/DQ."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.index.qonnx_operators import is_quantizer
+from qdqtool.models.graph.index.tensorrt_operators import LINEAR
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.targets import Target
+
+STANDARD = frozenset({"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"})
+MICROSOFT = frozenset(
+    {
+        "DynamicQuantizeLSTM",
+        "DynamicQuantizeMatMul",
+        "GatherBlockQuantized",
+        "MatMulBnb4",
+        "MatMulInteger16",
+        "MatMulIntegerToFloat",
+        "MatMulNBits",
+        "QAttention",
+        "QEmbedLayerNormalization",
+        "QGemm",
+        "QMoE",
+        "QOrderedMatMul",
+    }
+)
+
+
+class QOperator(Rule):
+    """Quantization is expressed by Q/DQ around ordinary operators.
+
+    Why it matters: QLinearConv and its kin are ONNX Runtime's compiled form; TensorRT refuses them with the message
+    "false". NVIDIA's own TRT_ operators, the other way round, are unknown to ONNX Runtime. Both refuse QONNX, which
+    Brevitas exports.
+
+    Bad: QLinearConv, MatMulInteger, DynamicQuantizeLinear; com.microsoft QGemm, MatMulNBits; Quant of QONNX.
+
+    Good: DequantizeLinear, Conv, QuantizeLinear.
+    """
+
+    code = "QT403"
+    name = "target.q-operator"
+    affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = (
+        "`qdqtool normalize MODEL -o OUT` writes most of them as Q/DQ; or export in Q/DQ form (in ONNX Runtime:"
+        " quantize_static with quant_format=QuantFormat.QDQ)"
+    )
+    VALID = (
+        Example(
+            "Q/DQ around a MatMul",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "MatMulInteger",
+            """
+            agraph (int8[1,2] x) => (int32[1,2] y) <int8[2,2] w = {1,2,3,4}> {
+                y = MatMulInteger (x, w)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "QLinearMatMul",
+            """
+            agraph (int8[1,2] x) => (int8[1,2] y) <int8[2,2] w = {1,2,3,4}, float s = {0.1}, int8 z = {0}> {
+                y = QLinearMatMul (x, s, z, w, s, z, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "an operator of ONNX Runtime in the default domain",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float s = {0.1}> {
+                y = MatMulIntegerToFloat (x, w, s, s)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "DynamicQuantizeLinear",
+            """
+            agraph (float[1,2] x) => (uint8[1,2] y) {
+                y, s, z = DynamicQuantizeLinear (x)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "QONNX",
+            """
+            <ir_version: 10, opset_import: ["": 21, "qonnx.custom_op.general": 1]>
+            agraph (float[1,2] x) => (float[1,2] y) <float s = {0.1}, float z = {0}, float b = {8}> {
+                y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0, rounding_mode = "ROUND"> (x, s, z, b)
+            }
+            """,
+        ),
+        Example(
+            "an operator of TensorRT",
+            """
+            <ir_version: 10, opset_import: ["": 21, "trt": 1]>
+            agraph (float[2,32] x) => (float[2,32] y) {
+                q, s = trt.TRT_MXFP8DynamicQuantize (x)
+                y = trt.TRT_MXFP8DequantizeLinear (q, s)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look for the operators by name, unless a local function defines them."""
+        foreign = _is_microsoft if target.family == "tensorrt" else _is_tensorrt
+        for node in context.nodes:
+            if (foreign(node) or is_quantizer(node.proto)) and (
+                node.proto.domain,
+                node.op_type,
+                node.proto.overload,
+            ) not in context.functions:
+                full = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+                yield Fault(
+                    message=f"operator {full} is unknown to {target.title}",
+                    node=node,
+                    found=full,
+                    expected="QuantizeLinear and DequantizeLinear around ordinary operators",
+                )
+
+
+def _is_microsoft(node: NodeView) -> bool:
+    # The parser compares names only, so those of com.microsoft in the default domain are refused as well.
+    if node.domain not in {"", "com.microsoft"}:
+        return False
+    standard = not node.domain and node.op_type in STANDARD
+    return standard or node.op_type in MICROSOFT or node.op_type.startswith("QLinear")
+
+
+def _is_tensorrt(node: NodeView) -> bool:
+    # Another rule has those that are Q and DQ by another name (QS015).
+    return node.op_type.startswith("TRT_") and node.op_type not in LINEAR

@@ -1,0 +1,156 @@
+"""QP103: quantized types that the target has no use for."""
+
+from collections.abc import Iterator
+
+from onnx import TensorProto
+
+from qdqtool.linting.rules.fixes.float_constant import FLOAT
+from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
+from qdqtool.linting.rules.support.bias import is_bias
+from qdqtool.linting.rules.support.code_origin import CodeOrigin
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind, legal_types, short
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.targets import Target
+from qdqtool.models.targets import get as get_target
+
+
+class QuantizedType(Rule):
+    """The quantized type is one that the target computes with.
+
+    Why it matters: each runtime has kernels for a few types. TensorRT refuses 16-bit codes, unsigned 4-bit codes and
+    most fp8 variants, with a message that names an initializer and not the node; a uint8 Q it takes, computes as int8
+    and clips everything above 127. ONNX Runtime's CPU provider has no fp4 and no fp6.
+
+    Bad: uint8 activations on a GPU.
+
+    Good: int8 with zero point 0, or float8e4m3fn.
+    """
+
+    code = "QP103"
+    name = "parameters.quantized-type"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "quantize again to a type that the target computes with"
+    offers = (EXACT, SYMMETRIC, FLOAT)
+    VALID = (
+        Example(
+            "int8",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "float8e4m3fn, told by output_dtype",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear <output_dtype = 17> (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a uint8 pair, which TensorRT computes as int8",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "a uint8 Q whose codes a MaxPool and a Transpose move",
+            """
+            agraph (float[1,1,2,2] x) => (float[1,1,1,1] y) <float s = {0.1}, uint8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                p = MaxPool <kernel_shape = [2,2]> (q)
+                t = Transpose <perm = [0,2,3,1]> (p)
+                y = DequantizeLinear (t, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "uint8 codes of a weight",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {1,2,3,4}, float ws = {0.1}, uint8 wz = {0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "uint8 told by output_dtype",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear <output_dtype = 2> (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "int16",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int16 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "fp4, which the CPU has no kernel for",
+            """
+            <ir_version: 11, opset_import: ["": 23]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear <output_dtype = 23> (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the quantized type of every Q and DQ with the target's table."""
+        origin = CodeOrigin(context)
+        for entry in context.qdq.nodes:
+            quantized = kind(entry.quantized_type)
+            legal = target.quantize_types if entry.is_quantize else target.dequantize_types
+            if entry.quantized_type is None or quantized in legal or not _told_here(entry):
+                continue
+            # The Q has the finding. TensorRT computes what a uint8 Q makes as int8, whatever moves it to the DQ.
+            if not entry.is_quantize and origin.is_quantizers(entry.data):
+                continue
+            yield Fault(
+                message=f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}",
+                node=entry.node,
+                tensor=entry.output if entry.is_quantize else entry.data,
+                found=quantized,
+                expected=legal_types(legal, quantized, target),
+                impact=_impact(entry, target),
+                fixes=symmetric_fixes(context, entry) if target.family == "tensorrt" else (),
+            )
+
+
+def _told_here(entry: QdqNode) -> bool:
+    """Return whether this rule has to report the type: no other rule does, and no earlier node has it."""
+    if entry.is_quantize:
+        if entry.zero_point is None:
+            return bool(entry.output_dtype)
+        return kind(entry.quantized_type) in get_target("onnx").quantize_types
+    return not (entry.quantized_type == TensorProto.INT32 and is_bias(entry))
+
+
+def _impact(entry: QdqNode, target: Target) -> Impact | None:
+    """Return ``silent`` for a uint8 zero point that the target reads as int8; None for the rule's usual impact."""
+    as_int8 = entry.is_quantize and entry.quantized_type == TensorProto.UINT8 and entry.zero_point is not None
+    return SILENT if target.uint8_as_int8 and as_int8 else None

@@ -1,0 +1,52 @@
+"""QN501: scales, or codes of weights, that were found with random data."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, read_metadata
+from qdqtool.models.targets import Target
+
+_TEXT = """
+            <ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.calibration": "%s"]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """
+
+
+class RandomCalibration(Rule):
+    """The scales of the model, and codes that data chose, come from real samples, not from noise.
+
+    Why it matters: random calibration lets a pipeline be tried end to end, speed measured, kernels looked at. Its
+    scales, or the codes of weights that it chose, fit noise: the outputs are wrong on real inputs, and nothing else
+    tells. What qdqtool quantizes says how it was calibrated in the metadata entry ``qdqtool.calibration``; a model
+    without the entry passes. A release should set ``severity = { QN501 = "error" }``.
+
+    Bad: a model that was quantized with ``--random-calibration`` on its way to users.
+
+    Good: calibration with samples like those the model will see.
+    """
+
+    code = "QN501"
+    name = "numbers.random-calibration"
+    affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
+    remedy = "quantize again with real samples"
+    VALID = (Example("real samples", _TEXT % r"{\"method\": \"max\", \"samples\": 64, \"random\": false}"),)
+    INVALID = (Example("random samples", _TEXT % r"{\"method\": \"max\", \"samples\": 4, \"random\": true}"),)
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Read the metadata entry; one that is no JSON object says nothing."""
+        del target
+        note = read_metadata(context.model, CALIBRATION_KEY)
+        if note is None:
+            return
+        try:
+            record = msgspec.json.decode(note, type=dict[str, object])
+        except msgspec.DecodeError:
+            return
+        if record.get("random") is True:
+            yield Fault(message="the model was calibrated with random data", found="random", expected="real samples")

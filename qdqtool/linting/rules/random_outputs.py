@@ -1,0 +1,105 @@
+"""QN503: operators whose output differs from run to run."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models import ops
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.ops.support.random_nodes import random_nodes
+from qdqtool.models.targets import Target
+
+TRAINING_MODE = 2
+"""Index of the input of a Dropout that says whether it drops values."""
+
+INFERENCE = Offer("unsafe", "takes a Dropout out of training mode")
+
+
+class RandomOutputs(Rule):
+    """No operator draws random numbers.
+
+    Why it matters: the outputs differ from run to run, so that nothing can be compared: a model checked against itself
+    has a few dB, ranges differ from calibration to calibration, and an engine draws other numbers than the reference. A
+    Dropout in training mode is an error of the export. Other generators may be meant, as the noise of a speech
+    synthesizer: such noise is better an input of the graph. A seed does not help: ONNX Runtime goes on drawing in the
+    next run.
+
+    Bad: a Dropout whose ``training_mode`` is true, RandomNormalLike, Multinomial or Bernoulli.
+
+    Good: a model exported in inference mode; noise that is an input.
+    """
+
+    code = "QN503"
+    name = "numbers.random-outputs"
+    affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
+    remedy = "export the model in inference mode, or make the random numbers an input of the graph"
+    offers = (INFERENCE,)
+    VALID = (
+        Example(
+            "a Dropout in inference mode",
+            """
+            agraph (float[1,64] x) => (float[1,64] y)
+            <float ratio = {0.5}, bool training = {0}, float s = {0.1}, int8 z = {0}> {
+                d = Dropout (x, ratio, training)
+                q = QuantizeLinear (d, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "noise that is an input",
+            """
+            agraph (float[1,64] x, float[1,64] noise) => (float[1,64] y) <float s = {0.1}, int8 z = {0}> {
+                a = Add (x, noise)
+                q = QuantizeLinear (a, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a Dropout in training mode",
+            """
+            agraph (float[1,64] x) => (float[1,64] y)
+            <float ratio = {0.5}, bool training = {1}, float s = {0.1}, int8 z = {0}> {
+                d = Dropout (x, ratio, training)
+                q = QuantizeLinear (d, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "noise that the model draws",
+            """
+            agraph (float[1,64] x) => (float[1,64] y) <float s = {0.1}, int8 z = {0}> {
+                noise = RandomNormalLike (x)
+                a = Add (x, noise)
+                q = QuantizeLinear (a, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Report every node that draws random numbers; TensorRT refuses a Dropout that does (RTX 1.7.1)."""
+        for node in random_nodes(context.index):
+            drops = ops.traits(node).passes_values
+            what = "is in training mode: it drops values at random" if drops else "draws random numbers"
+            fix = Fix(INFERENCE, "takes the Dropout out of training mode", partial(_infer, node))
+            yield Fault(
+                message=f"{node.op_type} {what}, and the outputs differ from run to run",
+                node=node,
+                tensor=node.output(),
+                expected="inference mode" if drops else "an input of the graph",
+                found="training mode" if drops else "random numbers",
+                impact=REFUSED if drops and target.family == "tensorrt" else None,
+                fixes=(fix,) if drops else (),
+            )
+
+
+def _infer(node: NodeView, draft: Draft) -> None:
+    draft.set_input(node, TRAINING_MODE, "")

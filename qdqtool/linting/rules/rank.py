@@ -1,0 +1,64 @@
+"""QA210: tensors of more dimensions than the target has."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import dims, short
+from qdqtool.models.targets import Target
+
+MAX_RANK = 8
+"""The greatest number of dimensions in TensorRT's ``Dims`` (``Dims::MAX_DIMS``)."""
+
+
+class Rank(Rule):
+    """A quantized tensor has 8 dimensions at most.
+
+    Why it matters: TensorRT has no tensors of more than 8 dimensions. Its parser stops with "Failed to convert ONNX
+    dimensions" and does not say of which tensor.
+
+    Bad: a pair on a tensor of rank 9.
+
+    Good: a Reshape in front that joins neighbouring dimensions.
+    """
+
+    code = "QA210"
+    name = "axis.rank"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "join neighbouring dimensions with a Reshape"
+    VALID = (
+        Example(
+            "8 dimensions",
+            """
+            agraph (float[1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "9 dimensions",
+            """
+            agraph (float[1,1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Count the dimensions of what each Q and each DQ without Q reads."""
+        del target
+        for entry in context.qdq.nodes:
+            shape = context.data_shape(entry)
+            if shape is not None and len(shape) > MAX_RANK and context.qdq.quantizer_of(entry) is None:
+                yield Fault(
+                    message=f"this {short(entry)} reads a tensor of shape {dims(shape)}",
+                    node=entry.node,
+                    tensor=entry.data,
+                    found=f"{len(shape)} dimensions",
+                    expected=f"at most {MAX_RANK}",
+                )

@@ -1,0 +1,90 @@
+"""QM612: local functions that call themselves."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.targets import Target
+
+FunctionId = tuple[str, str, str]
+
+
+class RecursiveFunction(Rule):
+    """No local function calls itself, directly or through others.
+
+    Why it matters: ONNX forbids it; onnx and ONNX Runtime say so, TensorRT's parser calls itself until the process
+    dies.
+
+    Bad: a function f whose body calls f.
+
+    Good: a Loop.
+    """
+
+    code = "QM612"
+    name = "model.recursive-function"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "export the function again; recursion is written as a Loop"
+    VALID = (
+        Example(
+            "a function that calls another",
+            """
+            <ir_version: 10, opset_import: ["": 21, "local": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) {
+                y = local.twice (x)
+            }
+            <domain: "local", opset_import: ["": 21, "local": 1]>
+            twice (a) => (b) {
+                b = local.once (a)
+            }
+            <domain: "local", opset_import: ["": 21]>
+            once (a) => (b) {
+                b = Relu (a)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a function that calls itself",
+            """
+            <ir_version: 10, opset_import: ["": 21, "local": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) {
+                y = local.again (x)
+            }
+            <domain: "local", opset_import: ["": 21, "local": 1]>
+            again (a) => (b) {
+                b = local.again (a)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Follow the calls from each function; one that comes back to itself is at fault."""
+        del target
+        calls: dict[FunctionId, set[FunctionId]] = {identity: set() for identity in context.functions}
+        roots = {scope.path[0]: identity for identity, scope in context.functions.items()}
+        for node in context.nodes:
+            called = (node.proto.domain, node.op_type, node.proto.overload)
+            caller = roots.get(node.scope.path[0]) if node.scope.in_function else None
+            if caller is not None and called in calls:
+                calls[caller].add(called)
+        for identity in calls:
+            if identity in _reachable(calls, identity):
+                domain, name, _ = identity
+                yield Fault(
+                    message=f"local function '{domain}::{name}' calls itself",
+                    found=f"{domain}::{name}",
+                    expected="no recursion",
+                )
+
+
+def _reachable(calls: dict[FunctionId, set[FunctionId]], start: FunctionId) -> set[FunctionId]:
+    seen: set[FunctionId] = set()
+    pending = list(calls[start])
+    while pending:
+        current = pending.pop()
+        if current not in seen:
+            seen.add(current)
+            pending.extend(calls[current])
+    return seen

@@ -1,0 +1,71 @@
+"""QP110: fp8 without saturation."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.targets import Target
+
+SATURATED = Offer("unsafe", "leaves saturate at 1: what became NaN or infinity becomes the largest value")
+
+
+class SaturateOff(Rule):
+    """An fp8 Q saturates.
+
+    Why it matters: with saturate = 0 values beyond the range become NaN or infinity in ONNX. TensorRT never reads the
+    attribute and gives the largest code, so the two disagree wherever a value is clipped.
+
+    Bad: QuantizeLinear <saturate = 0>.
+
+    Good: leave the attribute out.
+    """
+
+    code = "QP110"
+    name = "parameters.saturate"
+    affects = impacts(tensorrt=SUSPECT)
+    remedy = "leave saturate at its default, 1"
+    offers = (SATURATED,)
+    VALID = (
+        Example(
+            "saturate is left out",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "saturate = 0",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {0}> {
+                q = QuantizeLinear <saturate = 0> (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at the attribute of each Q to fp8."""
+        del target
+        for entry in context.qdq.quantizers():
+            if kind(entry.quantized_type).startswith("float8") and entry.node.attribute("saturate", 1) == 0:
+                yield Fault(
+                    message="saturate is 0",
+                    node=entry.node,
+                    tensor=entry.output,
+                    found="0",
+                    expected="1 or absent",
+                    fixes=(Fix(SATURATED, "leaves saturate out", partial(_leave_out, entry)),),
+                )
+
+
+def _leave_out(entry: QdqNode, draft: Draft) -> None:
+    draft.set_attribute(entry.node, "saturate", None)

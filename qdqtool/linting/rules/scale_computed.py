@@ -1,0 +1,74 @@
+"""QP111: scales that are computed from stored constants."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.fixes.folded import STORED, folded_fixes
+from qdqtool.linting.rules.support.rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import short
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+
+
+class ScaleComputed(Rule):
+    """A constant scale is stored as it is used.
+
+    Why it matters: TensorRT folds a scale that Cast, Mul or Reshape make of constants, but checks its values only where
+    it is wired directly: a zero or negative scale behind such an operator builds without a word. Other tools do not
+    recognize it as a scale at all.
+
+    Bad: a scale that Mul makes of two initializers.
+
+    Good: the product, stored as an initializer.
+    """
+
+    code = "QP111"
+    name = "parameters.scale-computed"
+    affects = impacts(tensorrt=ADVICE)
+    remedy = "store the value of the scale as an initializer"
+    offers = (STORED,)
+    VALID = (
+        Example(
+            "an initializer",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a product",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float a = {0.5}, float b = {0.2}, int8 z = {0}> {
+                s = Mul (a, b)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look for scales that fold but are not stored; each is reported once."""
+        del target
+        seen: set[Value] = set()
+        for entry in context.qdq.nodes:
+            scale = entry.scale
+            if scale is None or scale in seen or scale.producer is None:
+                continue
+            seen.add(scale)
+            # Two-level scales, as in NVFP4, come from a DQ: fp8 block scales times one float scale.
+            made_by_dq = context.qdq.maker(scale) is not None
+            if made_by_dq or scale.producer.is_op("Constant") or not context.constants.is_constant(scale):
+                continue
+            yield Fault(
+                message=f"scale '{scale.name}' of this {short(entry)} is computed by {scale.producer.op_type}",
+                node=entry.node,
+                tensor=scale,
+                found=scale.producer.op_type,
+                expected="an initializer",
+                fixes=folded_fixes(context, entry, 1),
+            )

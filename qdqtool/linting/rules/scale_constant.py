@@ -1,0 +1,78 @@
+"""QP104: scales that are computed from data."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import short
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+
+
+class ScaleConstant(Rule):
+    """A scale is a build-time constant.
+
+    Why it matters: NVIDIA's documentation demands a constant scale, since kernels are chosen with it. The parser does
+    not enforce that, and some builders take a scale that arrives at run time while others crash on it. None of the
+    checks on values can look at it.
+
+    Bad: a scale that is a graph input, or ReduceMax of the data divided by 127.
+
+    Good: a scale stored in the model, or computed from stored constants only.
+    """
+
+    code = "QP104"
+    name = "parameters.scale-constant"
+    affects = impacts(tensorrt=SILENT)
+    remedy = "calibrate and store the scale; for scales made at run time use the dynamic-quantization operators"
+    VALID = (
+        Example(
+            "computed from stored constants",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float amax = {12.7}, float steps = {127}, int8 z = {0}> {
+                s = Div (amax, steps)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "computed from the data",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float steps = {127}, int8 z = {0}> {
+                amax = ReduceMax <keepdims = 0> (x)
+                s = Div (amax, steps)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look for scales that do not fold."""
+        del target
+        for entry in context.qdq.nodes:
+            scale = entry.scale
+            if scale is None or context.is_constant(scale) or _are_made_with_codes(context, entry, scale):
+                continue
+            maker = f"made by {scale.producer.op_type}" if scale.producer is not None else "an input"
+            yield Fault(
+                message=f"scale '{scale.name}' of this {short(entry)} is not constant: it is {maker}",
+                node=entry.node,
+                tensor=scale,
+                found=maker,
+                expected="an initializer, a Constant, or constants only behind it",
+            )
+
+
+def _are_made_with_codes(context: RuleContext, entry: QdqNode, scale: Value) -> bool:
+    """Return whether one operator of TensorRT makes codes and scales, as for NVFP4, whose scales pass a DQ."""
+    if not entry.is_dynamic or entry.data is None:
+        return False
+    dequantizer = context.qdq.dequantizer_of(scale)
+    source = dequantizer.data if dequantizer is not None else scale
+    return source is not None and source.producer is entry.data.producer

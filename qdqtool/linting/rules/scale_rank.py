@@ -1,0 +1,67 @@
+"""QA207: scales whose rank means nothing."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.fixes.scalar_scale import SCALAR, scalar_fixes
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import dims
+from qdqtool.models.targets import Target
+
+
+class ScaleRank(Rule):
+    """A scale has rank 0, rank 1, or the rank of the data.
+
+    Why it matters: rank 0 or one element means per-tensor, rank 1 per-axis, the rank of the data means blocks. A scale
+    of shape [1, 1], as exporters write it after broadcasting, is none of these.
+    Scalar data takes a scalar scale in TensorRT.
+
+    Bad: a scale of shape [1, 1] for an image of rank 4.
+
+    Good: a scalar.
+    """
+
+    code = "QA207"
+    name = "axis.scale-rank"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "make a one-element scale a scalar, a per-axis scale 1-D"
+    offers = (SCALAR,)
+    VALID = (
+        Example(
+            "a scale of one element",
+            """
+            agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1] s = {0.1}, int8[1] z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "rank 2 for data of rank 4",
+            """
+            agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1] s = {0.1}, int8[1,1] z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the ranks of scale and data."""
+        for entry in context.qdq.nodes:
+            scale, shape = entry.scale_shape, context.data_shape(entry)
+            if scale is None or shape is None or len(scale) in {0, len(shape)}:
+                continue
+            if len(scale) == 1 and (shape or target.family != "tensorrt"):
+                continue
+            yield Fault(
+                message=f"scale has shape {dims(scale)}, the data {dims(shape)}",
+                node=entry.node,
+                tensor=entry.scale,
+                found=f"rank {len(scale)}",
+                expected=f"rank 0, 1 or {len(shape)}" if shape else "rank 0",
+                fixes=scalar_fixes(entry),
+            )

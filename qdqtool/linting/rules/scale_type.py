@@ -1,0 +1,124 @@
+"""QS005: types of a scale."""
+
+from collections.abc import Iterator
+
+from onnx import TensorProto
+
+from qdqtool.linting.rules.fixes.scale_type import RETYPED, scale_type_fixes
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind, listed, short
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.targets import Target
+
+FIRST_OPSET_WITH_SHARED_TYPES = 19
+FIRST_OPSET_WITH_FREE_TYPES = 23
+FLOATS = frozenset({"float32", "float16", "bfloat16"})
+
+
+class ScaleType(Rule):
+    """The scale has a type that the target takes, and the type of the data where that is asked for.
+
+    Why it matters: below opset 23 a Q's scale has its data's type; from 23 on the two are free, but ONNX Runtime opens
+    such a model and fails at the first run. It has no bfloat16 kernel at all. TensorRT takes any mix of floats, but no
+    float8e8m0 in the standard operators.
+
+    Bad: a float32 scale for float16 data at opset 21; a bfloat16 scale for a model that is to run on the CPU.
+
+    Good: the scale in the type of the data.
+    """
+
+    code = "QS005"
+    name = "spec.scale-type"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "store the scale in the type of the float side"
+    offers = (RETYPED,)
+    VALID = (
+        Example(
+            "float16 data, float16 scale (bits 11878 are 0.1)",
+            """
+            agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {11878}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "float16 data, float32 scale",
+            """
+            agraph (float16[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("onnx", "ort-cpu"),
+        ),
+        Example(
+            "bfloat16, which has no CPU kernel (bits 15821 are 0.1)",
+            """
+            agraph (bfloat16[1,4] x) => (bfloat16[1,4] y) <bfloat16 s = {15821}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("ort-cpu",),
+        ),
+        Example(
+            "float8e8m0",
+            """
+            <ir_version: 12, opset_import: ["": 24]>
+            agraph (float[1,4] x) => (float[1,4] y) <float8e8m0 s = {127}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear <output_dtype = 1> (q, s, z)
+            }
+            """,
+            targets=("ort-cpu", "tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "an integer scale",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <int32 s = {1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare the type of each scale with the target's table and with the float side."""
+        for entry in context.qdq.nodes:
+            given = context.elem_type(entry.scale)
+            if given is None:
+                continue
+            expected = _expected(context, entry, target, kind(given))
+            if expected is not None:
+                yield Fault(
+                    message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} has type {kind(given)}",
+                    node=entry.node,
+                    tensor=entry.scale,
+                    found=kind(given),
+                    expected=expected,
+                    fixes=scale_type_fixes(entry, expected),
+                )
+
+
+def _expected(context: RuleContext, entry: QdqNode, target: Target, given: str) -> str | None:
+    data, opset = kind(context.elem_type(entry.data)), entry.node.scope.opset
+    # From opset 23 on ONNX allows different types. ONNX Runtime accepts such models, but fails when it runs a mix of
+    # float32 and float16.
+    free = target.id == "onnx" and opset >= FIRST_OPSET_WITH_FREE_TYPES
+    shared = target.id == "onnx" and data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES
+    # ONNX Runtime and TensorRT read no scale of int32.
+    if given not in target.scale_types and not (given == "int32" and entry.is_quantize and (free or shared)):
+        return listed(target.scale_types)
+    if target.family == "tensorrt":
+        return None
+    if entry.is_quantize:
+        bound = data in FLOATS or (data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES)
+        return data if bound and data != given and not free else None
+    # ONNX Runtime has no CPU kernel for Q or DQ of bfloat16.
+    bfloat16 = target.id == "ort-cpu" and context.output_type(entry) == TensorProto.BFLOAT16
+    return "an output type other than bfloat16" if bfloat16 else None

@@ -1,0 +1,199 @@
+"""QP101: scales that are zero, negative or not finite."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.linting.rules.fixes.negative_scale import CLIPPED, MIRRORED, negative_scale_fixes
+from qdqtool.linting.rules.fixes.zero_scale import DEAD, ONE, zero_scale_fixes
+from qdqtool.linting.rules.support.extents import of_values
+from qdqtool.linting.rules.support.fix import Fix
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
+from qdqtool.linting.rules.support.words import kind, offenders, short
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.targets import Target
+
+
+class ScaleValue(Rule):
+    """Every scale is finite and greater than zero.
+
+    Why it matters: a zero scale turns every value into the lowest or highest code, a negative one flips signs, NaN and
+    infinity spread through the network. No checker looks at the values: onnx and ONNX Runtime never do, and TensorRT
+    only at constants that are wired directly, so a bad scale behind a Cast, Mul or Reshape builds without a word. A
+    negative scale of stored codes is still what it says, code times scale, and the int4 blocks of ONNX Runtime's
+    quantizer are full of them: ONNX Runtime takes them, and TensorRT for RTX those of int4. TensorRT documents positive
+    scales only, and the source of its parser refuses others. Elsewhere they are a warning where they load.
+
+    Bad: a channel whose weights are all zero was given scale 0; a calibrator divided by zero.
+
+    Good: give such a channel any positive scale, say 1; its codes are 0 all the same. That can be fixed, and so can
+    negative scales of stored codes, which are negated with them. The right scale cannot be inferred from one that is
+    infinite or NaN, or from a negative one of a Q.
+    """
+
+    code = "QP101"
+    name = "parameters.scale-value"
+    affects = impacts(onnx=SILENT, ort_cpu=SILENT, tensorrt=REFUSED)
+    remedy = "give the channel any positive finite scale (1 for a channel of zeros), or quantize again for this target"
+    offers = (DEAD, ONE, MIRRORED, CLIPPED)
+    VALID = (
+        Example(
+            "positive scales, computed from constants",
+            """
+            agraph (float[1,4] x) => (float[1,4] y)
+            <float a = {0.5}, float b = {0.25}, int8 z = {0}> {
+                s = Mul (a, b)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "the second channel has scale 0",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "a negative scale",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {-0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a negative scale of stored codes",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, -0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "NaN",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {nan}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "infinity, which TensorRT lets pass",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {inf}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "zero behind a Mul, which TensorRT lets pass",
+            """
+            agraph (float[1,4] x) => (float[1,4] y)
+            <float a = {0.5}, float b = {0}, int8 z = {0}> {
+                s = Mul (a, b)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at every scale that folds to a constant, at each of its uses."""
+        for entry in context.qdq.nodes:
+            scale = context.array(entry.scale)
+            if scale is None:
+                continue
+            assert entry.scale is not None
+            bounds = context.bounds(entry.scale, scale)
+            if bounds.low > 0 and np.isfinite(bounds.high):
+                continue
+            values = as_reals(scale)
+            bad = ~(np.isfinite(values) & (values > 0))
+            if _takes_negative(context, entry, values, target):
+                continue
+            yield Fault(
+                message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}",
+                node=entry.node,
+                tensor=entry.scale,
+                found=offenders(values, bad),
+                extent=of_values(_classes(values[bad]), bad),
+                expected="finite and greater than 0",
+                impact=_impact(context, entry, values, target),
+                fixes=_fixes(context, entry, values),
+            )
+
+
+def _fixes(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> tuple[Fix, ...]:
+    """Return what makes the scales positive: nothing where one is infinite or NaN."""
+    if not np.all(np.isfinite(values)):
+        return ()
+    if np.all(values >= 0):
+        return zero_scale_fixes(context, entry)
+    return negative_scale_fixes(context, entry) if np.all(values != 0) else ()
+
+
+def _classes(values: npt.NDArray[np.float64]) -> str:
+    """Return what kinds of values are among illegal scales; how large a negative one is makes no difference."""
+    kinds = {
+        "zero": values == 0,
+        "negative": (values < 0) & np.isfinite(values),
+        "infinite": np.isinf(values),
+        "NaN": np.isnan(values),
+    }
+    return ", ".join(name for name, among in kinds.items() if among.any())
+
+
+def _takes_negative(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> bool:
+    """Return whether these are finite, nonzero block scales of stored codes, of a type that may have negative ones."""
+    in_blocks = values.ndim > 1 and bool(np.all(np.isfinite(values) & (values != 0)))
+    return in_blocks and _is_stored(context, entry) and kind(entry.quantized_type) in target.negative_scale_types
+
+
+def _is_stored(context: RuleContext, entry: QdqNode) -> bool:
+    return not entry.is_quantize and context.qdq.quantizer_of(entry) is None
+
+
+def _impact(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
+    """Return what the values mean to the target; None for the rule's usual impact.
+
+    A negative scale of stored codes is exact: a DQ returns code times scale. Only a Q changes signs with it. TensorRT's
+    parser does not check the scales of those types for which it takes negative block scales.
+    """
+    stored = _is_stored(context, entry)
+    unchecked = stored and kind(entry.quantized_type) in target.negative_scale_types
+    if target.family == "tensorrt" and not unchecked and _parser_refuses(context, entry, values):
+        return None
+    return CAUTION if stored and bool(np.all(np.isfinite(values) & (values != 0))) else SILENT
+
+
+def _parser_refuses(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:
+    """Return whether TensorRT's parser refuses the values; it does not look at every scale."""
+    scale = entry.scale
+    assert scale is not None
+    # It checks initializers and Constant nodes, not the output of a Mul, Cast, Identity or Reshape; and not a
+    # constant that an earlier node has made a layer of, as a shared scale is at its second use.
+    producer = context.argument(scale).producer
+    direct = producer is None or producer.is_op("Constant")
+    first = scale.uses[0]
+    as_parameter = context.qdq.get(first.node) is not None and first.index == 1
+    # The test is `scale > 0`: infinity passes it, NaN does not.
+    return direct and as_parameter and not bool(np.all(values > 0))

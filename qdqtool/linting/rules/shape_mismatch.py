@@ -1,0 +1,66 @@
+"""QS013: nodes whose inputs have shapes that do not fit their operator."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.targets import Target
+
+# Rule QS012 compares declared types, rule QS011 looks at output_dtype.
+_OTHER_RULES = "Inferred elem type differs", "output_dtype "
+
+
+class ShapeMismatch(Rule):
+    """The shapes of a node's inputs and its attributes fit its operator.
+
+    Why it matters: matrices that do not fit, or an axis behind the last one, contradict the operator. onnx's checker
+    and ONNX Runtime refuse the model. Where only a declared shape is wrong, ONNX Runtime corrects it. What onnx's
+    shape inference does not look at, such as the channels of a Conv, is rule QS014's.
+
+    Bad: a MatMul of matrices [2, 3] and [4, 5]; Softmax on axis 7 of two.
+
+    Good: shapes that follow from one another, and no value_info that says otherwise.
+    """
+
+    code = "QS013"
+    name = "spec.shape-mismatch"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
+    remedy = "give the input the shape that the operator needs; take out value_info that does not agree"
+    VALID = (
+        Example(
+            "matrices that fit",
+            """
+            agraph (float[2,3] x, float[3,5] w) => (float[2,5] y) {
+                y = MatMul (x, w)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "parts that do not add up",
+            """
+            agraph (float[2,6] x) => (float[2,N] y, float[2,M] z) <int64[2] parts = {1, 2}> {
+                y, z = Split <axis = 1> (x, parts)
+            }
+            """,
+        ),
+        Example(
+            "an output declared with another extent",
+            """
+            agraph (float[2,3] x) => (float[2,4] y) {
+                y = Relu (x)
+            }
+            """,
+            targets=("onnx",),
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Ask onnx's shape inference."""
+        scopes = {scope.path: scope for scope in context.view.scopes}
+        types, corrects = context.types, target.family == "ort-cpu"
+        for found in types.contradictions_of_inferred if corrects else types.contradictions:
+            if not found.text.startswith(_OTHER_RULES):
+                node = scopes[found.scope].nodes[found.position]
+                yield Fault(message=f"shape inference: {found.text}", node=node, found=found.text)

@@ -1,0 +1,62 @@
+"""QM611: graph inputs without a shape."""
+
+from collections.abc import Iterator
+
+import onnx
+
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.targets import Target
+
+
+class ShapelessInput(Rule):
+    """A graph input has a shape, if only of unknown dimensions.
+
+    Why it matters: TensorRT takes an input without any shape for a scalar, builds an engine for it, and says nothing.
+
+    Bad: float x, without dimensions.
+
+    Good: float[N, 3, H, W] x.
+    """
+
+    code = "QM611"
+    name = "model.shapeless-input"
+    affects = impacts(onnx=REFUSED, tensorrt=SILENT)
+    remedy = "give the input its rank, with symbolic dimensions where they vary"
+    VALID = (
+        Example(
+            "a dynamic dimension",
+            """
+            agraph (float[N,4] x) => (float[N,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "no shape",
+            """
+            agraph (float[] x) => (float[] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at the inputs of the main graph."""
+        del target
+        graph = context.view.main.container
+        assert isinstance(graph, onnx.GraphProto)
+        for info in graph.input:
+            stored = context.view.main.values[info.name].initializer is not None
+            if info.type.HasField("tensor_type") and not info.type.tensor_type.HasField("shape") and not stored:
+                yield Fault(
+                    message=f"input '{info.name}' has no shape",
+                    tensor=info.name,
+                    found="no shape",
+                    expected="a shape of known rank",
+                )

@@ -1,0 +1,64 @@
+"""Compare block scales with the data that they divide."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.index.qdq import QdqNode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """A Q or DQ whose scale has the data's rank, with all extents known.
+
+    Attributes:
+        entry: The node.
+        shape: Of the data.
+        scale: Shape of the scale.
+        blocked: The axes on which the extents differ.
+    """
+
+    entry: QdqNode
+    shape: tuple[int, ...]
+    scale: tuple[int, ...]
+    blocked: tuple[int, ...]
+
+    @property
+    def legal_sizes(self) -> tuple[int, int]:
+        """The smallest and largest block size that give this many blocks, the last one possibly shorter.
+
+        ONNX: ``ceil(D / S)`` to ``ceil(D / (S - 1)) - 1`` for extent D and S blocks. One block may have any size of at
+        least D: quantizers write their usual block size where the axis is shorter, and ONNX Runtime runs it.
+        """
+        (axis,) = self.blocked
+        extent, count = self.shape[axis], self.scale[axis]
+        smallest = -(-extent // count)
+        return smallest, (-(-extent // (count - 1)) - 1 if count > 1 else sys.maxsize)
+
+
+def blocks(context: RuleContext) -> Iterator[Blocks]:
+    """Yield every Q and DQ with block scales."""
+    for entry in context.qdq.nodes:
+        scale, shape = entry.scale_shape, context.data_shape(entry)
+        if scale is None or shape is None or len(scale) < 2 or len(scale) != len(shape):
+            continue
+        extents = tuple(dim for dim in shape if isinstance(dim, int))
+        counts = tuple(dim for dim in scale if isinstance(dim, int))
+        if len(extents) == len(shape) and len(counts) == len(scale) and 0 not in counts:
+            blocked = tuple(axis for axis, (have, want) in enumerate(zip(counts, extents, strict=True)) if have != want)
+            yield Blocks(entry, extents, counts, blocked)
+
+
+def vector_blocks(context: RuleContext, entry: QdqNode) -> Blocks | None:
+    """Return the blocks of data of one axis, as ONNX reads them; None where its scale is per-tensor or per-axis.
+
+    Scales of one axis are blocks only there, and only with ``block_size``: TensorRT reads them as per-axis scales.
+    """
+    scale, shape = entry.scale_shape, context.data_shape(entry)
+    if entry.block_size <= 0 or scale is None or shape is None or len(scale) != 1 or len(shape) != 1:
+        return None
+    (count,), (extent,) = scale, shape
+    if not isinstance(count, int) or not isinstance(extent, int) or count < 2 or count > extent:
+        return None
+    return Blocks(entry, (extent,), (count,), (0,))

@@ -1,0 +1,114 @@
+"""Find Q and DQ whose layer name is taken, in the order in which TensorRT imports a model.
+
+TensorRT 1.7 for RTX renames only the layers of Q and DQ, and refuses a name that another layer has: of a node in front,
+in any graph, or of a constant that is a layer by then. Of 110 other operators none is refused for its name. A local
+function is imported at each call, with the same names.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qdqtool.linting.rules.support.dead_scopes import dead_scopes
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.qdq import DEQUANTIZE, QUANTIZE
+from qdqtool.models.graph.index.tensorrt_operators import LINEAR, MX_DEQUANTIZE, MX_QUANTIZE
+from qdqtool.models.graph.index.view import NodeView, Scope, Value
+
+RENAMED = frozenset({QUANTIZE, DEQUANTIZE, *LINEAR, MX_QUANTIZE, MX_DEQUANTIZE})
+NO_LAYER = frozenset({"Constant", "Dropout", "Size"})
+"""Operators whose name no layer gets."""
+
+READS_WEIGHTS = frozenset({"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization"})
+"""Operators that hold their constants themselves: those are no layers."""
+
+MAX_DEPTH = 64
+"""Calls of functions in functions, and bodies in bodies, that are followed; a hostile file may have thousands."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenName:
+    """A Q or DQ that cannot get its name.
+
+    Attributes:
+        node: The node.
+        name: The name of its layer: that of the node, else ``node_of_`` and its first output.
+        owner: What has the name, in words.
+        again: Whether the other layer is of the same node, in another call of its function.
+    """
+
+    node: NodeView
+    name: str
+    owner: str
+    again: bool
+
+
+def taken_names(context: RuleContext) -> Iterator[TakenName]:
+    """Yield every Q and DQ whose name TensorRT refuses, each once."""
+    return _Import(context).run()
+
+
+class _Import:
+    def __init__(self, context: RuleContext) -> None:
+        self._context = context
+        self._dead = dead_scopes(context)
+        self._bodies: dict[NodeView | None, list[Scope]] = defaultdict(list)
+        for scope in context.view.scopes:
+            if scope not in self._dead:
+                self._bodies[scope.owner].append(scope)
+        self._owners: dict[str, NodeView | Value] = {}
+        self._calls: dict[Scope, int] = defaultdict(int)
+        self._imported: set[NodeView] = set()
+        self._told: set[NodeView] = set()
+
+    def run(self) -> Iterator[TakenName]:
+        return self._scope(self._context.view.main)
+
+    def _scope(self, scope: Scope, depth: int = 0) -> Iterator[TakenName]:
+        for node in scope.nodes if depth < MAX_DEPTH else ():
+            function = self._context.functions.get((node.proto.domain, node.op_type, node.proto.overload))
+            if node.op_type in RENAMED:
+                # A local function of that name is taken for the operator (QT407).
+                yield from self._renamed(node)
+            elif function is not None:
+                yield from self._call(function, depth + 1)
+            else:
+                for body in self._bodies[node]:
+                    yield from self._scope(body, depth + 1)
+                self._other(node)
+
+    def _call(self, function: Scope, depth: int) -> Iterator[TakenName]:
+        self._calls[function] += 1
+        # A third call tells nothing new. This also ends the walk where functions call themselves.
+        if self._calls[function] <= 2:
+            yield from self._scope(function, depth)
+
+    def _renamed(self, node: NodeView) -> Iterator[TakenName]:
+        for index in (0, 1):
+            self._constant(node.input(index))
+        name = node.proto.name or f"node_of_{next(filter(None, node.proto.output), '')}"
+        owner = self._owners.setdefault(name, node)
+        taken = owner is not node or node in self._imported
+        self._imported.add(node)
+        if taken and node not in self._told:
+            self._told.add(node)
+            yield TakenName(node, name, _words(owner), again=owner is node)
+
+    def _other(self, node: NodeView) -> None:
+        if node.op_type not in NO_LAYER:
+            self._owners.setdefault(node.proto.name, node)
+        if node.op_type not in READS_WEIGHTS:
+            for index in range(len(node.proto.input)):
+                self._constant(node.input(index))
+
+    def _constant(self, value: Value | None) -> None:
+        """Note a constant that is a layer once it is read; one of shapes or indices may never be."""
+        if value is None or self._context.constants.direct(value) is None:
+            return
+        if kind(self._context.elem_type(value)) not in {"int64", "int32", "bool"}:
+            self._owners.setdefault(value.name, value)
+
+
+def _words(owner: NodeView | Value) -> str:
+    return f"the constant '{owner.name}'" if isinstance(owner, Value) else f"{owner.op_type} '{owner.label}'"

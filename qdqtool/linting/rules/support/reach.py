@@ -1,0 +1,142 @@
+"""Follow an operand of a Conv, Gemm or MatMul back to its DQ.
+
+What may stand between is stated with each operator (:class:`qdqtool.models.ops.Codes`): behind these a Conv or MatMul
+still reads codes; behind all others it reads float.
+"""
+
+from dataclasses import dataclass, replace
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode, same_constant
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.io.tensors import element_count
+from qdqtool.models.ops import Codes, ProductOp
+
+MAX_STEPS = 64
+# Every input of a Concat is followed, so nested joins multiply the work.
+MAX_JOINS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """The DQ behind an operand.
+
+    Attributes:
+        dequantize: The DQ; the first one where codes of several are joined.
+        between: The operators between it and the operand, the last one first. Codes go through all of them.
+    """
+
+    dequantize: QdqNode
+    between: tuple[NodeView, ...]
+
+    def axis_here(self, axis: int, rank: int) -> int | None:
+        """Return the axis of the operand that is ``axis`` of the DQ's output; None where that is unknown."""
+        for node in reversed(self.between):
+            if ops.traits(node).codes in {Codes.POINTWISE, Codes.SCALED}:
+                continue
+            behind = ops.axis_behind(node, axis, rank)
+            if behind is None:
+                return None
+            axis = behind
+        return axis
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """A Conv, ConvTranspose, Gemm or MatMul with the DQs behind its two operands.
+
+    Attributes:
+        node: The node.
+        op: What is known of its operator.
+        left: What its first operand comes from; None where that is not quantized.
+        right: The same of its weight operand, which may be an activation too.
+    """
+
+    node: NodeView
+    op: ProductOp
+    left: Operand | None
+    right: Operand | None
+
+    @property
+    def weight_index(self) -> int:
+        """The index of the weight operand."""
+        return self.op.weight_input
+
+
+def operand(walk: "Walk", value: Value | None) -> Operand | None:
+    """Return the DQ whose codes reach ``value``, directly or through operators that keep codes."""
+    between: list[NodeView] = []
+    for _ in range(MAX_STEPS):
+        entry = walk.index.qdq.dequantizer_of(value)
+        if entry is not None:
+            return Operand(entry, tuple(between))
+        producer = value.producer if value is not None else None
+        if producer is None:
+            return None
+        between.append(producer)
+        if ops.traits(producer).codes is Codes.JOINED:
+            first = _joined(walk, producer)
+            return Operand(first.dequantize, (*between, *first.between)) if first is not None else None
+        value = _carried(walk, producer)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The state of a walk from an operand back to its DQ.
+
+    Attributes:
+        index: The index of the model.
+        padded: Whether the kernel pads with zeros itself, as convolutions do.
+        joins: How many operators of several tensors may follow each other.
+    """
+
+    index: ModelIndex
+    padded: bool = False
+    joins: int = MAX_JOINS
+
+
+def _carried(walk: Walk, node: NodeView) -> Value | None:
+    """Return the input whose codes pass through ``node``; None where it computes with them."""
+    match ops.traits(node).codes:
+        case Codes.MOVED | Codes.POINTWISE | Codes.SELECTED:
+            return node.input(0)
+        case Codes.PADDED:
+            zeros = node.attribute("mode", b"constant") == b"constant"
+            return node.input(0) if not zeros or (walk.padded and _pads_zeros(walk, node)) else None
+        case Codes.SCALED if _is_one_number(walk, node.input(1)):
+            return node.input(0)
+        case Codes.SCALED if node.is_op("Mul") and _is_one_number(walk, node.input(0)):
+            return node.input(1)
+        case _:
+            return None
+
+
+def _joined(walk: Walk, node: NodeView) -> Operand | None:
+    """Return the operand at the first input, where all inputs come from DQs with the same scale."""
+    if not walk.joins:
+        return None
+    inner = replace(walk, joins=walk.joins - 1)
+    first = operand(inner, node.input(0))
+    if first is None:
+        return None
+    for index in range(1, len(node.proto.input)):
+        other = operand(inner, node.input(index))
+        if other is None or not same_constant(first.dequantize.scale, other.dequantize.scale, walk.index.constants):
+            return None
+    return first
+
+
+def _is_one_number(walk: Walk, value: Value | None) -> bool:
+    stored = walk.index.constants.direct(value) if value is not None else None
+    return stored is not None and element_count(stored) == 1
+
+
+def _pads_zeros(walk: Walk, node: NodeView) -> bool:
+    value = node.input(2)
+    if value is None:
+        # Below opset 11 the value is an attribute.
+        return not node.attribute("value", 0)
+    fill = walk.index.constants.readable(value) if _is_one_number(walk, value) else None
+    return fill is not None and bool(fill.item() == 0)

@@ -1,0 +1,166 @@
+"""The base class of rules: class data, a docstring that explains it, examples that prove it, and the check."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar
+
+import onnx.parser
+
+from qdqtool.linting.findings import Effect, Extent, Finding, Severity
+from qdqtool.linting.rules.support.fix import Fix, Offer
+from qdqtool.linting.rules.support.memo import Memo
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.scope import display
+from qdqtool.models.targets import Target
+
+EXAMPLE_HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """The meaning of a fault to a target."""
+
+    severity: Severity
+    effect: Effect
+
+
+REFUSED = Impact("error", "refused")
+SILENT = Impact("error", "silent")
+SUSPECT = Impact("warning", "silent")
+FALLBACK = Impact("warning", "fallback")
+CAUTION = Impact("warning", "advice")
+ADVICE = Impact("info", "advice")
+
+
+def impacts(**by_target: Impact) -> Mapping[str, Impact]:
+    """Return the impacts by target id or family, with ``_`` for ``-``; a family stands for all its targets."""
+    return MappingProxyType({target.replace("_", "-"): impact for target, impact in by_target.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A model as ONNX text that a rule passes or reports.
+
+    Initializers of float16, bfloat16, fp8 and 4-bit types are raw bits in that syntax.
+
+    Attributes:
+        title: What it shows.
+        text: The model; :data:`EXAMPLE_HEADER` is put in front of one that starts with its graph.
+        targets: Ids of the targets it speaks of; empty for all that the rule affects.
+        compute_capabilities: The GPUs that it is judged for, 86 for 8.6; empty for none in particular.
+    """
+
+    title: str
+    text: str
+    targets: tuple[str, ...] = ()
+    compute_capabilities: tuple[int, ...] = ()
+
+    def model(self) -> onnx.ModelProto:
+        """The parsed model."""
+        text = inspect.cleandoc(self.text)
+        return onnx.parser.parse_model(text if text.startswith("<") else EXAMPLE_HEADER + text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault that a rule found at one place; the rule's class data complete it to a :class:`Finding`.
+
+    Attributes:
+        message: One line with the value found. Strings from the model are raw.
+        node: Where; None for faults of the model as a whole.
+        tensor: The tensor at fault.
+        expected: The legal value or values.
+        found: The value found.
+        extent: How bad it is, where the value is a number that can get worse without the target refusing the model.
+        impact: What it means here, where that differs from the rule's usual impact on the target.
+        fixes: Ways to remove it, the best one first; a later one serves where the earlier ones do not fit.
+    """
+
+    message: str
+    node: NodeView | None = None
+    tensor: Value | str | None = None
+    expected: str | None = None
+    found: str | None = None
+    extent: Extent | None = None
+    impact: Impact | None = None
+    fixes: tuple[Fix, ...] = ()
+
+
+class Rule(ABC):
+    """One rule of the linter.
+
+    The first line of a subclass's docstring is its summary; paragraphs that begin with ``Why it matters:``, ``Bad:``
+    and ``Good:`` follow.
+
+    Attributes:
+        code: Stable code, such as ``QP101``.
+        name: Dotted name, such as ``parameters.scale-value``.
+        since: The version of qdqtool that it came with.
+        affects: What a fault means, by target id or target family; targets that are not listed are not checked.
+        remedy: What to do about it, in one line.
+        offers: The kinds of fix that ``--fix`` knows for it, the best one first.
+        asks_parser: Whether it reports what TensorRT's parser says, and so has nothing to report where it is not asked.
+        VALID: Models that it passes. Where it affects TensorRT, TensorRT for RTX really builds them.
+        INVALID: Models that it reports.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    since: ClassVar[str] = "0.1.0"
+    affects: ClassVar[Mapping[str, Impact]]
+    remedy: ClassVar[str]
+    offers: ClassVar[tuple[Offer, ...]] = ()
+    asks_parser: ClassVar[bool] = False
+    VALID: ClassVar[tuple[Example, ...]]
+    INVALID: ClassVar[tuple[Example, ...]]
+
+    @abstractmethod
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Yield every fault of the model for ``target``, which is one that the rule affects."""
+
+    def impact(self, target: Target) -> Impact | None:
+        """Return the usual impact of a fault on ``target``; None where it has none."""
+        return self.affects.get(target.id) or self.affects.get(target.family)
+
+    def run(self, context: RuleContext, target: Target) -> Iterator[Finding]:
+        """Yield the findings of the model for ``target``."""
+        return (finding for finding, _ in self.locate(context, target))
+
+    def locate(self, context: RuleContext, target: Target) -> Iterator[tuple[Finding, Fault]]:
+        """Yield the findings of the model for ``target``, each with its fault."""
+        usual = self.impact(target)
+        if usual is None:
+            return
+        memo: Memo[Fault] = context.memo(self.code)
+        for fault in memo.recall(target, lambda watched: self.check(context, watched)):
+            yield self._finding(fault, fault.impact or usual), fault
+
+    def _finding(self, fault: Fault, impact: Impact) -> Finding:
+        node, tensor = fault.node, fault.tensor
+        return Finding(
+            code=self.code,
+            name=self.name,
+            severity=impact.severity,
+            effect=impact.effect,
+            message=fault.message,
+            node=node.label if node is not None else None,
+            op_type=node.op_type if node is not None else None,
+            tensor=tensor.name if isinstance(tensor, Value) else tensor,
+            graph=display(node.scope.path) if node is not None else "",
+            expected=fault.expected,
+            found=fault.found,
+            extent=_extent(fault, impact),
+            fixable=bool(fault.fixes),
+            safe_fix=any(fix.offer.label == "safe" for fix in fault.fixes),
+        )
+
+
+def _extent(fault: Fault, impact: Impact) -> Extent | None:
+    # A target that refuses a model does so however many values are wrong, and by however much.
+    if fault.extent is None or impact.effect != "refused":
+        return fault.extent
+    return Extent(fault.extent.kind)

@@ -1,0 +1,256 @@
+"""The data about one model that rules share: its indexes, built once, and its constants, read once."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from qdqtool.errors import ModelError
+from qdqtool.linting.rules.support.memo import Memo
+from qdqtool.linting.rules.support.parser_fault import ParserFault
+from qdqtool.linting.rules.support.reach import Product, Walk, operand
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode, is_qdq, same_constant
+from qdqtool.models.graph.index.signature import Signature, signature_of
+from qdqtool.models.graph.index.view import NodeView, Scope, Value
+from qdqtool.models.graph.io.text import check_text
+from qdqtool.models.graph.model import Model
+from qdqtool.models.ops import ProductOp
+
+Array = npt.NDArray[np.generic]
+Shape = tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and greatest value of a constant; NaN when one of its values is."""
+
+    low: float
+    high: float
+
+
+MAX_STEPS = 64
+"""The most operators in a row that a rule follows; a hostile file may have a cycle of them."""
+
+NO_BOUNDS = Bounds(1.0, 1.0)
+"""For empty constants, which another rule reports."""
+
+NUMBERS = frozenset("fiuVb")
+"""The kinds of number types in NumPy; ``V`` is that of the types of ml_dtypes."""
+
+
+class RuleContext:
+    """Everything the rules ask about one model.
+
+    Args:
+        model: The model, as read from its file.
+
+    Raises:
+        ModelError: It has names that are not UTF-8.
+
+    Attributes:
+        model: The model.
+        index: Its index. The parts that every rule reads stand here too:
+        view: Scopes, nodes and tensors.
+        constants: Folded constants.
+        types: Element types and shapes.
+        qdq: Q/DQ nodes.
+        nodes: Every node of every scope.
+        parser_faults: What TensorRT's parser has against it; empty until somebody who asked it writes it here.
+        unreadable: Why a constant cannot be read, for those that :meth:`array` was asked for.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.parser_faults: tuple[ParserFault, ...] = ()
+        # load_model has checked the text of models that come from a file.
+        if model.path is None:
+            check_text(model.proto)
+        self.index = ModelIndex.of(model)
+        self.view = self.index.view
+        self.constants = self.index.constants
+        self.types = self.index.types
+        self.qdq = self.index.qdq
+        self.nodes: tuple[NodeView, ...] = tuple(self.view.nodes())
+        self.unreadable: dict[Value, str] = {}
+        self._arrays: dict[Value, Array | None] = {}
+        self._bounds: dict[Value, Bounds] = {}
+        self._shapes: dict[Value, Shape | None] = {}
+        self._elem_types: dict[Value, int | None] = {}
+        self._memos: dict[str, Memo[Any]] = defaultdict(Memo)
+
+    def memo(self, code: str) -> Memo[Any]:
+        """Return the results of a rule for this model."""
+        return self._memos[code]
+
+    @cached_property
+    def operators(self) -> tuple[tuple[NodeView, Signature], ...]:
+        """The nodes of ONNX's own domain with what ONNX says of their operators at their opset.
+
+        Without Q and DQ, which have rules of their own, and without operators that the opset does not have.
+        """
+        known = (
+            (node, signature_of(node.op_type, node.scope.opset))
+            for node in self.nodes
+            if not node.domain and not is_qdq(node)
+        )
+        return tuple((node, signature) for node, signature in known if signature is not None)
+
+    @cached_property
+    def products(self) -> tuple[Product, ...]:
+        """Every node that multiplies an activation with weights or with another activation."""
+        return tuple(self._product(node, op) for node in self.nodes if (op := ops.product(node)) is not None)
+
+    @cached_property
+    def readers_of_codes(self) -> Mapping[QdqNode, list[tuple[Product, int]]]:
+        """The products that read the codes of each DQ, with the index of the operand."""
+        found: dict[QdqNode, list[tuple[Product, int]]] = defaultdict(list)
+        for product in self.products:
+            for index, side in ((0, product.left), (product.weight_index, product.right)):
+                if side is not None:
+                    found[side.dequantize].append((product, index))
+        return MappingProxyType(found)
+
+    def _product(self, node: NodeView, op: ProductOp) -> Product:
+        walk = Walk(self.index, padded=op.is_convolution)
+        left, right = (operand(walk, node.input(index)) for index in (0, op.weight_input))
+        return Product(node, op, left, right)
+
+    def array(self, value: Value | None) -> Array | None:
+        """Return the folded constant of a scale or zero point; None where it is computed, no number or unreadable."""
+        if value is None:
+            return None
+        if value not in self._arrays:
+            try:
+                found = self.constants.array(self.argument(value))
+                self._arrays[value] = found if found is not None and found.dtype.kind in NUMBERS else None
+            except ModelError as error:
+                self._arrays[value] = None
+                self.unreadable[value] = error.message
+        return self._arrays[value]
+
+    def argument(self, value: Value) -> Value:
+        """Return the constant that all callers pass for a formal input of a local function; else ``value``."""
+        # Functions may call each other in a cycle, which another rule reports: seen is for those.
+        seen = set[Value]()
+        while value not in seen:
+            seen.add(value)
+            first, *others = self._arguments(value) or [None]
+            if first is None or not all(same_constant(first, other, self.constants) for other in others):
+                return value
+            value = first
+        return value
+
+    def _arguments(self, value: Value) -> list[Value | None]:
+        """Return what each call passes for a formal input of a local function; nothing for other tensors."""
+        if not (value.is_input and value.scope.is_function):
+            return []
+        index = value.scope.input_names().index(value.name)
+        return [call.input(index) for call in self._calls[function_id(value.scope)]]
+
+    def bounds(self, value: Value, array: Array) -> Bounds:
+        """Return the bounds of ``array``, the constant that ``value`` folds to."""
+        if value not in self._bounds:
+            self._bounds[value] = _bounds(array)
+        return self._bounds[value]
+
+    def elem_type(self, value: Value | None) -> int | None:
+        """Return the ``TensorProto.DataType`` of a tensor; None where it is unknown."""
+        if value is None:
+            return None
+        if value not in self._elem_types:
+            self._elem_types[value] = self._elem_type(value)
+        return self._elem_types[value]
+
+    def _elem_type(self, start: Value) -> int | None:
+        value, seen = start, set[Value]()
+        while (entry := self.qdq.maker(value)) is not None:
+            if entry.is_quantize:
+                return entry.quantized_type
+            seen.add(value)
+            if entry.output_dtype is not None or entry.scale is None or entry.scale in seen:
+                return entry.output_dtype
+            # A DQ returns the type of its scale. A DQ may produce that as well, as in NVFP4.
+            value = entry.scale
+        stored = self.constants.direct(value)
+        return stored.data_type if stored is not None else self.types.elem_type(value)
+
+    def output_type(self, dequantize: QdqNode) -> int | None:
+        """Return the output type of a DQ: ``output_dtype``, else that of its scale."""
+        return dequantize.output_dtype or self.elem_type(dequantize.scale)
+
+    def shape(self, value: Value | None) -> Shape | None:
+        """Return the shape of a tensor; None where even its rank is unknown."""
+        if value is None:
+            return None
+        if value not in self._shapes:
+            stored = self.constants.direct(value)
+            self._shapes[value] = tuple(stored.dims) if stored is not None else self.types.shape(value)
+        return self._shapes[value]
+
+    def data_shape(self, entry: QdqNode) -> Shape | None:
+        """Return the shape of the data of a Q or DQ; that of its output where the input has none."""
+        known = self.shape(entry.data)
+        return known if known is not None else self.shape(entry.output)
+
+    def axis(self, entry: QdqNode) -> int | None:
+        """Return the axis, counted from the front; None where the rank is unknown or the axis out of range."""
+        shape = self.data_shape(entry)
+        if shape is None or not -len(shape) <= entry.axis < len(shape):
+            return None
+        return entry.axis % len(shape)
+
+    def is_constant(self, value: Value) -> bool:
+        """Return whether a tensor is constant; an input of a local function is, if every call passes a constant."""
+        pending, seen = [value], set[Value]()
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if value.is_input and value.scope.is_function:
+                pending += [argument for argument in self._arguments(value) if argument is not None]
+            elif not self.constants.is_constant(value):
+                return False
+        return True
+
+    @cached_property
+    def _calls(self) -> dict[tuple[str, str, str], list[NodeView]]:
+        found: dict[tuple[str, str, str], list[NodeView]] = defaultdict(list)
+        for node in self.nodes:
+            found[node.proto.domain, node.op_type, node.proto.overload].append(node)
+        return found
+
+    @cached_property
+    def functions(self) -> dict[tuple[str, str, str], Scope]:
+        """The scopes of the local functions by domain, name and overload."""
+        return {function_id(scope): scope for scope in self.view.scopes if scope.is_function}
+
+
+def _bounds(array: Array) -> Bounds:
+    if array.size == 1 and array.dtype == np.float32:
+        # Most scales are one float32. min() and max() of NumPy take 40 times as long as item().
+        only = float(array.item())
+        return Bounds(only, only)
+    reals = as_reals(array)
+    return Bounds(float(reals.min()), float(reals.max())) if reals.size else NO_BOUNDS
+
+
+def as_reals(array: Array) -> npt.NDArray[np.float64]:
+    """Return ``array`` as float64."""
+    # NumPy warns of an invalid value when it converts a signalling NaN, which damaged constants may hold.
+    with np.errstate(all="ignore"):
+        return array.astype(np.float64)
+
+
+def function_id(scope: Scope) -> tuple[str, str, str]:
+    """Return domain, name and overload of the local function of a scope."""
+    assert isinstance(scope.container, onnx.FunctionProto)
+    return scope.container.domain, scope.container.name, scope.container.overload

@@ -1,0 +1,174 @@
+"""The codes of a weight: a sample of what is stored, or of what a Q makes of a float weight."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.errors import ModelError
+from qdqtool.linting.rules.support.pieces import places as places_of
+from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
+from qdqtool.linting.rules.support.words import format_of
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.io.tensors import element_count, read_array
+from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.numerics.number_format import NumberFormat
+
+Reals = npt.NDArray[np.float64]
+
+MOST_UNPACKED = 1 << 20
+"""The most elements of a weight whose codes of less than a byte are unpacked, which is done for all or none."""
+WIDEST = 16
+"""Codes of more bits are not those of a weight: int32 is a bias, whose scale its product fixes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class WeightCodes:
+    """Some codes of a weight.
+
+    Attributes:
+        format: The number format of the codes.
+        codes: The codes, not rounded where a Q computes them.
+        values: The float values where a Q computes the codes; None for stored codes.
+        zero_point: The zero point at each of them, or one for all.
+        scale: Every scale of the weight; None where they are not constant.
+        groups: How many groups of values with one scale the sample stands for: scales of the weight times the part of
+            the weight that was read.
+        is_whole: Whether every code of the weight was read.
+    """
+
+    format: NumberFormat
+    codes: Reals
+    values: Reals | None
+    zero_point: Reals
+    scale: Reals | None
+    groups: float
+    is_whole: bool
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the format is signed and every zero point is 0."""
+        return self.format.low < 0 and not self.zero_point.any()
+
+    @property
+    def clipped(self) -> float:
+        """The fraction of the codes beyond the range: 0 for stored codes, which cannot be."""
+        # Half a step at the end of the range: values up to there round to the last code and are not clipped. The last
+        # two codes of e4m3 are 416 and 448, a step of high / 14; high / 32 lies below half of it.
+        half = 0.5 if self.format.kind == "integer" else self.format.high / 32
+        beyond = (self.codes < self.format.low - half) | (self.codes > self.format.high + half)
+        return float(np.mean(beyond))
+
+    @property
+    def lost(self) -> float:
+        """The error of clipping in proportion to the codes, from 0 to 1: the root of the ratio of their energies."""
+        greatest = np.max(np.abs(self.codes))
+        if not greatest:
+            return 0.0
+        over = self.codes - np.clip(self.codes, self.format.low, self.format.high)
+        # In proportion to the greatest: a scale of 0 makes codes of the greatest float64, whose squares overflow.
+        return float(np.linalg.norm(over / greatest) / np.linalg.norm(self.codes / greatest))
+
+    @property
+    def used(self) -> float:
+        """The greatest magnitude among the codes, as a fraction of the greatest code of the format."""
+        return float(np.max(np.abs(self.codes))) / self.format.high
+
+    @property
+    def distances(self) -> Reals:
+        """How far each code that is not zero is from its zero point, in codes."""
+        distance = np.abs(self.codes - self.zero_point)
+        return distance[distance > 0]
+
+    @property
+    def at_the_ends(self) -> float:
+        """The fraction of the codes that are the first or the last of the format, beyond what max-scaling explains.
+
+        Codes of zero are not counted, since weights may be pruned. A scale that is found from the greatest value puts
+        one code of each group at an end, and a zero point one at each end.
+        """
+        # Symmetric int8 codes end at -127; some tools write -128 too.
+        low = -self.format.high if self.is_symmetric else self.format.low
+        at_end = (self.codes <= low) | (self.codes >= self.format.high)
+        # A zero point may stand at an end itself, as of a mask with values of one sign.
+        ends = int(np.count_nonzero(at_end & (self.codes != self.zero_point)))
+        explained = self.groups * (1 if self.is_symmetric else 2)
+        others = self.distances.size - explained
+        return float(max(ends - explained, 0) / others) if others > 0 else 0.0
+
+    @property
+    def levels(self) -> int:
+        """The number of different magnitudes among the codes that are not zero."""
+        return int(np.unique(self.distances).size)
+
+
+def weight_codes(context: RuleContext, entry: QdqNode) -> WeightCodes | None:
+    """Return a sample of the codes of the weight that a Q or DQ reads; None where it reads none, or it is unreadable.
+
+    None too for codes of less than a byte of a large weight, and where scale and weight do not fit each other.
+    """
+    stored = entry.data.initializer if entry.data is not None else None
+    fmt = format_of(entry.quantized_type)
+    if stored is None or fmt is None or fmt.bits > WIDEST:
+        return None
+    if not entry.is_quantize and fmt.bits < 8 and element_count(stored) > MOST_UNPACKED:
+        return None
+    try:
+        weight = read_array(context.model, stored)
+    except ModelError:
+        # The rule about unreadable parameters, or load_model, reports it.
+        return None
+    places = places_of(weight.size)
+    values = np.nan_to_num(as_reals(weight.reshape(-1)[places]))
+    scale, zero = context.array(entry.scale), _zero_points(context, entry, weight.shape, places)
+    if zero is None or not values.size:
+        return None
+    codes = values
+    if entry.is_quantize:
+        spread = _spread(context, entry, scale, weight.shape, places)
+        if spread is None:
+            return None
+        with np.errstate(all="ignore"):
+            codes = np.nan_to_num(values / spread + zero)
+    return WeightCodes(
+        format=fmt,
+        codes=codes,
+        values=values if entry.is_quantize else None,
+        zero_point=zero,
+        scale=as_reals(scale) if scale is not None else None,
+        groups=(scale.size if scale is not None else 1) * values.size / weight.size,
+        is_whole=values.size == weight.size or not np.any(weight),
+    )
+
+
+def _zero_points(
+    context: RuleContext, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]
+) -> Reals | None:
+    """Return the zero point at each of ``places``, or one for all; None where it is not known."""
+    zero = context.array(entry.zero_point)
+    if entry.zero_point is None or (zero is not None and not np.any(as_reals(zero))):
+        return np.zeros(1)
+    return _spread(context, entry, zero, shape, places)
+
+
+def _spread(
+    context: RuleContext, entry: QdqNode, given: Array | None, shape: tuple[int, ...], places: npt.NDArray[np.int64]
+) -> Reals | None:
+    """Return the scale, or zero point, at each of ``places`` of the flat weight; None where its shape does not fit."""
+    axis = context.axis(entry)
+    if given is None:
+        return None
+    if entry.granularity == PerTensor():
+        # The scale decides the granularity: the zero point may still have another number of elements.
+        return np.broadcast_to(as_reals(given).reshape(()), places.shape) if given.size == 1 else None
+    if axis is None:
+        return None
+    at = list(np.unravel_index(places, shape))
+    if isinstance(entry.granularity, PerAxis) and given.shape == (shape[axis],):
+        return as_reals(given)[at[axis]]
+    if isinstance(entry.granularity, Blocked):
+        size = entry.granularity.block_size
+        at[axis] = at[axis] // size
+        if given.shape == (*shape[:axis], -(-shape[axis] // size), *shape[axis + 1 :]):
+            return as_reals(given)[tuple(at)]
+    return None

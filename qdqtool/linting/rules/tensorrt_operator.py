@@ -1,0 +1,215 @@
+"""QT416: operators of TensorRT's parser with inputs and attributes that it does not take."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from onnx import TensorProto
+
+from qdqtool.linting.rules.support import tensorrt_blocks, tensorrt_dynamic, tensorrt_mx
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.tensorrt_operands import Wrong
+from qdqtool.models.graph.index import tensorrt_operators as names
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.targets import Target
+
+HEADER = '<ir_version: 11, opset_import: ["": 23, "trt": 1]>'
+FP4 = f"""
+            {HEADER}
+            agraph (float[%s] x) => (float[%s] y) <%s> {{
+                q, b = trt.TRT_FP4DynamicQuantize <%s> (x, s)
+                bd = DequantizeLinear (b, s)
+                y = DequantizeLinear <axis = -1, block_size = 16> (q, bd)
+            }}
+            """
+MX = f"""
+            {HEADER}
+            agraph (float[%s] x) => (float[%s] y) {{
+                q, s = trt.TRT_MXFP8DynamicQuantize <axis = -1, block_size = 32> (x)
+                y = trt.TRT_MXFP8DequantizeLinear <axis = -1, block_size = 32> (q, s)
+            }}
+            """
+BLOCKS = f"""
+            {HEADER}
+            agraph (float[2,64] x) => (float[2,64] y) <float[2,2] s = {{0.1, 0.2, 0.3, 0.4}}> {{
+                q = trt.TRT_BlockQuantize <block_shape = [%s], output_dtype = %d> (x, s)
+                y = trt.TRT_BlockDequantize <block_shape = [1,32], output_dtype = 1> (q, s)
+            }}
+            """
+DYNAMIC = f"""
+            {HEADER}
+            agraph (float[64,64] x) => (float[64,64] y) {{
+                q, s = trt.TRT_DynamicQuantize <block_shape = [%s], output_type = %d, scale_type = %d> (x)
+                y = trt.TRT_BlockDequantize <block_shape = [16,16], output_dtype = 1> (q, s)
+            }}
+            """
+ONE_SCALE, NVFP4 = "float s = {0.1}", "axis = -1, block_size = 16, scale_type = 17"
+TARGETS = ("tensorrt", "tensorrt-rtx")
+
+
+class TensorrtOperator(Rule):
+    """TensorRT's own operators for quantization have the inputs and attributes that its parser and builder take.
+
+    Why it matters: they quantize in blocks, at fixed sizes and along the last axes only, and what they refuse is told
+    by an assertion of the parser or by an internal error of the builder. ONNX has no schemas for them.
+
+    Bad: TRT_FP4DynamicQuantize in blocks of 32, or of an image of four dimensions; TRT_FP4QDQ, a placeholder that
+    Model Optimizer replaces after the export.
+
+    Good: TRT_FP4DynamicQuantize in blocks of 16 along the last axis, with one stored scale of scales.
+    """
+
+    code = "QT416"
+    name = "target.tensorrt-operator"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = (
+        "write what the message names; the exporters of modelopt.onnx.export, such as NVFP4QuantExporter, finish an"
+        " export with placeholders or with weights in float"
+    )
+    VALID = (
+        Example("NVFP4", FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4), targets=TARGETS),
+        Example("NVFP4 of an open batch", FP4 % ("N,64", "N,64", ONE_SCALE, NVFP4), targets=TARGETS),
+        Example("MXFP8", MX % ("2,3,64", "2,3,64"), targets=TARGETS),
+        Example("blocks of two dimensions", DYNAMIC % ("16,16", TensorProto.FLOAT8E4M3FN, 1), targets=TARGETS),
+        Example("stored scales of blocks", BLOCKS % ("1,32", TensorProto.INT8), targets=TARGETS),
+    )
+    INVALID = (
+        Example(
+            "blocks of 32 for fp4",
+            FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4.replace("= 16", "= 32")),
+            targets=TARGETS,
+        ),
+        Example("fp4 of four dimensions", FP4 % ("1,2,3,64", "1,2,3,64", ONE_SCALE, NVFP4), targets=TARGETS),
+        Example("fp4 along an axis that 16 does not divide", FP4 % ("2,24", "2,24", ONE_SCALE, NVFP4), targets=TARGETS),
+        Example("fp4 along an open axis", FP4 % ("2,N", "2,N", ONE_SCALE, NVFP4), targets=TARGETS),
+        Example("two scales of scales", FP4 % ("2,64", "2,64", "float[2] s = {0.1, 0.2}", NVFP4), targets=TARGETS),
+        Example(
+            "float scales of fp4",
+            FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4.replace("17", "1")),
+            targets=TARGETS,
+        ),
+        Example(
+            "a scale of scales that is an input",
+            f"""
+            {HEADER}
+            agraph (float[2,64] x, float s) => (float[2,64] y) {{
+                q, b = trt.TRT_FP4DynamicQuantize <axis = -1, block_size = 16> (x, s)
+                bd = DequantizeLinear (b, s)
+                y = DequantizeLinear <axis = -1, block_size = 16> (q, bd)
+            }}
+            """,
+            targets=TARGETS,
+        ),
+        Example("MXFP8 along an axis that 32 does not divide", MX % ("2,48", "2,48"), targets=TARGETS),
+        Example("int4 in blocks of two dimensions", BLOCKS % ("1,32", TensorProto.INT4), targets=TARGETS),
+        Example("a block shape of another rank", BLOCKS % ("32", TensorProto.INT8), targets=TARGETS),
+        Example("dynamic int8", DYNAMIC % ("16,16", TensorProto.INT8, 1), targets=TARGETS),
+        Example("dynamic scales in fp8", DYNAMIC % ("16,16", TensorProto.FLOAT8E4M3FN, 17), targets=TARGETS),
+        Example(
+            "codes of one node and scales of another",
+            f"""
+            {HEADER}
+            agraph (float[2,64] x, float[2,64] u) => (float[2,64] y, float[2,64] z) {{
+                q, s = trt.TRT_MXFP8DynamicQuantize (x)
+                p, t = trt.TRT_MXFP8DynamicQuantize (u)
+                y = trt.TRT_MXFP8DequantizeLinear (q, t)
+                z = trt.TRT_MXFP8DequantizeLinear (p, s)
+            }}
+            """,
+            targets=TARGETS,
+        ),
+        Example(
+            "scales that are read without the codes",
+            f"""
+            {HEADER}
+            agraph (float[2,64] x, float[2,64] u) => (float[2,64] y) {{
+                q, s = trt.TRT_MXFP8DynamicQuantize (x)
+                p, t = trt.TRT_MXFP8DynamicQuantize (u)
+                y = trt.TRT_MXFP8DequantizeLinear (q, t)
+            }}
+            """,
+            targets=TARGETS,
+        ),
+        Example(
+            "a placeholder",
+            f"""
+            {HEADER}
+            agraph (float[2,64] x) => (float[2,64] y) {{
+                y = trt.TRT_FP4QDQ <block_size = 16> (x)
+            }}
+            """,
+            targets=TARGETS,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at every such node, by its name alone, as the parser does."""
+        del target
+        for node in context.nodes:
+            yield from _misused(node)
+            for wrong in CHECKS.get(node.op_type, _nothing)(context, node):
+                yield Fault(
+                    message=f"{node.op_type} has {wrong.found}; TensorRT takes {wrong.expected}",
+                    node=node,
+                    found=wrong.found,
+                    expected=wrong.expected,
+                )
+
+
+def _misused(node: NodeView) -> Iterator[Fault]:
+    """Yield what is wrong with the place of a node, whatever its attributes are."""
+    if node.op_type in names.PLACEHOLDERS:
+        yield Fault(
+            message=f"{node.op_type} is a placeholder, and no operator of TensorRT",
+            node=node,
+            found=node.op_type,
+            expected="what Model Optimizer makes of it after the export",
+        )
+    if node.op_type in {names.MX_DEQUANTIZE, names.BLOCK_DEQUANTIZE} and _mixes(node):
+        yield Fault(
+            message=f"this {node.op_type} reads the codes of one node and the scales of another",
+            node=node,
+            found="scales of other data",
+            expected="the scales that were made with the codes",
+            impact=SILENT,
+        )
+    if node.op_type in names.MAKES_SCALES and _hands_on_scales_alone(node):
+        yield Fault(
+            message=f"the codes of this {node.op_type} are not read, and its scales are: the builder crashes",
+            node=node,
+            found="unread codes",
+            expected="a DQ that reads codes and scales",
+        )
+
+
+def _mixes(node: NodeView) -> bool:
+    """Return whether codes that were made together with scales are read with other scales."""
+    codes, scale = node.input(0), node.input(1)
+    maker = codes.producer if codes is not None else None
+    return maker is not None and maker.op_type in names.MAKES_SCALES and (scale is None or scale.producer is not maker)
+
+
+def _hands_on_scales_alone(node: NodeView) -> bool:
+    """Return whether scales are read and the codes are not: TensorRT for RTX 1.7.1 ends with a segmentation fault."""
+    codes, scales = node.output(0), node.output(1)
+    return scales is not None and _is_read(scales) and not (codes is not None and _is_read(codes))
+
+
+def _is_read(value: Value) -> bool:
+    return value.is_output or bool(value.uses)
+
+
+def _nothing(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
+    """Yield nothing: of another operator."""
+    del context, node
+    return iter(())
+
+
+CHECKS: Mapping[str, Callable[[RuleContext, NodeView], Iterator[Wrong]]] = {
+    names.MX_DYNAMIC: tensorrt_dynamic.mx_dynamic,
+    names.FP4_DYNAMIC: tensorrt_dynamic.fp4_dynamic,
+    names.DYNAMIC: tensorrt_dynamic.dynamic,
+    names.BLOCK_QUANTIZE: tensorrt_blocks.block_quantize,
+    names.BLOCK_DEQUANTIZE: tensorrt_blocks.block_dequantize,
+    names.MX_QUANTIZE: tensorrt_mx.mx_quantize,
+    names.MX_DEQUANTIZE: tensorrt_mx.mx_dequantize,
+}

@@ -1,0 +1,87 @@
+"""QL308: quantized layers that are too small to gain from it."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.fixes.unquantize import FLOAT_LAYER, float_layer
+from qdqtool.linting.rules.support.reach import Product
+from qdqtool.linting.rules.support.rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.ops import LEAST_CHANNELS
+from qdqtool.models.targets import Target
+
+
+class TinyProduct(Rule):
+    """A quantized Conv, Gemm or MatMul has 16 input or output channels at least.
+
+    Why it matters: int8 and fp8 kernels multiply tiles of 16 and more. Where both sides of the weight are smaller, the
+    tile is mostly padding, the layer takes no time anyway, and Q and DQ are added to it.
+
+    Bad: pairs on a MatMul with a 4 x 8 weight.
+
+    Good: such a layer in float. One small side is fine: the first Conv of an image model has 3 input channels. A model
+    that has no larger layer is not reported: it is made to try things out.
+    """
+
+    code = "QL308"
+    name = "placement.tiny-product"
+    affects = impacts(tensorrt=ADVICE)
+    remedy = "take the pairs away, unless the neighbours need the codes"
+    offers = (FLOAT_LAYER,)
+    VALID = (
+        Example(
+            "one small side",
+            """
+            agraph (float[1,2] x) => (float[1,16] y)
+            <float s = {0.1}, int8 z = {0},
+             int8[2,16] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5}, float ws = {0.1}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, ws, z)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "2 by 2",
+            """
+            agraph (float[1,2] x) => (float[1,16] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4},
+             int8[2,16] v = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5}, float ws = {0.1}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear (w, ws, z)
+                m = MatMul (xd, wd)
+                mq = QuantizeLinear (m, s, z)
+                md = DequantizeLinear (mq, s, z)
+                vd = DequantizeLinear (v, ws, z)
+                y = MatMul (md, vd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at the weight of each quantized product; grouped convolutions have kernels of their own."""
+        del target
+        known = {product: sides for product in context.products if (sides := _sides(context, product)) is not None}
+        tiny = {product: sides for product, sides in known.items() if max(sides) < LEAST_CHANNELS}
+        for product, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
+            yield Fault(
+                message=f"the weight has {inner} input and {outer} output channels",
+                node=product.node,
+                tensor=product.node.input(product.weight_index),
+                found=f"{inner} and {outer} channels",
+                expected=f"{LEAST_CHANNELS} on one side at least",
+                fixes=(float_layer(product),),
+            )
+
+
+def _sides(context: RuleContext, product: Product) -> tuple[int, int] | None:
+    weight = product.node.input(product.weight_index)
+    quantized = (
+        product.left is not None and product.right is not None and context.qdq.is_weight(product.right.dequantize)
+    )
+    shape = context.shape(weight) if quantized else None
+    return product.op.channels(product.node, shape) if shape is not None else None

@@ -1,0 +1,60 @@
+"""QS009: inputs that nothing defines."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.targets import Target
+
+
+class UndefinedTensor(Rule):
+    """Every input is made by a node, stored, or an input of the graph.
+
+    Why it matters: a name that nothing defines is left behind when an editor takes a node out and forgets a reader.
+
+    Bad: DequantizeLinear (q, scale) where no node makes q.
+
+    Good: every name is defined in its graph or in one around it.
+    """
+
+    code = "QS009"
+    name = "spec.undefined-tensor"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "wire the input to a tensor that exists"
+    VALID = (
+        Example(
+            "everything is defined",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a scale that is nowhere",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, t, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Resolve every input of every node."""
+        del target
+        for scope in context.view.scopes:
+            for node in scope.nodes:
+                for name in filter(None, node.proto.input):
+                    if scope.resolve(name) is None:
+                        yield Fault(
+                            message=f"input '{name}' of this {node.op_type} is defined nowhere",
+                            node=node,
+                            tensor=name,
+                            found=name,
+                            expected="the name of a tensor",
+                        )

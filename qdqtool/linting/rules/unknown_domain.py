@@ -1,0 +1,108 @@
+"""QT407: operators that are called like Q/DQ and are something else."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.qdq import DEQUANTIZE, DOMAINS, QUANTIZE
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.targets import Target
+
+
+class UnknownDomain(Rule):
+    """Only the Q/DQ of ONNX are called QuantizeLinear and DequantizeLinear.
+
+    Why it matters: TensorRT's parser looks at the operator's name and not at its domain, so an operator of yours, or a
+    local function of that name, is silently replaced by the built-in, or refused where that does not take its inputs.
+    Elsewhere it is unknown, or means what it says.
+
+    Bad: my.domain.QuantizeLinear.
+
+    Good: the standard operator, or another name.
+    """
+
+    code = "QT407"
+    name = "target.domain-ignored"
+    affects = impacts(ort_cpu=REFUSED, tensorrt=SILENT)
+    remedy = "use the standard domain, or rename the operator or function"
+    VALID = (
+        Example(
+            "the com.microsoft twins mean the same",
+            """
+            <ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = com.microsoft.QuantizeLinear (x, s, z)
+                y = com.microsoft.DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a local function of floats that is called DequantizeLinear",
+            """
+            <ir_version: 10, opset_import: ["": 21, "my.domain": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                y = my.domain.DequantizeLinear (x, s)
+            }
+            <domain: "my.domain", opset_import: ["": 21]>
+            DequantizeLinear (a, b) => (c) {
+                c = Mul (a, b)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "a local function of one input that is called QuantizeLinear",
+            """
+            <ir_version: 10, opset_import: ["": 21, "my.domain": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) {
+                y = my.domain.QuantizeLinear (x)
+            }
+            <domain: "my.domain", opset_import: ["": 21]>
+            QuantizeLinear (a) => (b) {
+                b = Relu (a)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "a domain that nobody knows",
+            """
+            <ir_version: 10, opset_import: ["": 21, "my.domain": 1]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = my.domain.QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look for the names in other domains."""
+        for node in context.nodes:
+            if node.op_type not in {QUANTIZE, DEQUANTIZE}:
+                continue
+            local = (node.proto.domain, node.op_type, node.proto.overload) in context.functions
+            # The Q/DQ of com.microsoft are the standard operators. A local function wins over them, except in
+            # TensorRT, which compares names only.
+            if (node.domain in DOMAINS and not local) or (local and target.family != "tensorrt"):
+                continue
+            origin = "a local function" if local else f"domain '{node.domain}'"
+            yield Fault(
+                message=f"this {node.op_type} is of {origin}",
+                node=node,
+                found=origin,
+                expected="the default domain",
+                impact=REFUSED if _is_refused(context, node, target) else None,
+            )
+
+
+def _is_refused(context: RuleContext, node: NodeView, target: Target) -> bool:
+    """Return whether the built-in operator does not take the inputs of a node that is called like it."""
+    if len(node.proto.input) < 2:
+        return True
+    given = context.elem_type(node.input(0))
+    legal = target.data_types if node.op_type == QUANTIZE else target.dequantize_types
+    return given is not None and kind(given) not in legal

@@ -1,0 +1,201 @@
+"""QS007: a Q without DQ, or a DQ without Q."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from qdqtool.linting.rules.fixes.clipped_codes import CLIPPED, clip_fixes
+from qdqtool.linting.rules.fixes.same_type_cast import SAME_TYPE, cast_fixes
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext
+from qdqtool.linting.rules.support.words import accepts
+from qdqtool.models import ops
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import NodeView, Use, Value
+from qdqtool.models.targets import Target
+
+TAKEN_OUT = Offer("safe", "takes out a Q that nothing reads")
+
+
+class Unpaired(Rule):
+    """Codes are read by a DQ, and a DQ reads codes.
+
+    Why it matters: arithmetic on codes is not arithmetic on the values they stand for: adding two int8 tensors wraps
+    around. Operators that only move values (Transpose, Reshape, MaxPool, Slice) may stand between Q and DQ. A Clip of
+    codes, as Brevitas writes for a narrow range, and a Cast to the type that the codes have, as FX exports of PyTorch
+    write, hide the pair from what looks for pairs.
+
+    Bad: Q, Add, DQ. Q, Clip, DQ.
+
+    Good: Q, DQ, Add, Q, DQ; stored codes and graph inputs or outputs of codes are fine too.
+    """
+
+    code = "QS007"
+    name = "placement.unpaired"
+    affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
+    remedy = (
+        "put the missing half of the pair in, or take the other half out; `qdqtool normalize MODEL -o OUT` takes out a"
+        " Clip of codes and a Cast to the same type"
+    )
+    offers = (TAKEN_OUT, CLIPPED, SAME_TYPE)
+    VALID = (
+        Example(
+            "a graph input of codes, and codes as graph output",
+            """
+            agraph (int8[1,4] x) => (int8[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                xd = DequantizeLinear (x, s, z)
+                r = Relu (xd)
+                y = QuantizeLinear (r, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a Transpose of codes",
+            """
+            agraph (float[2,3] x) => (float[3,2] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                t = Transpose <perm = [1, 0]> (q)
+                y = DequantizeLinear (t, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "an Add of codes",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                a = Add (q, q)
+                y = DequantizeLinear (a, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a Sigmoid of codes, which has no kernel anywhere",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                a = Sigmoid (q)
+                y = DequantizeLinear (a, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a Clip of codes to a narrow range",
+            """
+            agraph (float[1,4] x) => (float[1,4] y)
+            <float s = {0.1}, int8 z = {0}, int8 low = {-127}, int8 high = {127}> {
+                q = QuantizeLinear (x, s, z)
+                c = Clip (q, low, high)
+                y = DequantizeLinear (c, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a Cast of codes to the type that they have",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                c = Cast <to = 3> (q)
+                y = DequantizeLinear (c, s, z)
+            }
+            """,
+        ),
+        Example(
+            "nothing reads the codes",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = Relu (x)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at the readers of each Q and at the maker of what each DQ reads."""
+        for entry in context.qdq.nodes:
+            if entry.is_quantize:
+                yield from _quantize_faults(context, entry, target)
+            else:
+                yield from _dequantize_faults(context, entry)
+
+
+def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
+    output = entry.output
+    if output is None:
+        return
+    if not output.uses and not output.is_output:
+        yield Fault(
+            message="nothing reads what this Q makes",
+            node=entry.node,
+            tensor=output,
+            impact=ADVICE,
+            fixes=(Fix(TAKEN_OUT, "takes the Q out", partial(_take_out, entry)),),
+        )
+    for use in output.uses:
+        # A product of codes is reported by the rule placement.operand-types.
+        multiplies = ops.product(use.node) is not None
+        if context.qdq.get(use.node) is not None or multiplies or _hands_on(use.node):
+            continue
+        refused = _refuses(use, entry, target)
+        if _keeps_meaning(use.node) and not refused:
+            continue
+        yield Fault(
+            message=f"the codes of this Q are read by {use.node.op_type} '{use.node.label}'",
+            node=entry.node,
+            tensor=output,
+            found=use.node.op_type,
+            expected="DequantizeLinear",
+            impact=REFUSED if refused else None,
+            fixes=clip_fixes(context, use.node) or cast_fixes(context, use.node),
+        )
+
+
+def _take_out(entry: QdqNode, draft: Draft) -> None:
+    draft.remove(entry.node)
+
+
+def _refuses(use: Use, entry: QdqNode, target: Target) -> bool:
+    if target.family == "tensorrt":
+        return ops.traits(use.node).lacks_int8
+    return not accepts(use.node, use.index, entry.quantized_type)
+
+
+def _keeps_meaning(node: NodeView) -> bool:
+    """Return whether a node does to codes what it does to the values that they represent."""
+    return ops.moves_codes(node) or ops.traits(node).keeps_order_only
+
+
+def _hands_on(node: NodeView) -> bool:
+    """Return whether the use of an input is not visible at the node: a function, a body, a vendor operator."""
+    return bool(node.domain) or node.is_op("If", "Loop", "Scan", "Concat")
+
+
+def _dequantize_faults(context: RuleContext, entry: QdqNode) -> Iterator[Fault]:
+    maker = _maker(context, entry.data)
+    if maker is not None:
+        yield Fault(
+            message=f"this DQ reads what {maker.op_type} '{maker.label}' makes",
+            node=entry.node,
+            tensor=entry.data,
+            found=maker.op_type,
+            expected="codes of a Q, stored codes, or an input",
+            fixes=clip_fixes(context, maker),
+        )
+
+
+def _maker(context: RuleContext, value: Value | None) -> NodeView | None:
+    """Return the operator that computes what a DQ reads; None where the DQ reads codes."""
+    for _ in range(MAX_STEPS):
+        producer = value.producer if value is not None else None
+        if producer is None or context.qdq.get(producer) is not None or _hands_on(producer) or not producer.proto.input:
+            return None
+        if not _keeps_meaning(producer):
+            assert value is not None
+            is_constant = context.constants.is_constant(value)
+            # ConvInteger and MatMulInteger return int32 sums, which a DQ may scale; a Cast may produce codes.
+            return None if is_constant or producer.is_op("Cast") or "Integer" in producer.op_type else producer
+        value = producer.input(0)
+    return None

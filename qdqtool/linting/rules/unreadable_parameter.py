@@ -1,0 +1,66 @@
+"""QM613: stored parameters whose bytes do not fit."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+
+
+class UnreadableParameter(Rule):
+    """The bytes of a scale or zero point fit its shape and type.
+
+    Why it matters: a damaged constant is refused by everybody, at load time at best.
+
+    Bad: a scale of shape [4] with data for 3 values.
+
+    Good: as many values as the shape says.
+    """
+
+    code = "QM613"
+    name = "model.unreadable-parameter"
+    affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = "write the constant again"
+    VALID = (
+        Example(
+            "two values of shape [2]",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "one value of shape [2]",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Read every scale and zero point once."""
+        del target
+        seen: set[Value] = set()
+        for entry in context.qdq.nodes:
+            for value in filter(None, (entry.scale, entry.zero_point)):
+                if value in seen:
+                    continue
+                seen.add(value)
+                if context.array(value) is None and value in context.unreadable:
+                    yield Fault(
+                        message=context.unreadable[value],
+                        node=entry.node,
+                        tensor=value,
+                        found="bytes that do not fit",
+                        expected="as many values as the shape says",
+                    )

@@ -1,0 +1,103 @@
+"""QM901: suppressions that suppress nothing."""
+
+from collections.abc import Iterator
+
+from qdqtool.errors import ArgumentError
+from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models import targets
+from qdqtool.models.graph.index.suppressions import Suppression, read_suppressions
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.targets import Target
+
+_HEADER = '<ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.ignore": "{note}"]>\n'
+
+
+class UnusedSuppression(Rule):
+    """A suppression stored in the model suppresses something.
+
+    Why it matters: a note that fits no finding any more, or no rule, hides the next fault of that kind.
+
+    Bad: qdqtool.ignore = "QP101: known" on a node whose scales are all positive.
+
+    Good: notes only where a rule really reports something, for one target at least.
+    """
+
+    code = "QM901"
+    name = "model.unused-suppression"
+    affects = impacts(onnx=CAUTION, ort_cpu=CAUTION, tensorrt=CAUTION)
+    remedy = "take the code out of the metadata_props entry qdqtool.ignore"
+    VALID = (
+        Example(
+            "the note fits a finding",
+            _HEADER.format(note="QS002: the default axis is meant")
+            + """agraph (float[1,2] x) => (float[1,2] y)
+<int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+    wd = DequantizeLinear (w, ws, wz)
+    y = MatMul (x, wd)
+}""",
+        ),
+    )
+    INVALID = (
+        Example(
+            "a note that fits nothing",
+            _HEADER.format(note="QP101: known")
+            + """agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+    q = QuantizeLinear (x, s, z)
+    y = DequantizeLinear (q, s, z)
+}""",
+        ),
+        Example(
+            "a note for a rule that does not exist",
+            _HEADER.format(note="QX999: known")
+            + """agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+    q = QuantizeLinear (x, s, z)
+    y = DequantizeLinear (q, s, z)
+}""",
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Apply each rule that a note names, for every target, and see whether it reports anything there."""
+        del target
+        places: dict[str, list[NodeView | None]] = {}
+        for suppression in read_suppressions(context.view):
+            for prefix in suppression.prefixes:
+                if _asks_parser(prefix):
+                    continue
+                if prefix not in places:
+                    places[prefix] = list(self._places(context, prefix))
+                if not any(map(suppression.covers, places[prefix])):
+                    yield _fault(suppression, prefix)
+
+    def _places(self, context: RuleContext, prefix: str) -> Iterator[NodeView | None]:
+        # Imported here: the package imports its modules, this one among them.
+        from qdqtool.linting import rules
+
+        try:
+            named = rules.matching(prefix)
+        except ArgumentError:
+            return
+        for rule in named:
+            if rule.code != self.code:
+                for name in targets.names():
+                    yield from (fault.node for _, fault in rule.locate(context, targets.get(name)))
+
+
+def _asks_parser(prefix: str) -> bool:
+    """Return whether findings of the prefix may come from TensorRT's parser, which is not asked here."""
+    from qdqtool.linting import rules
+
+    try:
+        return any(rule.asks_parser for rule in rules.matching(prefix) if prefix.upper() != "ALL")
+    except ArgumentError:
+        return False
+
+
+def _fault(suppression: Suppression, prefix: str) -> Fault:
+    return Fault(
+        message=f"{suppression.place} suppresses '{prefix}', but there is no such finding",
+        node=suppression.node,
+        found=prefix,
+        expected="no such note",
+    )

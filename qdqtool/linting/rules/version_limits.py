@@ -1,0 +1,73 @@
+"""QM607: opsets and file versions that the target is too old for."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.targets import Target
+
+
+class VersionLimits(Rule):
+    """The opset and the IR version are ones that the target loads.
+
+    Why it matters: an ONNX library writes the newest version it knows, and ONNX Runtime refuses what is newer than its
+    own release. The message names two numbers and not the way out.
+
+    Bad: IR version 14 for ONNX Runtime 1.31.
+
+    Good: the lowest opset that has what the model uses: 13 for int8, 19 for fp8, 21 for int4 and blocks, 23 for fp4.
+    """
+
+    code = "QM607"
+    name = "model.version-limit"
+    affects = impacts(ort_cpu=REFUSED)
+    remedy = "save with a lower opset and IR version, or use a newer release of the target"
+    VALID = (
+        Example(
+            "opset 21, IR version 10",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "IR version 14",
+            """
+            <ir_version: 14, opset_import: ["": 21]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "opset 28",
+            """
+            <ir_version: 13, opset_import: ["": 28]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Compare both numbers with the target's limits."""
+        opset, ir_version = context.model.default_opset(), context.model.proto.ir_version
+        assert target.max_opset is not None
+        assert target.max_ir is not None
+        if opset > target.max_opset:
+            yield Fault(
+                message=f"the model uses opset {opset}", found=str(opset), expected=f"at most {target.max_opset}"
+            )
+        if ir_version > target.max_ir:
+            yield Fault(
+                message=f"the file has IR version {ir_version}",
+                found=str(ir_version),
+                expected=f"at most {target.max_ir}",
+            )

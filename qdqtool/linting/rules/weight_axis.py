@@ -1,0 +1,132 @@
+"""QA201: weight scales on an axis that no kernel takes."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.fixes.output_axis import REQUANTIZED, axis_fixes
+from qdqtool.linting.rules.support.product_axes import wrong_axis
+from qdqtool.linting.rules.support.reach import Product
+from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.targets import Target
+
+
+class WeightAxis(Rule):
+    """Per-axis weight scales stand on the output-channel axis of their consumer.
+
+    Why it matters: a scale can be taken out of the sum only where it is the same for every product of the sum. On any
+    other axis the weight is turned into float, the activation is rounded for nothing, and the layer runs in float:
+    slower than without Q/DQ, and less accurate. Nothing warns.
+
+    Bad: a Conv weight with axis 1, which is also what an absent axis attribute means.
+
+    Good: Conv axis 0; MatMul the last axis; Gemm axis 1, with transB axis 0.
+    """
+
+    code = "QA201"
+    name = "axis.weight"
+    affects = impacts(tensorrt=FALLBACK)
+    remedy = "quantize the weight again on the output-channel axis (Conv 0, MatMul last, Gemm 1, Gemm with transB 0)"
+    offers = (REQUANTIZED,)
+    VALID = (
+        Example(
+            "a Conv weight on axis 0",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                y = Conv (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "axis 0 becomes the last one in a Transpose",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                wt = Transpose <perm = [1, 0]> (wd)
+                y = MatMul (xd, wt)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a Conv weight on axis 1",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                [c] y = Conv (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "a MatMul weight on its rows",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                y = MatMul (xd, wd)
+            }
+            """,
+        ),
+        Example(
+            "one pair for a MatMul and, transposed, for another",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                m = MatMul (xd, wd)
+                mq = QuantizeLinear (m, s, z)
+                md = DequantizeLinear (mq, s, z)
+                wt = Transpose <perm = [1, 0]> (wd)
+                y = MatMul (md, wt)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Follow each weight operand back to its DQ and carry the axis through the Transposes between."""
+        del target
+        for product in context.products:
+            axes = wrong_axis(context, product)
+            if axes is None:
+                continue
+            assert product.right is not None
+            if not context.qdq.is_weight(product.right.dequantize):
+                continue
+            here, wanted = axes
+            entry = product.right.dequantize
+            shared = _other_reader(context, product)
+            fits = f", which fits {shared.node.op_type} '{shared.node.label}' alone" if shared is not None else ""
+            yield Fault(
+                message=(
+                    f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}{fits}"
+                ),
+                node=entry.node,
+                tensor=entry.data,
+                found=str(here),
+                expected=f"axis {wanted}",
+                fixes=axis_fixes(context, product, wanted) if shared is None else (),
+            )
+
+
+def _other_reader(context: RuleContext, product: Product) -> Product | None:
+    """Another operator that reads the same DQ, and that its axis fits."""
+    assert product.right is not None
+    for other, index in context.readers_of_codes[product.right.dequantize]:
+        if index and wrong_axis(context, other) is None:
+            return other
+    return None

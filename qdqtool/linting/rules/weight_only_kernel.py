@@ -1,0 +1,110 @@
+"""QL315: weight-only quantization that no matrix kernel reads."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.support.rule import Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.targets import Target
+from qdqtool.numerics.granularity import Blocked
+
+WHOLE = frozenset({"int8", "float8e4m3fn"})
+"""Formats that kernels read with one scale for the tensor, for each output channel, or with a single block of rows."""
+
+BLOCKS = frozenset({"int4"})
+"""Formats that kernels read in at least two blocks."""
+
+
+class WeightOnlyKernel(Rule):
+    """A weight-only MatMul or Gemm has a weight that a kernel reads as it is stored.
+
+    Why it matters: the gain of weight-only quantization is that codes are read from memory, not floats. TensorRT for
+    RTX has kernels for int8 and float8e4m3fn with one scale or one for each output channel, and for int4 in blocks. All
+    other weights are turned into float by a kernel of their own whenever the layer runs: the file is smaller, but the
+    layer does more than in float.
+
+    Bad: int8 in blocks of 128; int4 with a scale for each output channel; float4e2m1 beside a float activation.
+
+    Good: int8 with a scale for each output channel; int4 in blocks of 128.
+    """
+
+    code = "QL315"
+    name = "placement.weight-only-kernel"
+    affects = impacts(tensorrt_rtx=Impact("info", "fallback"))
+    remedy = "int8 or fp8 weights with a scale for each output channel, or int4 weights in blocks"
+    VALID = (
+        Example(
+            "int8 for each output channel",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
+                wd = DequantizeLinear <axis = 1> (w, s, z)
+                [m] y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "int4 in two blocks",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int4[4,2] w = {33, 67, 101, 33}, float[2,2] s = {0.1,0.2,0.3,0.4}> {
+                wd = DequantizeLinear <axis = 0, block_size = 2> (w, s)
+                [m] y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "int8 in blocks",
+            """
+            agraph (float[1,4] x) => (float[1,2] y)
+            <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] s = {0.1,0.2,0.3,0.4}> {
+                wd = DequantizeLinear <axis = 0, block_size = 2> (w, s)
+                [m] y = MatMul (x, wd)
+            }
+            """,
+        ),
+        Example(
+            "int4 with one scale",
+            """
+            agraph (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float s = {0.1}> {
+                wd = DequantizeLinear (w, s)
+                [m] y = MatMul (x, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at each MatMul and Gemm of which the weight alone is quantized."""
+        del target
+        for product in context.products:
+            right = product.right
+            if product.left is not None or right is None or not product.op.is_matrix_product:
+                continue
+            entry = right.dequantize
+            if context.qdq.is_weight(entry) and entry.granularity is not None and not _is_read(context, entry):
+                yield Fault(
+                    message=f"no kernel reads {kind(entry.quantized_type)} weights {entry.granularity}",
+                    node=product.node,
+                    tensor=product.node.input(product.weight_index),
+                    found=f"{kind(entry.quantized_type)} {entry.granularity}",
+                    expected="int8 or float8e4m3fn for each output channel, or int4 in blocks",
+                )
+
+
+def _is_read(context: RuleContext, entry: QdqNode) -> bool:
+    """Return whether the matrix kernel of TensorRT reads the codes."""
+    # As seen in the layer dump of TensorRT for RTX 1.7.1: other weights are dequantized by a kernel of their own.
+    quantized, axis = kind(entry.quantized_type), context.axis(entry)
+    if not isinstance(entry.granularity, Blocked):
+        return quantized in WHOLE
+    counts = entry.scale_shape
+    assert counts is not None
+    blocks = counts[axis] if axis is not None and axis < len(counts) else None
+    if not isinstance(blocks, int):
+        # The number of blocks is unknown.
+        return True
+    return quantized in (WHOLE if blocks == 1 else BLOCKS)

@@ -1,0 +1,132 @@
+"""QL313: a Cast to a wider type between a DQ and its consumer."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from onnx import TensorProto
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.reach import Operand
+from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.targets import Target
+
+NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+
+FLOAT32 = Offer("unsafe", "gives the DQ a float32 scale of the same value, and takes the Cast away")
+
+
+class WideningCast(Rule):
+    """No Cast from float16 or bfloat16 to float32 stands between a DQ and its Conv, Gemm or MatMul.
+
+    Why it matters: such a Cast keeps what the DQ rounded to 16 bits, so the compiler cannot see codes behind it; the
+    layer runs in float, or in a mix that dequantizes on the way. A Cast the other way round is absorbed.
+
+    Bad: DQ with a float16 scale, Cast to float32, Conv.
+
+    Good: a float32 scale, so that the DQ makes float32; or the whole layer in float16.
+    """
+
+    code = "QL313"
+    name = "placement.widening-cast"
+    affects = impacts(tensorrt=FALLBACK)
+    remedy = "store the scale in the type that the consumer wants, and drop the Cast"
+    offers = (FLOAT32,)
+    VALID = (
+        Example(
+            "a Cast from float32 to float16 is absorbed",
+            """
+            agraph (float[1,2,2,2] x) => (float16[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                xc = Cast <to = 10> (xd)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                wc = Cast <to = 10> (wd)
+                [c] y = Conv (xc, wc)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "the weight is cast from float16 (bits 11878 are 0.1) to float32",
+            """
+            agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float16[2] ws = {11878, 12902},
+             int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                wc = Cast <to = 1> (wd)
+                [c] y = Conv (xd, wc)
+            }
+            """,
+        ),
+        Example(
+            "the activation is cast",
+            """
+            agraph (float16[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float16 s = {11878}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2},
+             int8[2] wz = {0,0}> {
+                q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)
+                xc = Cast <to = 1> (xd)
+                wd = DequantizeLinear <axis = 0> (w, ws, wz)
+                [c] y = Conv (xc, wd)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at what stands between each operand and its DQ, where both operands have one."""
+        del target
+        for product in context.products:
+            if product.left is None or product.right is None:
+                continue
+            for side in (product.left, product.right):
+                cast = _widening(context, side)
+                if cast is not None:
+                    yield Fault(
+                        message=(
+                            f"Cast '{cast.label}' from {kind(context.elem_type(cast.input(0)))} to float32 "
+                            f"stands between this DQ and {product.node.op_type} '{product.node.label}'"
+                        ),
+                        node=side.dequantize.node,
+                        tensor=cast.output(),
+                        found="Cast to float32",
+                        expected="a DQ that makes float32",
+                        fixes=_fixes(side, cast),
+                    )
+
+
+def _widening(context: RuleContext, side: Operand) -> NodeView | None:
+    for node in side.between:
+        widens = node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT
+        if widens and context.elem_type(node.input(0)) in NARROW:
+            return node
+    return None
+
+
+def _fixes(side: Operand, cast: NodeView) -> tuple[Fix, ...]:
+    if side.between != (cast,):
+        return ()
+    return (Fix(FLOAT32, "dequantizes to float32 and takes the Cast away", partial(_widen, side.dequantize, cast)),)
+
+
+def _widen(entry: QdqNode, cast: NodeView, draft: Draft) -> None:
+    made, scale, wide = entry.output, draft.context.array(entry.scale), cast.output()
+    if made is None or wide is None or scale is None or entry.output_dtype is not None:
+        raise UnfitError("its scale is not constant, or output_dtype says what it makes")
+    if len(made.uses) != 1:
+        raise UnfitError("something else reads what the DQ makes")
+    base = entry.node.input_name(1)
+    name = draft.constant(entry.node.scope, base, scale.astype(np.float32), TensorProto.FLOAT)
+    draft.set_input(entry.node, 1, name)
+    draft.set_type(made, TensorProto.FLOAT)
+    draft.replace(wide, made.name)

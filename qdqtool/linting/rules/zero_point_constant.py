@@ -1,0 +1,102 @@
+"""QP107: zero points that TensorRT cannot see through."""
+
+from collections.abc import Iterator
+
+from qdqtool.linting.rules.fixes.folded import STORED, folded_fixes
+from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind, short
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+
+
+class ZeroPointConstant(Rule):
+    """A zero point is an initializer or a Constant, with Identity or Cast between at most.
+
+    Why it matters: TensorRT folds a computed scale but not a computed zero point; the builder stops with "has
+    `zero_point` which is not an initializer".
+
+    Bad: a zero point made by ConstantOfShape or Sub.
+
+    Good: store it as an initializer.
+    """
+
+    code = "QP107"
+    name = "parameters.zero-point-constant"
+    affects = impacts(tensorrt=REFUSED)
+    remedy = "store the zero point as an initializer"
+    offers = (STORED,)
+    VALID = (
+        Example(
+            "behind an Identity",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z0 = {0}> {
+                z = Identity (z0)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "a graph input for fp8, which TensorRT does not read",
+            """
+            agraph (float[1,4] x, float8e4m3fn z) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "made by ConstantOfShape",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int64[1] n = {1}> {
+                z = ConstantOfShape <value = int8[1] {0}> (n)
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "a graph input",
+            """
+            agraph (float[1,4] x, int8 z) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Follow each zero point back through Identity and Cast."""
+        del target
+        for entry in context.qdq.nodes:
+            zero = entry.zero_point
+            origin = _origin(zero)
+            if origin is None or context.constants.direct(origin) is not None:
+                continue
+            assert zero is not None
+            if origin.is_input and origin.scope.is_function:
+                continue
+            maker = f"made by {origin.producer.op_type}" if origin.producer is not None else "an input"
+            yield Fault(
+                message=f"zero point '{zero.name}' of this {short(entry)} is {maker}",
+                node=entry.node,
+                tensor=zero,
+                found=maker,
+                expected="an initializer or a Constant",
+                # TensorRT reads no zero point of fp8, wherever it comes from, and computes with 0.
+                impact=SUSPECT if kind(entry.quantized_type).startswith("float8") else None,
+                fixes=folded_fixes(context, entry, 2),
+            )
+
+
+def _origin(value: Value | None) -> Value | None:
+    # A limit, since the nodes of an unsound graph may form a cycle.
+    for _ in range(64):
+        if value is None or value.producer is None or not value.producer.is_op("Identity", "Cast"):
+            return value
+        value = value.producer.input(0)
+    return None

@@ -1,0 +1,106 @@
+"""QS001: a Q that does not say what it quantizes to."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.tensorrt_operators import LINEAR
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+
+UINT8 = Offer("safe", "writes the uint8 zero point that ONNX implies")
+TYPED = Offer("unsafe", "gives the Q the zero point of its DQ, where that has one of another type than uint8")
+
+
+class ZeroPointMissing(Rule):
+    """A Q says its type, by a zero point or by output_dtype.
+
+    Why it matters: where both are absent ONNX means uint8, so negative values become 0, while TensorRT takes int8. The
+    same file then computes two different things, and nothing warns.
+
+    Bad: QuantizeLinear (x, scale).
+
+    Good: QuantizeLinear (x, scale, zero_point) with an int8 zero, or output_dtype = INT8 from opset 21.
+    """
+
+    code = "QS001"
+    name = "spec.quantized-type-missing"
+    affects = impacts(tensorrt=SILENT)
+    remedy = "add a zero point of the type you mean (int8 zeros), or output_dtype from opset 21"
+    offers = (TYPED, UINT8)
+    VALID = (
+        Example(
+            "a zero point",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+        Example(
+            "output_dtype",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear <output_dtype = 3> (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "neither",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
+                q = QuantizeLinear (x, s)
+                y = DequantizeLinear (q, s)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look for a Q with neither."""
+        del target
+        for entry in context.qdq.quantizers():
+            # An operator of TensorRT's own has its type in its name.
+            is_told = bool(entry.node.input_name(2) or entry.output_dtype) or entry.node.op_type in LINEAR
+            if not is_told:
+                yield Fault(
+                    message="neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8",
+                    node=entry.node,
+                    tensor=entry.output,
+                    found="absent",
+                    expected="a zero point or output_dtype",
+                    fixes=_fixes(context, entry),
+                )
+
+
+def _fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
+    zeros = (reader.zero_point for reader in context.qdq.readers(entry))
+    typed = next((zero for zero in zeros if zero is not None), None)
+    if typed is not None and context.elem_type(typed) != TensorProto.UINT8:
+        return (Fix(TYPED, f"reads the zero point '{typed.name}' of its DQ", partial(_share, entry, typed)),)
+    return (Fix(UINT8, "writes the zero point 0 of type uint8", partial(_write, entry)),)
+
+
+def _share(entry: QdqNode, zero: Value, draft: Draft) -> None:
+    if entry.node.scope.resolve(zero.name) is not zero:
+        raise UnfitError(f"the zero point '{zero.name}' is of another graph")
+    draft.set_input(entry.node, 2, zero.name)
+
+
+def _write(entry: QdqNode, draft: Draft) -> None:
+    shape = tuple(dim for dim in entry.scale_shape or () if isinstance(dim, int))
+    if entry.scale_shape is None or len(shape) != len(entry.scale_shape):
+        raise UnfitError("the shape of the scale is unknown")
+    name = f"{entry.node.input_name(1)}_zero_point"
+    zeros = np.zeros(shape, helper.tensor_dtype_to_np_dtype(TensorProto.UINT8))
+    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, name, zeros, TensorProto.UINT8))

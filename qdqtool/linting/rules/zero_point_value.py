@@ -1,0 +1,148 @@
+"""QP102: zero points that are not zero where the target has symmetric kernels only."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from qdqtool.linting.rules.fixes.float_constant import FLOAT
+from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
+from qdqtool.linting.rules.support.extents import of_values
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext, as_reals
+from qdqtool.linting.rules.support.words import kind, offenders, short
+from qdqtool.models import ops
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.targets import Target
+
+
+class ZeroPointValue(Rule):
+    """Zero points are 0 where the target quantizes symmetrically.
+
+    Why it matters: GPU kernels compute codes times scale, without an offset, so TensorRT refuses any other zero point.
+    This is the most frequent reason why a model from a CPU quantizer does not load: ONNX Runtime's quantizer makes
+    asymmetric activations unless told otherwise. For fp8 TensorRT ignores the zero point without a word.
+
+    Bad: int8 activations with zero point -12; uint8 with zero point 128.
+
+    Good: quantize symmetrically. uint8 with zero point 128 is int8 with zero point 0 after subtracting 128 from the
+    codes, exactly; other zero points need a new scale, max(abs(low), abs(high)) / 127.
+    """
+
+    code = "QP102"
+    name = "parameters.zero-point-value"
+    affects = impacts(onnx=SILENT, ort_cpu=REFUSED, tensorrt=REFUSED)
+    remedy = (
+        "quantize symmetrically (in ONNX Runtime: ActivationSymmetric and WeightSymmetric, type QInt8); where inputs or"
+        " outputs are codes, convert with float ones (in TensorFlow Lite: inference_input_type, inference_output_type)"
+    )
+    offers = (EXACT, SYMMETRIC, FLOAT)
+    VALID = (
+        Example(
+            "int8, zero point 0",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+    INVALID = (
+        Example(
+            "an asymmetric int8 activation",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {-12}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "one channel of a weight",
+            """
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0, 5}> {
+                wd = DequantizeLinear <axis = 1> (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+            """,
+            targets=("tensorrt", "tensorrt-rtx"),
+        ),
+        Example(
+            "fp8 with zero point 1 (bits 56)",
+            """
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {56}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+            """,
+        ),
+    )
+
+    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+        """Look at every zero point that folds to a constant."""
+        for entry in context.qdq.nodes:
+            zero = context.array(entry.zero_point)
+            quantized = kind(entry.quantized_type)
+            if zero is None or not _must_be_zero(entry, target):
+                continue
+            assert entry.zero_point is not None
+            bounds = context.bounds(entry.zero_point, zero)
+            if bounds.low == bounds.high == 0 or not zero.size:
+                continue
+            values = as_reals(zero)
+            # True for NaN as well.
+            bad = values != 0
+            # TensorRT ignores every zero point of fp8. ONNX Runtime 1.31 ignores that of a Q, and refuses that of a
+            # DQ when it runs.
+            ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
+            yield Fault(
+                message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {offenders(values, bad)}"
+                f"{_at_the_boundary(entry)}",
+                node=entry.node,
+                tensor=entry.zero_point,
+                found=offenders(values, bad),
+                extent=of_values(quantized, bad, np.abs(values)),
+                expected=f"0 for {quantized}",
+                impact=SILENT if ignored else None,
+                fixes=symmetric_fixes(context, entry),
+            )
+
+
+def _at_the_boundary(entry: QdqNode) -> str:
+    """Return words for codes that are an input or output of the model, whose meaning no fix may change; else none."""
+    end = _followed(entry.output, _behind) if entry.is_quantize else _followed(entry.data, _in_front)
+    if end is None or end.scope.path or end.initializer is not None:
+        return ""
+    side = "output" if entry.is_quantize else "input"
+    at_the_end = end.is_output if entry.is_quantize else end.is_input
+    return f", and its codes are the {side} '{end.name}' of the model" if at_the_end else ""
+
+
+def _followed(value: Value | None, step: Callable[[Value], Value | None]) -> Value | None:
+    """Return the last tensor that holds the same codes, moved at most."""
+    for _ in range(MAX_STEPS):
+        following = step(value) if value is not None else None
+        if following is None:
+            break
+        value = following
+    return value
+
+
+def _behind(value: Value) -> Value | None:
+    reader = value.uses[0].node if len(value.uses) == 1 and not value.is_output else None
+    return reader.output() if reader is not None and ops.moves_codes(reader) else None
+
+
+def _in_front(value: Value) -> Value | None:
+    maker = value.producer
+    return maker.input(0) if maker is not None and ops.moves_codes(maker) else None
+
+
+def _must_be_zero(entry: QdqNode, target: Target) -> bool:
+    """Return whether the target demands zero points of 0."""
+    # TensorRT takes a zero point of a type such as uint8 or int32 on a Q for one of int8, with a warning.
+    any_type = target.family == "tensorrt" and entry.is_quantize
+    return any_type or kind(entry.quantized_type) in target.symmetric_types

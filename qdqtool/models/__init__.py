@@ -1,0 +1,1 @@
+"""ONNX models: read, indexed, edited, transformed, run and compared."""

@@ -1,0 +1,150 @@
+"""Apply edits to a model; the only module that uses onnx-graphsurgeon.
+
+Graphsurgeon edits the nodes of one scope at a time. It gets a stand-in with the operators and tensor names of the nodes
+that change, but without attributes, bodies and data. So it can neither drop what it does not know nor copy a weight.
+Its export is not the result: the result is a copy of the original model that takes over the requested changes.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import onnx
+import onnx_graphsurgeon as gs
+
+from qdqtool.models.graph.edits.batch import EditError, NodeChange, ScopeBatch, new_batch, sort_edits
+from qdqtool.models.graph.edits.consistency import check_batches
+from qdqtool.models.graph.edits.edit import AddNode, Edit, NodeKey
+from qdqtool.models.graph.edits.takeover import take_over
+from qdqtool.models.graph.index.view import DEFAULT_DOMAINS, GraphView
+from qdqtool.models.graph.io.copying import copy_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import MAIN, ScopePath, function_path, walk
+
+__all__ = ["EditError", "apply_edits"]
+
+IR_WITH_FREE_INITIALIZERS = 4
+"""First IR version in which an initializer need not be a graph input too."""
+
+
+def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
+    """Return the model with the edits applied; ``model`` itself is not changed.
+
+    Everything that no edit names stays byte for byte: nodes and their order, metadata, doc strings, types, annotations,
+    functions, training information. Types and annotations of a removed tensor are removed with it. In addition:
+
+    - A new initializer raises the IR version to 4 where it is lower.
+    - A new node of a domain that the model or function does not import yet adds the import, version 1.
+
+    Args:
+        model: The model.
+        edits: The edits. Their order matters only among new nodes that nothing reads.
+
+    Raises:
+        EditError: The edits do not fit the model, or leave a name without a definition or with two.
+        ModelError: Two nodes of a scope that is edited make the same tensor.
+    """
+    result = model.fork()
+    view = GraphView(model)
+    batches = sort_edits(view, edits)
+    check_batches(view, batches)
+    result.proto = copy_model(model.proto, batches[MAIN].old_initializers if MAIN in batches else ())
+    containers = dict(walk(result.proto))
+    moved = _owners_of_moved(batches.values())
+    for path in moved:
+        batches.setdefault(path, new_batch(view, path))
+    # Inner scopes first: placing a node reads the edited bodies of its neighbours.
+    for path, batch in sorted(batches.items(), key=lambda entry: -len(entry[0])):
+        take_over(containers[path], batch, _edit_nodes(batch), moved.get(path, ()))
+        _raise_ir_for(batch, result.proto)
+        _import_domains(batch, result.proto)
+    return result
+
+
+def _owners_of_moved(batches: Iterable[ScopeBatch]) -> dict[ScopePath, set[NodeKey]]:
+    """Return, by scope, the nodes with a body in which inputs change."""
+    owners: dict[ScopePath, set[NodeKey]] = {}
+    for batch in batches:
+        owner = batch.scope.owner
+        while owner is not None:
+            owners.setdefault(owner.scope.path, set()).add(owner.key)
+            owner = owner.scope.owner
+    return owners
+
+
+def _edit_nodes(batch: ScopeBatch) -> dict[NodeKey, onnx.NodeProto]:
+    """Return the new and changed nodes of the scope as graphsurgeon exports them, by their outputs."""
+    if not (batch.added or batch.changes or batch.removed):
+        return {}
+    graph = gs.import_onnx(_stand_in(batch))
+    tensors = graph.tensors()
+
+    def tensor(name: str) -> gs.Tensor:
+        if name not in tensors:
+            tensors[name] = gs.Variable(name)
+        return tensors[name] if name else gs.Variable.empty()
+
+    nodes = {tuple(output.name for output in node.outputs): node for node in graph.nodes}
+    kept: list[gs.Node] = []
+    # In file order: graphsurgeon removes a node from the consumers of a tensor with list.remove, which searches from
+    # the front. In any other order a tensor with thousands of consumers takes quadratic time.
+    for key, node in nodes.items():
+        if key in batch.removed:
+            node.inputs.clear()
+            node.outputs.clear()
+        else:
+            _change_node(node, batch.changes[key], tensor)
+            kept.append(node)
+    graph.nodes = [*kept, *(_new_node(node, tensor) for node in batch.added)]
+    exported = gs.export_onnx(graph, do_type_check=False)
+    return {tuple(node.output): node for node in exported.graph.node}
+
+
+def _stand_in(batch: ScopeBatch) -> onnx.ModelProto:
+    proto = onnx.ModelProto(ir_version=onnx.IR_VERSION)
+    proto.opset_import.add(domain="", version=batch.scope.opset)
+    for key, view in batch.nodes.items():
+        node = view.proto
+        if key in batch.changes or key in batch.removed:
+            proto.graph.node.add(op_type=node.op_type, domain=node.domain, input=node.input, output=node.output)
+    return proto
+
+
+def _change_node(node: gs.Node, change: NodeChange, tensor: Callable[[str], gs.Tensor]) -> None:
+    for index, name in change.inputs.items():
+        while len(node.inputs) <= index:
+            node.inputs.append(gs.Variable.empty())
+        node.inputs[index] = tensor(name)
+    for index, name in change.outputs.items():
+        node.outputs[index] = tensor(name)
+    node.attrs.update({name: value for name, value in change.attributes.items() if value is not None})
+    node.name = change.name or ""
+    node.domain = node.domain if change.domain is None else change.domain
+    node.op = node.op if change.op_type is None else change.op_type
+
+
+def _new_node(node: AddNode, tensor: Callable[[str], gs.Tensor]) -> gs.Node:
+    return gs.Node(
+        op=node.op_type,
+        name=node.name,
+        attrs=dict(node.attributes),
+        inputs=[tensor(name) for name in node.inputs],
+        outputs=[tensor(name) for name in node.outputs],
+        # graphsurgeon 0.6.1 writes a domain field even for "", and none for None.
+        domain=node.domain or None,
+    )
+
+
+def _raise_ir_for(batch: ScopeBatch, proto: onnx.ModelProto) -> None:
+    if batch.new_initializers and not batch.scope.is_function:
+        proto.ir_version = max(proto.ir_version, IR_WITH_FREE_INITIALIZERS)
+
+
+def _import_domains(batch: ScopeBatch, proto: onnx.ModelProto) -> None:
+    domains = [node.domain for node in batch.added]
+    domains += [change.domain for change in batch.changes.values() if change.domain is not None]
+    root = batch.scope.path[:1]
+    functions = {function_path(function): function for function in proto.functions}
+    importer = functions.get(root, proto) if root else proto
+    known = {entry.domain for entry in importer.opset_import}
+    for domain in dict.fromkeys(domains):
+        if domain not in DEFAULT_DOMAINS | known:
+            importer.opset_import.add(domain=domain, version=1)

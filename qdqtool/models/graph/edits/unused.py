@@ -1,0 +1,149 @@
+"""Find dead code: nodes and constants that nothing reads any more once some uses are removed."""
+
+from collections.abc import Iterator
+
+import onnx
+
+from qdqtool.models.graph.edits.edit import Edit, RemoveInitializer, RemoveNode
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import ScopePath, node_bodies, walk
+from qdqtool.models.graph.transformed import Transformed
+
+
+class DeadCode:
+    """Collects uses that edits take away, and tells what dies with them. What was dead before stays.
+
+    Args:
+        view: The index of the model before the edits.
+    """
+
+    def __init__(self, view: GraphView) -> None:
+        self._view = view
+        self._gone: set[tuple[NodeView, int]] = set()
+        self._removed: set[NodeView] = set()
+        self._waiting: list[Value] = []
+        self._kept = {value for value in view.values() if value.is_output}
+
+    def suspect(self, value: Value) -> None:
+        """``value`` lost readers before this index was made."""
+        self._waiting.append(value)
+
+    def keep(self, value: Value) -> None:
+        """An edit lets something new read ``value``."""
+        self._kept.add(value)
+
+    def drop_use(self, node: NodeView, index: int) -> None:
+        """Input ``index`` of ``node`` no longer reads what it read."""
+        value = node.input(index)
+        if value is not None:
+            self._gone.add((node, index))
+            self._waiting.append(value)
+
+    def drop_node(self, node: NodeView) -> None:
+        """``node`` goes, with all that it reads by itself and in its bodies. The caller makes that edit."""
+        self._removed.add(node)
+        for inner in (node, *self._in_bodies(node)):
+            for index in range(len(inner.proto.input)):
+                self.drop_use(inner, index)
+
+    def edits(self) -> list[Edit]:
+        """Remove what nothing reads any more."""
+        found: dict[Value | NodeView, Edit] = {}
+        while self._waiting:
+            value = self._waiting.pop()
+            node = value.producer
+            if not self._is_dead(value):
+                continue
+            if value.initializer is not None:
+                found[value] = RemoveInitializer(value.scope.path, value.name)
+            elif node is not None and node not in self._removed and self._is_useless(node):
+                found[node] = RemoveNode(node.scope.path, node.key)
+                self.drop_node(node)
+        return list(found.values())
+
+    def _is_dead(self, value: Value) -> bool:
+        return value not in self._kept and all((use.node, use.index) in self._gone for use in value.uses)
+
+    def _is_useless(self, node: NodeView) -> bool:
+        outputs = (node.output(index) for index in range(len(node.proto.output)))
+        return all(value is None or self._is_dead(value) for value in outputs)
+
+    def _in_bodies(self, owner: NodeView) -> Iterator[NodeView]:
+        for scope in self._view.scopes:
+            if any(around.owner is owner for around in _upwards(scope)):
+                yield from scope.nodes
+
+
+def _upwards(scope: Scope | None) -> Iterator[Scope]:
+    while scope is not None:
+        yield scope
+        scope = scope.parent
+
+
+def without_unused(before: GraphView, after: Model) -> Transformed[tuple[str, ...]]:
+    """Remove from ``after`` what only ``before`` still read; the report names what was removed.
+
+    What nothing read before stays, and so do graph inputs and what training information or annotations name.
+    """
+    read = {(value.scope.path, value.name) for value in before.values() if value.uses}
+    mentioned = _mentioned(after.proto)
+    removed: list[str] = []
+    while True:
+        view = GraphView(after)
+        dead = {
+            value
+            for value in view.values()
+            if not value.uses and not value.is_output and (value.scope.path, value.name) in read
+            if value.name not in mentioned
+        }
+        edits = list(_removals(view, dead))
+        if not edits:
+            return Transformed(after, tuple(removed))
+        removed += [_name(edit) for edit in edits]
+        after = apply_edits(after, edits)
+        read |= {(value.scope.path, value.name) for value in view.values() if value.uses}
+
+
+def _removals(view: GraphView, dead: set[Value]) -> Iterator[Edit]:
+    for value in view.values():
+        if value in dead and value.initializer is not None and not value.is_input:
+            yield RemoveInitializer(value.scope.path, value.name)
+    for node in view.nodes():
+        if _is_dead(node, dead):
+            yield RemoveNode(node.scope.path, node.key)
+
+
+def _is_dead(node: NodeView, dead: set[Value]) -> bool:
+    if next(node_bodies(node.proto), None) is not None:
+        return False
+    made = [node.scope.values[name] for name in node.key if name]
+    return any(value in dead for value in made) and all(not value.uses and not value.is_output for value in made)
+
+
+def _name(edit: Edit) -> str:
+    return edit.name if isinstance(edit, RemoveInitializer) else _first_output(edit)
+
+
+def _first_output(edit: Edit) -> str:
+    assert isinstance(edit, RemoveNode)
+    return next(name for name in edit.node if name)
+
+
+def _mentioned(proto: onnx.ModelProto) -> set[str]:
+    """Names that something else than a node reads."""
+    names: set[str] = set()
+    for training in proto.training_info:
+        graphs = (training.initialization, training.algorithm)
+        names |= {name for graph in graphs for node in graph.node for name in node.input}
+        names |= {binding.key for binding in (*training.initialization_binding, *training.update_binding)}
+    containers: list[tuple[ScopePath, onnx.GraphProto | onnx.FunctionProto]] = list(walk(proto))
+    for _, container in containers:
+        if isinstance(container, onnx.GraphProto):
+            names |= {
+                entry.value
+                for annotation in container.quantization_annotation
+                for entry in annotation.quant_parameter_tensor_names
+            }
+    return names

@@ -1,0 +1,205 @@
+"""Constant folding: compute the value of a tensor that depends only on constants, through chains of small operators.
+
+The folder never executes a model: it knows a closed set of small operators, refuses results above a size limit, and
+returns None for everything else.
+"""
+
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
+from qdqtool.errors import ModelError
+from qdqtool.models.graph.index.folders import FOLDERS, MAX_FOLDED_ELEMENTS
+from qdqtool.models.graph.index.signature import signature_of
+from qdqtool.models.graph.index.types import TensorTypes
+from qdqtool.models.graph.index.view import GraphView, NodeView, Value
+from qdqtool.models.graph.index.weight_folders import AT_ANY_SIZE, SEVERAL_OUTPUTS, WEIGHT_FOLDERS
+from qdqtool.models.graph.io.tensors import element_count, external_entry, is_external, read_array
+from qdqtool.models.graph.model import Model
+
+Array = npt.NDArray[np.generic]
+
+# Python's recursion limit is 1,000 frames, and a hostile model may have a chain of any length.
+MAX_DEPTH = 64
+
+FOLDABLE = frozenset(FOLDERS)
+"""Operators that :func:`fold_node` computes in the bits of the reference."""
+
+_KNOWN = {**FOLDERS, **WEIGHT_FOLDERS}
+
+
+class Constants:
+    """Folded constants of one model, each computed once.
+
+    Args:
+        view: The index of the model.
+        types: With its tensor types, the Shape and Size of a tensor of known shape are constant too.
+    """
+
+    def __init__(self, view: GraphView, types: TensorTypes | None = None) -> None:
+        self._model: Model = view.model
+        self._types = types
+        self._constant: dict[Value, bool] = {}
+        self._folded: dict[Value, Array | None] = {}
+        self._minima: dict[Value, float | None] = {}
+
+    def direct(self, value: Value) -> TensorProto | None:
+        """The stored tensor, if ``value`` is an initializer or the output of a Constant node."""
+        if value.initializer is not None:
+            return value.initializer
+        if value.producer is not None and value.producer.is_op("Constant") and not value.producer.is_parametric:
+            found = value.producer.attribute("value")
+            return found if isinstance(found, TensorProto) else None
+        return None
+
+    def is_constant(self, value: Value) -> bool:
+        """Whether ``value`` folds to a constant. Reads no data.
+
+        An initializer counts even when it is also a graph input, whose caller could replace it.
+        """
+        return self._is_constant(value, MAX_DEPTH)
+
+    def array(self, value: Value) -> Array | None:
+        """The constant; None when ``value`` is not constant, its data is missing, or the chain is too large to fold.
+
+        Raises:
+            ModelError: The stored bytes do not fit the declared shape and type.
+        """
+        stored = self.direct(value)
+        if stored is not None:
+            return None if self._is_missing(stored) else read_array(self._model, stored)
+        if value in self._folded:
+            return self._folded[value]
+        folded = self._fold(value) if self.is_constant(value) else None
+        if folded is None or folded.size <= MAX_FOLDED_ELEMENTS:
+            self._folded[value] = folded
+        return folded
+
+    def minimum(self, value: Value) -> float | None:
+        """The smallest element of a constant; None where :meth:`array` is None or empty.
+
+        Raises:
+            ModelError: The stored bytes do not fit the declared shape and type.
+        """
+        # Kept: behind every Add of a decoder is the Gather of its embeddings, a gigabyte that is no mask.
+        if value not in self._minima:
+            array = self.array(value)
+            self._minima[value] = float(array.min()) if array is not None and array.size else None
+        return self._minima[value]
+
+    def readable(self, value: Value) -> Array | None:
+        """The same, and None where the stored bytes do not fit the declared shape and type."""
+        try:
+            return self.array(value)
+        except ModelError:
+            return None
+
+    def _is_missing(self, tensor: TensorProto) -> bool:
+        return is_external(tensor) and external_entry(tensor, "location") in self._model.missing_data
+
+    def _is_constant(self, value: Value, depth: int) -> bool:
+        if value not in self._constant:
+            # Set first, so that a tensor in a cycle is not constant.
+            self._constant[value] = False
+            self._constant[value] = self._decide(value, depth)
+        return self._constant[value]
+
+    def _decide(self, value: Value, depth: int) -> bool:
+        if value.initializer is not None:
+            return True
+        node = value.producer
+        if node is None or depth == 0 or node.is_parametric:
+            return False
+        if node.is_op("Constant") or self._known_shape(node) is not None:
+            return True
+        if not node.is_op(*_KNOWN) or (node.output() is not value and not node.is_op(*SEVERAL_OUTPUTS)):
+            return False
+        if not _has_its_operands(node):
+            return False
+        inputs = [node.input(index) for index in range(len(node.proto.input)) if node.input_name(index)]
+        return all(found is not None and self._is_constant(found, depth - 1) for found in inputs)
+
+    def _fold(self, value: Value) -> Array | None:
+        node = value.producer
+        assert node is not None
+        if node.is_op("Constant"):
+            return _constant_attribute(node)
+        try:
+            inputs = self._inputs(node)
+            if inputs is None:
+                return None
+            result = fold_node(node, inputs, list(node.proto.output).index(value.name))
+        except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):
+            # The chain is malformed. The code that needs the value reports that it is not constant.
+            return None
+        stored = inputs[0].size if node.is_op(*AT_ANY_SIZE) and inputs[0] is not None else 0
+        foldable = result.size <= max(MAX_FOLDED_ELEMENTS, stored) and not result.dtype.hasobject
+        return result if foldable else None
+
+    def _inputs(self, node: NodeView) -> list[Array | None] | None:
+        """Return the inputs of a node, None for absent ones; None for the whole list where one is too large to fold."""
+        shape = self._known_shape(node)
+        if shape is not None:
+            # Shape and Size read only the shape: a broadcast view of it takes one byte, whatever the extents are.
+            return [np.broadcast_to(np.int8(0), shape)]
+        inputs: list[Array | None] = []
+        for index in range(len(node.proto.input)):
+            source = node.input(index)
+            take = self.array if node.is_op(*AT_ANY_SIZE) else self._small
+            array = take(source) if source is not None else None
+            if source is not None and array is None:
+                return None
+            inputs.append(array)
+        return inputs
+
+    def _known_shape(self, node: NodeView) -> tuple[int, ...] | None:
+        """The shape that a Shape or Size node reads, if the types tell it in full.
+
+        Not in a local function, whose types are those of one of its calls.
+        """
+        if self._types is None or node.scope.in_function or not node.is_op("Shape", "Size"):
+            return None
+        source = node.input(0)
+        return self._types.full_shape(source) if source is not None else None
+
+    def _small(self, value: Value) -> Array | None:
+        stored = self.direct(value)
+        if stored is not None and element_count(stored) > MAX_FOLDED_ELEMENTS:
+            return None
+        return self.array(value)
+
+
+def _has_its_operands(node: NodeView) -> bool:
+    """Return whether a node names every input that its operator needs."""
+    signature = signature_of(node.op_type, node.scope.opset)
+    operands = signature.operands if signature is not None else ()
+    return all(node.input_name(index) for index, operand in enumerate(operands) if operand.is_required)
+
+
+def fold_node(node: NodeView, inputs: list[Array | None], output: int = 0) -> Array:
+    """Compute an output of a node that folding knows.
+
+    Args:
+        node: The node.
+        inputs: Its inputs, None for absent ones.
+        output: The index of the output.
+
+    Raises:
+        ValueError: The inputs do not fit (or another of the errors that NumPy raises then).
+    """
+    with np.errstate(all="ignore"):
+        found = _KNOWN[node.op_type](node, inputs)
+        return np.asarray(found[output] if isinstance(found, list) else found)
+
+
+def _constant_attribute(node: NodeView) -> Array | None:
+    for name, dtype in (
+        ("value_float", np.float32),
+        ("value_floats", np.float32),
+        ("value_int", np.int64),
+        ("value_ints", np.int64),
+    ):
+        found = node.attribute(name)
+        if found is not None:
+            return np.asarray(found, dtype)
+    return None

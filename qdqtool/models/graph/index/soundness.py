@@ -1,0 +1,138 @@
+"""Check that a model is a valid graph: every name defined once, every output made, no cycles.
+
+ONNX's checker finds these faults too, but stops at the first and needs the weights. A model that is edited or run must
+be sound; the linter reports each fault.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx
+
+from qdqtool.errors import ModelError
+from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Use
+from qdqtool.models.graph.scope import display
+
+
+@dataclass(frozen=True, slots=True)
+class Unsound:
+    """One reason why a scope is not a valid graph.
+
+    Attributes:
+        scope: The scope.
+        tensor: The tensor name at fault.
+        problem: The fault, in words that follow the name.
+        node: The node at fault; None where there is none.
+        use: The use of the tensor that is at fault, in the node or in one of its bodies; None for other faults.
+    """
+
+    scope: Scope
+    tensor: str
+    problem: str
+    node: NodeView | None = None
+    use: Use | None = None
+
+
+def require_sound(view: GraphView) -> None:
+    """Refuse a model that is not a valid graph.
+
+    Raises:
+        ModelError: A name is undefined or defined twice, an output is not made, or a tensor depends on itself.
+    """
+    for scope in view.scopes:
+        for found in (*unsound(scope), *_undefined_inputs(scope)):
+            where = f" in '{display(scope.path)}'" if scope.path else ""
+            raise ModelError(f"the model is not valid: tensor '{found.tensor}'{where} {found.problem}")
+
+
+def unsound(scope: Scope) -> Iterator[Unsound]:
+    """Yield the names of one scope that are defined twice, outputs that nothing makes, and one tensor in a cycle.
+
+    Undefined inputs belong to the node that reads them, and are not among these.
+    """
+    for name, count in Counter(_definitions(scope)).items():
+        if count > 1:
+            yield Unsound(scope, name, "is defined more than once")
+    for name in scope.output_names():
+        if scope.resolve(name) is None:
+            yield Unsound(scope, name, "is an output that nothing makes")
+    # Nodes in topological order have no cycle.
+    stuck = _in_cycles(scope) if _read_early(scope) else set()
+    if stuck:
+        first = min(stuck, key=lambda node: node.index)
+        yield Unsound(scope, next((name for name in first.key if name), ""), "depends on itself", first)
+
+
+def out_of_order(scope: Scope) -> Iterator[Unsound]:
+    """Yield the nodes of one scope that read, themselves or in a body, a tensor that a later node makes.
+
+    ONNX requires topological order; TensorRT and ONNX Runtime sort the nodes themselves. Nodes in a cycle have no such
+    order, and are not among these.
+    """
+    early = _read_early(scope)
+    stuck = _in_cycles(scope) if early else set()
+    yield from (found for found in early if found.node not in stuck)
+
+
+def _read_early(scope: Scope) -> list[Unsound]:
+    """Return each tensor with its first use in every node that does not come after its producer."""
+    found: dict[tuple[NodeView, NodeView], Unsound] = {}
+    for value in scope.values.values():
+        maker = value.producer
+        if maker is None:
+            continue
+        for use in value.uses:
+            reader = _ancestor_in(scope, use.node)
+            if reader.index <= maker.index and (maker, reader) not in found:
+                problem = f"is read before {maker.label} makes it"
+                found[maker, reader] = Unsound(scope, value.name, problem, reader, use)
+    return list(found.values())
+
+
+def _definitions(scope: Scope) -> Iterator[str]:
+    inputs = scope.input_names()
+    yield from inputs
+    if isinstance(scope.container, onnx.GraphProto):
+        given = set(inputs)
+        yield from (tensor.name for tensor in scope.container.initializer if tensor.name not in given)
+    for node in scope.nodes:
+        yield from filter(None, node.proto.output)
+
+
+def _undefined_inputs(scope: Scope) -> Iterator[Unsound]:
+    for node in scope.nodes:
+        for name in node.proto.input:
+            if name and scope.resolve(name) is None:
+                yield Unsound(scope, name, f"is read by {node.label} and defined nowhere", node)
+
+
+def _in_cycles(scope: Scope) -> set[NodeView]:
+    """Return the nodes that have no topological order (Kahn's algorithm)."""
+    waiting: Counter[NodeView] = Counter()
+    readers: dict[NodeView, list[NodeView]] = {}
+    for value in scope.values.values():
+        if value.producer is None:
+            continue
+        for use in value.uses:
+            reader = _ancestor_in(scope, use.node)
+            waiting[reader] += 1
+            readers.setdefault(value.producer, []).append(reader)
+    ready = [node for node in scope.nodes if not waiting[node]]
+    stuck = set(scope.nodes)
+    while ready:
+        node = ready.pop()
+        stuck.discard(node)
+        for reader in readers.get(node, ()):
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                ready.append(reader)
+    return stuck
+
+
+def _ancestor_in(scope: Scope, node: NodeView) -> NodeView:
+    while node.scope is not scope:
+        owner = node.scope.owner
+        assert owner is not None
+        node = owner
+    return node

@@ -1,0 +1,120 @@
+"""Describe a node by the operators around it: as a hash that survives renaming, and as a line for people."""
+
+import hashlib
+from collections.abc import Iterable
+
+import onnx
+
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.scope import node_bodies
+
+REACH = 3
+"""Steps from a node, up and down, that belong to its neighbourhood."""
+
+SHOWN = 3
+"""Largest number of producers, and of consumers, that a line of context names."""
+
+_CONTENT = frozenset({onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS, onnx.AttributeProto.SPARSE_TENSOR})
+
+
+def digest(*parts: object) -> str:
+    """Return a short hash of ``parts`` in their order."""
+    text = "\0".join(f"{len(word)} {word}" for word in map(str, parts))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def operation(node: NodeView) -> str:
+    """Hash what a node does: operator, attributes and the operators of its bodies; no names, no stored values."""
+    attributes = sorted(map(_attribute, node.proto.attribute))
+    bodies = [inner.op_type for _, graph in node_bodies(node.proto) for inner in graph.node]
+    return digest(node.domain, node.op_type, *attributes, *bodies)
+
+
+class Neighbourhoods:
+    """Hashes of nodes by the operators, attributes and constant shapes within :data:`REACH` steps of them.
+
+    They stay the same when tensors and nodes are renamed or reordered, or when distant nodes are edited. Nodes of
+    repeated blocks may share a hash.
+    """
+
+    def __init__(self) -> None:
+        self._operations: dict[NodeView, str] = {}
+        self._up: dict[tuple[NodeView, int], str] = {}
+        self._down: dict[tuple[NodeView, int], str] = {}
+
+    def around(self, node: NodeView) -> str:
+        """The hash of a node's neighbourhood."""
+        return digest(self._above(node, REACH), self._below(node, REACH))
+
+    def _operation(self, node: NodeView) -> str:
+        if node not in self._operations:
+            self._operations[node] = operation(node)
+        return self._operations[node]
+
+    def _above(self, node: NodeView, steps: int) -> str:
+        if (node, steps) not in self._up:
+            inputs = [self._source(node.input(index), steps) for index in range(len(node.proto.input))]
+            self._up[node, steps] = digest(self._operation(node), *inputs)
+        return self._up[node, steps]
+
+    def _source(self, value: Value | None, steps: int) -> str:
+        if value is None:
+            return "absent"
+        if value.initializer is not None:
+            return f"constant {value.initializer.data_type} {list(value.initializer.dims)}"
+        if value.producer is None:
+            return "input"
+        return self._above(value.producer, steps - 1) if steps else "more"
+
+    def _below(self, node: NodeView, steps: int) -> str:
+        if (node, steps) not in self._down:
+            outputs = [self._readers(node.output(index), steps) for index in range(len(node.proto.output))]
+            self._down[node, steps] = digest(self._operation(node), *outputs)
+        return self._down[node, steps]
+
+    def _readers(self, value: Value | None, steps: int) -> str:
+        if value is None:
+            return "absent"
+        if not steps:
+            return "more"
+        readers = sorted(f"{use.index} {self._below(use.node, steps - 1)}" for use in value.uses)
+        return digest("output" if value.is_output else "", *readers)
+
+
+def context(node: NodeView) -> str:
+    """Show a node between producers and consumers: ``Relu r -> QuantizeLinear q -> DequantizeLinear d``.
+
+    Constants are left out. Of many neighbours the first are named and the others counted. Names are not escaped.
+    """
+    sources = [_origin(node.input(index)) for index in range(len(node.proto.input))]
+    outputs = [value for index in range(len(node.proto.output)) if (value := node.output(index)) is not None]
+    readers = [_called(use.node) for value in outputs for use in value.uses]
+    readers += [f"output {value.name}" for value in outputs if value.is_output]
+    sides = (_joined(filter(None, sources)), _called(node), _joined(readers))
+    return " -> ".join(filter(None, sides))
+
+
+def _origin(value: Value | None) -> str:
+    if value is None or value.initializer is not None:
+        return ""
+    if value.producer is None:
+        return f"input {value.name}"
+    return "" if value.producer.is_op("Constant") else _called(value.producer)
+
+
+def _called(node: NodeView) -> str:
+    return f"{node.op_type} {node.proto.name or next(filter(None, node.proto.output), '')}".rstrip()
+
+
+def _joined(names: Iterable[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    more = f" and {len(unique) - SHOWN} more" if len(unique) > SHOWN else ""
+    return ", ".join(unique[:SHOWN]) + more
+
+
+def _attribute(attribute: onnx.AttributeProto) -> str:
+    if attribute.type in _CONTENT:
+        return f"{attribute.name} {attribute.t.data_type} {list(attribute.t.dims)}"
+    if attribute.type in {onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS}:
+        return attribute.name
+    return attribute.SerializeToString(deterministic=True).hex()

@@ -1,0 +1,211 @@
+"""The operators that TensorRT's parser adds to ONNX for quantization: their names, and the types of what they make.
+
+The parser looks at the name alone; Model Optimizer writes them in the domain ``trt``. ONNX Runtime knows none of them,
+and ONNX has no schemas, so shape inference gets stand-ins: local functions that make tensors of the same type and
+shape.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from onnx import TensorProto, parser
+
+from qdqtool.models.graph.scope import walk
+
+DOMAIN = "qdqtool.stand_in"
+_OPSET = 21
+_WHOLE = 2**31 - 1
+"""A step of Slice that leaves one element, and an end behind every extent.
+
+Where onnx 1.23.2 follows the numbers of a vector, it counts in 32 bits: a step of 2^32 is 0 there, and it fills the
+memory.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A Q or DQ of a type that its name tells, with the inputs and attributes of ONNX's.
+
+    Attributes:
+        is_quantize: Whether it is a Q.
+        quantized_type: ``TensorProto.DataType`` of the quantized side where no zero point has another.
+    """
+
+    is_quantize: bool
+    quantized_type: int
+
+
+LINEAR: Mapping[str, Linear] = {
+    "TRT_FP8QuantizeLinear": Linear(True, TensorProto.FLOAT8E4M3FN),
+    "TRT_FP8DequantizeLinear": Linear(False, TensorProto.FLOAT8E4M3FN),
+    "TRT_INT4QuantizeLinear": Linear(True, TensorProto.INT4),
+    "TRT_INT4DequantizeLinear": Linear(False, TensorProto.INT4),
+}
+
+MX_QUANTIZE, MX_DEQUANTIZE = "TRT_MXFP8QuantizeLinear", "TRT_MXFP8DequantizeLinear"
+MX_DYNAMIC, FP4_DYNAMIC, DYNAMIC = "TRT_MXFP8DynamicQuantize", "TRT_FP4DynamicQuantize", "TRT_DynamicQuantize"
+BLOCK_QUANTIZE, BLOCK_DEQUANTIZE = "TRT_BlockQuantize", "TRT_BlockDequantize"
+PLACEHOLDERS = frozenset({"TRT_FP4QDQ", "TRT_INT8QuantizeLinear", "TRT_INT8DequantizeLinear"})
+"""Names that look like operators of the parser and are none. Model Optimizer's exports in PyTorch write the first for
+NVFP4, and its own functions replace it afterwards."""
+
+MAKES_SCALES = frozenset({MX_DYNAMIC, FP4_DYNAMIC, DYNAMIC})
+"""Operators that compute scales from the data and return them beside the codes."""
+
+ZERO_POINT = 2
+"""The input of a Q or DQ that is its zero point."""
+
+IN_BLOCKS = frozenset({MX_QUANTIZE, MX_DEQUANTIZE, BLOCK_QUANTIZE, BLOCK_DEQUANTIZE}) | MAKES_SCALES
+"""Operators that quantize or dequantize in blocks, and mean something else than ONNX's Q and DQ."""
+
+MX_BLOCK, FP4_BLOCK = 32, 16
+"""The only block sizes that the parser takes for dynamic quantization."""
+
+
+Attributes = Mapping[str, Any]
+Body = Callable[[onnx.NodeProto], Iterator[str]]
+"""Yields the nodes of the function that stands for a node: the first makes the codes or values, the rest the scales."""
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """Return the attributes of a node that have values."""
+    given = (each for each in node.attribute if not each.ref_attr_name)
+    return {each.name: onnx.helper.get_attribute_value(each) for each in given}
+
+
+def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model in which functions stand for these operators, node for node; the model itself if it has none."""
+    if not any(node.op_type in _BODIES for _, container in walk(proto) for node in container.node):
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    functions: dict[str, onnx.FunctionProto] = {}
+    for _, container in walk(copy):
+        ours = [node for node in container.node if node.op_type in _BODIES and node.output]
+        _forget_declarations(container, {name for node in ours for name in node.output})
+        for node in ours:
+            _replace(node, functions)
+        if isinstance(container, onnx.FunctionProto):
+            container.opset_import.add(domain=DOMAIN, version=1)
+    copy.opset_import.add(domain=DOMAIN, version=1)
+    copy.functions.extend(functions.values())
+    return copy
+
+
+def _forget_declarations(container: onnx.GraphProto | onnx.FunctionProto, made: set[str]) -> None:
+    """Remove what is declared of the tensors that these operators make, and of their codes where they are moved.
+
+    Model Optimizer declares the codes of fp8 as uint8, which is not what the parser makes.
+    """
+    moved = set(made)
+    for node in container.node:
+        if node.input and node.input[0] in moved and "Dequantize" not in node.op_type:
+            moved.update(node.output)
+    kept = [
+        info
+        for info in container.value_info
+        if info.name not in made and not (info.name in moved and info.type.tensor_type.elem_type == TensorProto.UINT8)
+    ]
+    del container.value_info[:]
+    container.value_info.extend(kept)
+
+
+def _replace(node: onnx.NodeProto, functions: dict[str, onnx.FunctionProto]) -> None:
+    """Turn a node into a call of the function that stands for it; ``functions`` has those so far, by their bodies."""
+    first, *rest = _BODIES[node.op_type](node)
+    # onnx infers nothing at all where a call has fewer outputs than its function.
+    lines = [first, *rest] if len(node.output) > 1 else [first]
+    body = "\n".join(lines)
+    if body not in functions:
+        header = f'<domain: "{DOMAIN}", opset_import: ["": {_OPSET}]>'
+        outputs = "q, b" if len(lines) > 1 else "q"
+        text = f"{header} f{len(functions)} (x, s, z) => ({outputs}) {{ {body} }}"
+        functions[body] = parser.parse_function(text)
+    node.domain, node.op_type = DOMAIN, functions[body].name
+    node.ClearField("attribute")
+
+
+def _integer(given: Attributes, name: str, default: int) -> int:
+    """Return an attribute as the parser reads it: one of another type is 0."""
+    value = given.get(name, default)
+    return value if isinstance(value, int) else 0
+
+
+def _type(given: Attributes, name: str, default: int) -> int:
+    """Return a type; the default also where the attribute is 0 or no type."""
+    value = _integer(given, name, default)
+    return value if value in _TYPES else default
+
+
+def _step(value: object, default: int = _WHOLE) -> int:
+    return value if isinstance(value, int) and 0 < value < _WHOLE else default
+
+
+def _cast(to: int) -> str:
+    return f"q = Cast <to = {to}> (x)"
+
+
+def _quantize(default: int) -> Body:
+    """Return the body of a Q, whose codes have the type of its zero point, as in the parser, if it has one."""
+
+    def body(node: onnx.NodeProto) -> Iterator[str]:
+        has_zero_point = len(node.input) > ZERO_POINT and node.input[ZERO_POINT]
+        yield "q = CastLike (x, z)" if has_zero_point else _cast(_type(attributes_of(node), "output_dtype", default))
+
+    return body
+
+
+def _dequantize(default: int = TensorProto.UNDEFINED) -> Body:
+    """Return the body of a DQ, whose result has the type of its scale where neither attribute nor operator tells."""
+
+    def body(node: onnx.NodeProto) -> Iterator[str]:
+        to = _type(attributes_of(node), "output_dtype", default)
+        yield _cast(to) if to else "q = CastLike (x, s)"
+
+    return body
+
+
+def _in_blocks(quantized: int, scale: int, block: int, axis: int) -> Body:
+    def body(node: onnx.NodeProto) -> Iterator[str]:
+        given = attributes_of(node)
+        yield _cast(quantized)
+        yield from _scales([_integer(given, "axis", axis)], [_step(given.get("block_size"), block)], scale)
+
+    return body
+
+
+def _dynamic(node: onnx.NodeProto) -> Iterator[str]:
+    given = attributes_of(node)
+    yield _cast(_type(given, "output_type", TensorProto.FLOAT))
+    shape = given.get("block_shape")
+    if isinstance(shape, list):
+        # An axis that is not sliced keeps the name of its extent.
+        steps = {axis: _step(each) for axis, each in enumerate(shape) if each != 1}
+        yield from _scales([*steps], [*steps.values()], _type(given, "scale_type", TensorProto.FLOAT))
+
+
+def _scales(axes: Sequence[int], steps: Sequence[int], scale_type: int) -> Iterator[str]:
+    """Yield nodes that make a tensor with one element for each block."""
+    lists = {"starts": [0] * len(axes), "ends": [_WHOLE] * len(axes), "axes": axes, "steps": steps}
+    for name, values in lists.items():
+        yield f"{name} = Constant <value_ints: ints = [{', '.join(map(str, values))}]> ()"
+    yield "first = Slice (x, starts, ends, axes, steps)" if axes else "first = Identity (x)"
+    yield f"b = Cast <to = {scale_type}> (first)"
+
+
+_TYPES = frozenset(TensorProto.DataType.values()) - {TensorProto.UNDEFINED}
+
+_BODIES: Mapping[str, Body] = {
+    **{name: _quantize(each.quantized_type) for name, each in LINEAR.items() if each.is_quantize},
+    **{name: _dequantize() for name, each in LINEAR.items() if not each.is_quantize},
+    MX_QUANTIZE: _quantize(TensorProto.FLOAT8E4M3FN),
+    MX_DEQUANTIZE: _dequantize(TensorProto.FLOAT),
+    MX_DYNAMIC: _in_blocks(TensorProto.FLOAT8E4M3FN, TensorProto.UINT8, MX_BLOCK, -1),
+    FP4_DYNAMIC: _in_blocks(TensorProto.FLOAT4E2M1, TensorProto.FLOAT8E4M3FN, FP4_BLOCK, 1),
+    DYNAMIC: _dynamic,
+    BLOCK_QUANTIZE: _quantize(TensorProto.FLOAT8E4M3FN),
+    BLOCK_DEQUANTIZE: _dequantize(),
+}
+"""Every operator of the parser for quantization that ONNX does not have, measured with TensorRT for RTX 1.7.1."""

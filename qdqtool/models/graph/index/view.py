@@ -1,0 +1,305 @@
+"""A read-only index of a ModelProto: scopes, nodes, and for each tensor its producer and its uses.
+
+The index follows ONNX's scoping: a name that a body does not define is looked up in the scopes around it; a local
+function sees only its own names. It copies no tensor data and never changes the model.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import onnx
+
+from qdqtool.models.graph.model import Model, opset_version
+from qdqtool.models.graph.scope import MAIN, ScopePath, body_path, display, function_path, node_bodies
+
+DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
+MAX_CALLS = 64
+"""The most local functions that call each other, through which an attribute is followed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """One use of a tensor: input ``index`` of ``node``."""
+
+    node: "NodeView"
+    index: int
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """A tensor of one scope.
+
+    Attributes:
+        name: Its name in that scope.
+        scope: The scope that defines it.
+        producer: The node that makes it, if any.
+        initializer: Its constant, if it is an initializer of that scope.
+        is_input: Whether it is a formal input of the scope.
+        is_output: Whether it is a formal output of the scope, or of a body below that returns it as it is. ONNX allows
+            no such body, but TensorRT's parser takes it.
+        uses: Every use, in its own scope and in the bodies below it, in the order of the walk.
+    """
+
+    name: str
+    scope: "Scope"
+    producer: "NodeView | None" = None
+    initializer: onnx.TensorProto | None = None
+    is_input: bool = False
+    is_output: bool = False
+    uses: list[Use] = field(default_factory=list)
+
+    @property
+    def qualified_name(self) -> str:
+        """The name with its scope in front: ``y.then_branch/w``; just the name in the main graph."""
+        return f"{display(self.scope.path)}/{self.name}" if self.scope.path else self.name
+
+
+@dataclass(slots=True, eq=False)
+class NodeView:
+    """A node with the scope it stands in and its position there.
+
+    Attributes:
+        proto: The node.
+        scope: The scope.
+        index: Its position in the scope.
+        op_type: The operator's name.
+        domain: The operator's domain, empty for the default one.
+    """
+
+    proto: onnx.NodeProto
+    scope: "Scope"
+    index: int
+    op_type: str = field(init=False)
+    domain: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.op_type, self.domain = self.proto.op_type, _domain(self.proto.domain)
+
+    @property
+    def label(self) -> str:
+        """What users call the node: its name, else ``OpType -> first output``."""
+        return self.proto.name or f"{self.op_type} -> {next((o for o in self.proto.output if o), '(no output)')}"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What identifies the node in its scope: its output names."""
+        return tuple(self.proto.output)
+
+    @property
+    def is_parametric(self) -> bool:
+        """Whether an attribute has the value that a caller gives: only in local functions."""
+        return any(attribute.ref_attr_name for attribute in self.proto.attribute)
+
+    def is_op(self, *op_types: str) -> bool:
+        """Whether it is one of these operators of the default domain."""
+        return not self.domain and self.op_type in op_types
+
+    def attribute(self, name: str, default: Any = None, depth: int = MAX_CALLS) -> Any:
+        """The value of an attribute, or ``default`` where it is absent.
+
+        Where it stands for an attribute of a local function, it has the value that the first call of the function
+        gives: the types of its tensors are those of its first call too.
+
+        Args:
+            name: The attribute.
+            default: The value of an absent one.
+            depth: How many functions that call each other are looked through.
+        """
+        for attribute in self.proto.attribute:
+            if attribute.name == name:
+                if attribute.ref_attr_name:
+                    return self.scope.argument(attribute.ref_attr_name, default, depth)
+                return onnx.helper.get_attribute_value(attribute)
+        return default
+
+    def input(self, index: int) -> Value | None:
+        """The tensor at input ``index``, or None where the input is absent or its name is defined nowhere."""
+        name = self.input_name(index)
+        return self.scope.resolve(name) if name else None
+
+    def input_name(self, index: int) -> str:
+        """The name at input ``index``, empty where the input is absent."""
+        return self.proto.input[index] if index < len(self.proto.input) else ""
+
+    def output(self, index: int = 0) -> Value | None:
+        """The tensor that output ``index`` defines, or None where the output is absent."""
+        name = self.proto.output[index] if index < len(self.proto.output) else ""
+        return self.scope.values.get(name) if name else None
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """The main graph, a body or a local function.
+
+    Attributes:
+        path: Its scope path.
+        container: The GraphProto or FunctionProto.
+        parent: The scope around a body; None for the main graph and for functions.
+        owner: The node whose body it is.
+        opset: The version of the default domain in force.
+        nodes: Its nodes, in file order.
+        values: The tensors it defines, by name.
+        calls: The nodes that call it, if it is a local function.
+        is_function: Whether it is a local function (which has no initializers).
+        in_function: Whether it is a local function or a body inside one.
+    """
+
+    path: ScopePath
+    container: onnx.GraphProto | onnx.FunctionProto
+    parent: "Scope | None"
+    owner: NodeView | None
+    opset: int
+    nodes: list[NodeView] = field(default_factory=list)
+    values: dict[str, Value] = field(default_factory=dict)
+    calls: list[NodeView] = field(default_factory=list)
+    is_function: bool = field(init=False)
+    in_function: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.is_function = isinstance(self.container, onnx.FunctionProto)
+        # Asked of every node: to climb to the main graph each time is quadratic in the depth of bodies.
+        self.in_function = self.is_function or (self.parent is not None and self.parent.in_function)
+
+    def resolve(self, name: str) -> Value | None:
+        """The tensor that ``name`` means here: of this scope, else of the nearest scope around it."""
+        scope: Scope | None = self
+        while scope is not None:
+            value = scope.values.get(name)
+            if value is not None:
+                return value
+            scope = scope.parent
+        return None
+
+    def argument(self, name: str, default: Any, depth: int) -> Any:
+        """The value that an attribute of the local function has in its first call: see :meth:`NodeView.attribute`."""
+        function = self
+        while function.parent is not None:
+            function = function.parent
+        if not isinstance(function.container, onnx.FunctionProto):
+            return default
+        for attribute in function.container.attribute_proto:
+            if attribute.name == name:
+                default = onnx.helper.get_attribute_value(attribute)
+        # A function that calls itself gives its own attributes for ever.
+        return function.calls[0].attribute(name, default, depth - 1) if function.calls and depth else default
+
+    def input_names(self) -> list[str]:
+        """Names of the formal inputs."""
+        if isinstance(self.container, onnx.FunctionProto):
+            return list(self.container.input)
+        return [value.name for value in self.container.input]
+
+    def output_names(self) -> list[str]:
+        """Names of the formal outputs."""
+        if isinstance(self.container, onnx.FunctionProto):
+            return list(self.container.output)
+        return [value.name for value in self.container.output]
+
+
+class GraphView:
+    """The index of one model. Make a new one after an edit.
+
+    Attributes:
+        model: The model that it shows.
+        scopes: Every scope, the main graph first, owners before their bodies, functions last.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.scopes: list[Scope] = []
+        opset = model.default_opset()
+        self._add_scope(MAIN, model.proto.graph, None, None, opset)
+        for function in model.proto.functions:
+            self._add_scope(function_path(function), function, None, None, opset_version(function, ""))
+        for scope in self.scopes:
+            self._add_uses(scope)
+        self._add_calls()
+
+    @cached_property
+    def _by_path(self) -> dict[ScopePath, Scope]:
+        return {scope.path: scope for scope in self.scopes}
+
+    @property
+    def main(self) -> Scope:
+        """The main graph."""
+        return self.scopes[0]
+
+    def scope(self, path: ScopePath) -> Scope:
+        """The scope of that path.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return self._by_path[path]
+
+    def nodes(self) -> Iterator[NodeView]:
+        """Every node of every scope."""
+        for scope in self.scopes:
+            yield from scope.nodes
+
+    def values(self) -> Iterator[Value]:
+        """Every named tensor of every scope."""
+        for scope in self.scopes:
+            yield from scope.values.values()
+
+    def _add_scope(
+        self,
+        path: ScopePath,
+        container: onnx.GraphProto | onnx.FunctionProto,
+        parent: Scope | None,
+        owner: NodeView | None,
+        opset: int,
+    ) -> None:
+        scope = Scope(path, container, parent, owner, opset)
+        self.scopes.append(scope)
+        _define_values(scope)
+        for index, proto in enumerate(container.node):
+            node = NodeView(proto, scope, index)
+            scope.nodes.append(node)
+            for name in filter(None, proto.output):
+                _value(scope, name).producer = node
+        for name in scope.output_names():
+            value = scope.resolve(name)
+            if value is not None:
+                value.is_output = True
+        for node in scope.nodes:
+            for attribute, graph in node_bodies(node.proto):
+                self._add_scope(body_path(path, node.proto, attribute), graph, scope, node, opset)
+
+    def _add_uses(self, scope: Scope) -> None:
+        for node in scope.nodes:
+            for index, name in enumerate(node.proto.input):
+                value = scope.resolve(name) if name else None
+                if value is not None:
+                    value.uses.append(Use(node, index))
+
+    def _add_calls(self) -> None:
+        functions = {
+            (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope
+            for scope in self.scopes
+            if isinstance(scope.container, onnx.FunctionProto)
+        }
+        for node in self.nodes() if functions else ():
+            called = functions.get((node.domain, node.op_type, node.proto.overload))
+            if called is not None:
+                called.calls.append(node)
+
+
+def _domain(domain: str) -> str:
+    return "" if domain in DEFAULT_DOMAINS else domain
+
+
+def _define_values(scope: Scope) -> None:
+    for name in scope.input_names():
+        _value(scope, name).is_input = True
+    if isinstance(scope.container, onnx.GraphProto):
+        for tensor in scope.container.initializer:
+            _value(scope, tensor.name).initializer = tensor
+        for sparse in scope.container.sparse_initializer:
+            _value(scope, sparse.values.name)
+
+
+def _value(scope: Scope, name: str) -> Value:
+    return scope.values.setdefault(name, Value(name, scope))

@@ -1,0 +1,117 @@
+"""Size and digest of a model file and of its external data, by which two reports of one model are recognized."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.errors import ModelError
+from qdqtool.models.graph.io.external import external_files
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.model import Model
+
+QUICK_BYTES = 64 << 20
+"""External data up to this size is read for its digest where nothing else of a command reads it: 0.05 s."""
+
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A file of external data.
+
+    Attributes:
+        name: Its name.
+        bytes: Its size.
+        sha256: Its SHA-256 in hexadecimal; None where it was not computed, since the data is large and is not read.
+    """
+
+    name: str
+    bytes: int
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """The file of a model as it was when it was read.
+
+    Attributes:
+        bytes: Its size, without external data.
+        sha256: Its SHA-256 in hexadecimal. It covers the weights in the file, and of external data the names only.
+        external_data: Its files of external data that are there.
+    """
+
+    bytes: int
+    sha256: str
+    external_data: tuple[DataFile, ...]
+
+
+def describe_file(
+    model: Model, *, most_data: int | None = None, stopped: threading.Event | None = None
+) -> ModelFile | None:
+    """Return sizes and digests of the files of a model; None for a model in memory, or whose file is gone.
+
+    Args:
+        model: The model as it was read.
+        most_data: Bytes of external data up to which its digests are computed; None for any size.
+        stopped: Set where the description is no longer wanted.
+    """
+    if model.path is None:
+        return None
+    missing = {model.folder / location for location in model.missing_data}
+    try:
+        data = [path for path in external_files(model.proto, model.folder) if path not in missing]
+        total = sum(path.stat().st_size for path in data)
+        hashed = most_data is None or total <= most_data
+        return ModelFile(
+            bytes=model.path.stat().st_size,
+            sha256=_digest(model.path),
+            external_data=tuple(_data_file(path, hashed, stopped) for path in data),
+        )
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def described_beside(model: Model) -> Iterator[Callable[[], ModelFile | None]]:
+    """Describe the files of a model in a thread of its own, which ends with the block.
+
+    The digest of large weights takes as long as reading them, on one core.
+
+    Args:
+        model: The model as it was read.
+
+    Yields:
+        What waits for the description and returns it, as :func:`describe_file`.
+    """
+    stopped = threading.Event()
+    with ThreadPoolExecutor(1, "digest") as pool:
+        try:
+            yield pool.submit(describe_file, model, stopped=stopped).result
+        finally:
+            stopped.set()
+
+
+def describe_path(path: Path) -> ModelFile | None:
+    """Return sizes and digests of the files of a model that is not loaded; None where it cannot be read."""
+    try:
+        return describe_file(load_model(path, needs_data=False), most_data=QUICK_BYTES)
+    except ModelError:
+        return None
+
+
+def _data_file(path: Path, hashed: bool, stopped: threading.Event | None) -> DataFile:
+    return DataFile(name=path.name, bytes=path.stat().st_size, sha256=_digest(path, stopped) if hashed else None)
+
+
+def _digest(path: Path, stopped: threading.Event | None = None) -> str:
+    digest, buffer = hashlib.sha256(), memoryview(bytearray(_CHUNK))
+    with path.open("rb", buffering=0) as file:
+        while (size := file.readinto(buffer)) and not (stopped is not None and stopped.is_set()):
+            digest.update(buffer[:size])
+    return digest.hexdigest()

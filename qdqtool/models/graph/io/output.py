@@ -1,0 +1,239 @@
+"""Write outputs: a file is replaced when it is complete, what a link points to is replaced, a stream is written into.
+
+A stream is a device, a pipe, or a descriptor that this process got (``/dev/stdout``, ``/dev/fd/3``), whatever the
+descriptor is of: to replace ``/dev/null`` by a file would break the machine, and to replace the file that the shell has
+opened for ``> report.txt`` would lose what is printed there.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from qdqtool.errors import OutputError, UsageError
+from qdqtool.models.scratch import ScratchFolder, scratch_file
+
+STDOUT = Path("/dev/stdout")
+
+_OPEN_FILES = re.compile(r"/proc/(?P<process>\d+)(/task/\d+)?/fd")
+_MOST_LINKS = 40
+_STDOUT_DESCRIPTOR = 1
+
+
+@dataclass(slots=True)
+class _Streams:
+    """Descriptors that outputs are written to instead of those of the same number."""
+
+    stdout: int = _STDOUT_DESCRIPTOR
+
+
+_STREAMS = _Streams()
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What an output path stands for.
+
+    Attributes:
+        path: The file to replace or create, which is no link; or the stream to open.
+        descriptor: The open descriptor of this process that the path names; None for other paths.
+        is_stream: Whether it is written into and not replaced.
+    """
+
+    path: Path
+    descriptor: int | None = None
+    is_stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """An output that is made under another name.
+
+    Attributes:
+        file: The file to write.
+        destination: Where it goes.
+    """
+
+    file: Path
+    destination: Destination
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Open the file; what is written is on the disk when the block ends."""
+        with self.file.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+
+    def publish(self) -> None:
+        """Put the file in its place, or copy it into the stream."""
+        if self.destination.is_stream:
+            with self.file.open("rb") as source, _stream(self.destination) as target:
+                shutil.copyfileobj(source, target)
+            return
+        _set_usual_mode(self.file, self.destination.path)
+        self.file.replace(self.destination.path)
+
+
+def destination(path: Path) -> Destination:
+    """Follow an output path to what it stands for.
+
+    Raises:
+        OutputError: It is a circle of links.
+    """
+    for _ in range(_MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        opened = _OPEN_FILES.fullmatch(folder)
+        if path.name.isdecimal() and (opened or folder == "/dev/fd"):
+            # An open file of another process is opened anew; its own path, which the link shows, may name another file.
+            own = opened is None or int(opened["process"]) == os.getpid()
+            return Destination(path, int(path.name) if own else None, is_stream=True)
+        if not path.is_symlink():
+            return Destination(path, is_stream=path.exists() and not path.is_file() and not path.is_dir())
+        path = path.parent / path.readlink()
+    raise OutputError(f"output {path} is a circle of links")
+
+
+def check_outputs(paths: Sequence[Path], inputs: list[Path]) -> None:
+    """Check all outputs of a job as :func:`check_output` does, and that no two are the same file.
+
+    Raises:
+        OutputError: As :func:`check_output`.
+        UsageError: Two outputs are the same file, or one is an input.
+    """
+    for path in paths:
+        check_output(path, inputs)
+    files = [path.resolve() for path in paths if not is_stream(path)]
+    if len(set(files)) < len(files):
+        raise UsageError("two outputs have the same name", hint="name a file for each of them")
+
+
+def is_stdout(path: Path) -> bool:
+    """Whether an output is the stdout of this process."""
+    return destination(path).descriptor == _STDOUT_DESCRIPTOR
+
+
+def is_stream(path: Path) -> bool:
+    """Whether an output is a device, a pipe or a descriptor: nothing can be read back from it, or put beside it."""
+    return destination(path).is_stream
+
+
+@contextlib.contextmanager
+def open_output(path: Path) -> Iterator[IO[bytes]]:
+    """Open an output. A file is replaced when the block succeeds, and left as it was when it fails; so is a stream.
+
+    Raises:
+        OutputError: The folder is missing or cannot be written, or the disk is full. Nothing is left behind.
+        BrokenPipeError: The reader of a stream has closed it.
+    """
+    with output_errors(path), staged(path) as aside:
+        with aside.open() as file:
+            yield file
+        aside.publish()
+
+
+def write_output(path: Path, data: bytes) -> None:
+    """Write a small output.
+
+    Raises:
+        OutputError: As :func:`open_output`.
+        BrokenPipeError: As :func:`open_output`.
+    """
+    with open_output(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def staged(path: Path) -> Iterator[Staged]:
+    """Make an empty file that can become the output, for what is written by name; it is gone when the block ends.
+
+    Raises:
+        OutputError: The folder is missing or cannot be written.
+    """
+    target = destination(path)
+    with contextlib.ExitStack() as stack:
+        with output_errors(path):
+            # In the same folder, since a rename is atomic only within a file system.
+            folder = stack.enter_context(ScratchFolder()).path if target.is_stream else target.path.parent
+            file = stack.enter_context(scratch_file(folder, target.path.name))
+        yield Staged(file, target)
+
+
+def check_output(path: Path, inputs: list[Path]) -> None:
+    """Check that ``path`` can be an output: its folder exists, and it is not one of the inputs.
+
+    Raises:
+        OutputError: The folder is missing, or ``path`` is a folder.
+        UsageError: ``path`` is one of the inputs.
+    """
+    target = destination(path)
+    if target.is_stream:
+        return
+    if target.path.is_dir():
+        raise OutputError(f"output {path} is a folder", hint="name a file in it")
+    folder = target.path.parent
+    if not folder.is_dir():
+        hint = f"make it first: `mkdir -p {shlex.quote(str(folder))}`"
+        raise OutputError(f"output folder {folder} does not exist", hint=hint)
+    if any(source.exists() and target.path.exists() and source.samefile(target.path) for source in inputs):
+        raise UsageError(f"output {path} is also an input; inputs are never overwritten", hint="name another file")
+
+
+def shows_stdout() -> bool:
+    """Whether what is written to stdout is shown on a terminal."""
+    return os.isatty(_STREAMS.stdout)
+
+
+def reserve_stdout() -> None:
+    """Keep stdout for an output: what this process and its libraries print goes to stderr from now on."""
+    if _STREAMS.stdout != _STDOUT_DESCRIPTOR:
+        return
+    sys.stdout.flush()
+    _STREAMS.stdout = os.dup(_STDOUT_DESCRIPTOR)
+    os.dup2(sys.stderr.fileno(), _STDOUT_DESCRIPTOR)
+
+
+@contextlib.contextmanager
+def output_errors(path: Path) -> Iterator[None]:
+    """Turn what the system says while an output is written into an :class:`~qdqtool.errors.OutputError`."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = "no space left on the device" if error.errno == errno.ENOSPC else error.strerror or str(error)
+        left = "what it got is incomplete" if is_stream(path) else "nothing was left behind"
+        raise OutputError(f"{path} cannot be written: {reason}; {left}") from None
+
+
+@contextlib.contextmanager
+def _stream(target: Destination) -> Iterator[IO[bytes]]:
+    if target.descriptor is None:
+        file = target.path.open("wb")
+    else:
+        number = _STREAMS.stdout if target.descriptor == _STDOUT_DESCRIPTOR else target.descriptor
+        file = os.fdopen(os.dup(number), "wb")
+    try:
+        yield file
+        file.flush()
+    finally:
+        # What could not be written is still in the buffer, and would fail again.
+        with contextlib.suppress(OSError):
+            file.close()
+
+
+def _set_usual_mode(file: Path, target: Path) -> None:
+    if target.exists():
+        shutil.copymode(target, file)
+        return
+    # mkstemp makes files of mode 0600. The umask can only be read by setting it.
+    mask = os.umask(0)
+    os.umask(mask)
+    file.chmod(0o666 & ~mask)

@@ -1,0 +1,151 @@
+"""Write a model whole or not at all: weights one at a time, and external data where the size requires it."""
+
+import contextlib
+import enum
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.data_file import DataWriter, set_inline, stays_external, write_data
+from qdqtool.models.graph.io.external import external_files
+from qdqtool.models.graph.io.model_file import DataFile, ModelFile
+from qdqtool.models.graph.io.output import Staged, check_output, is_stream, output_errors, staged
+from qdqtool.models.graph.io.tensors import is_external, iter_tensors, nbytes, read_bytes
+from qdqtool.models.graph.model import Model
+
+INLINE_LIMIT = 2**31 - 2**26
+"""A larger model gets external data: protobuf is limited to 2 GiB, and 64 MiB of that are headroom."""
+
+
+class TooLargeError(UsageError):
+    """A model was to be stored in one file, or in memory, and passes 2 GiB."""
+
+
+class ExternalData(enum.Enum):
+    """Where weights are stored: as in the input unless the size decides, in a second file, or inline."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFiles:
+    """The files that were written.
+
+    Attributes:
+        model: The ``.onnx`` file.
+        data: The external data file, if there is one.
+        bytes: Total size of both.
+        file: Sizes and digests of both; None for a stream.
+    """
+
+    model: Path
+    data: Path | None
+    bytes: int
+    file: ModelFile | None = None
+
+
+def save_model(model: Model, path: str | Path, *, external_data: ExternalData = ExternalData.AUTO) -> SavedFiles:
+    """Write a model. ``model`` itself is left as it is.
+
+    The files are written as :mod:`qdqtool.models.graph.io.output` writes them, data first. External data goes to
+    ``<path>.data``; into a stream, a model goes whole. Bytes of untouched tensors are copied through unread.
+
+    Args:
+        model: The model; its external tensors are read from its own folder, pending ones are made now.
+        path: The ``.onnx`` file to write. It must not be the file that the model was read from.
+        external_data: Where weights are stored.
+
+    Raises:
+        OutputError: The folder is missing or cannot be written, or the disk is full. Nothing is left behind.
+        UsageError: ``path`` is a file of the input, or inline data was asked for and passes 2 GiB.
+    """
+    path = Path(path)
+    sources = external_files(model.proto, model.folder) if model.path is not None else []
+    check_output(path, [*([model.path] if model.path else []), *sources])
+    spill = _needs_data_file(model, external_data, path)
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    data_path = path.with_name(path.name + ".data") if spill else None
+    data: DataFile | None = None
+    with output_errors(path), contextlib.ExitStack() as stack:
+        ready = []
+        if data_path is not None:
+            check_output(data_path, sources)
+            ready.append(stack.enter_context(staged(data_path)))
+            data = _write_data(model, proto, ready[-1], data_path.name)
+        else:
+            _inline(model, proto)
+        serialized = proto.SerializeToString(deterministic=True)
+        ready.append(stack.enter_context(staged(path)))
+        with ready[-1].open() as file:
+            file.write(serialized)
+        # Both are complete: all that can go wrong between the two is a crash of the machine.
+        for output in ready:
+            output.publish()
+    written = ModelFile(
+        bytes=len(serialized),
+        sha256=hashlib.sha256(serialized).hexdigest(),
+        external_data=(data,) if data is not None and data.bytes else (),
+    )
+    total = written.bytes + (data.bytes if data is not None else 0)
+    return SavedFiles(path, data_path, total, None if is_stream(path) else written)
+
+
+def _write_data(model: Model, proto: onnx.ModelProto, output: Staged, location: str) -> DataFile:
+    with output.open() as file, DataWriter(file) as writer:
+        size = write_data(model, proto, writer, location)
+    return DataFile(name=location, bytes=size, sha256=writer.sha256)
+
+
+def inlined(model: Model) -> onnx.ModelProto | None:
+    """Copy a model with its pending tensors made; None where it would be saved with external data."""
+    if _needs_data_file(model, ExternalData.AUTO, None):
+        return None
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    _inline(model, proto)
+    return proto
+
+
+def _needs_data_file(model: Model, external_data: ExternalData, path: Path | None) -> bool:
+    if path is not None and is_stream(path):
+        if external_data is ExternalData.ALWAYS:
+            raise UsageError(
+                f"{path} is no file, so external data has no place beside it", hint="name a file: `-o OUT.onnx`"
+            )
+        external_data = ExternalData.NEVER
+    if external_data is ExternalData.ALWAYS:
+        return True
+    stored = sum(nbytes(tensor) for tensor in iter_tensors(model.proto) if is_external(tensor))
+    too_large = model.proto.ByteSize() + stored > INLINE_LIMIT
+    if external_data is ExternalData.NEVER:
+        if too_large:
+            raise TooLargeError(
+                "the model passes 2 GiB, which one ONNX file cannot hold", hint="allow external data beside it"
+            )
+        return False
+    return too_large or model.stored_outside or any(map(stays_external, iter_tensors(model.proto)))
+
+
+def _inline(model: Model, proto: onnx.ModelProto) -> None:
+    for tensor in iter_tensors(proto):
+        if is_external(tensor):
+            set_inline(tensor, read_bytes(model, tensor))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Bytes of model and data file together, before and after.
+
+    Attributes:
+        before: Bytes of the model that was read.
+        after: Bytes of the model that was written.
+    """
+
+    before: int
+    after: int

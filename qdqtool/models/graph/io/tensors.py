@@ -1,0 +1,247 @@
+"""Convert between TensorProto and array, one tensor at a time; external weights are memory-mapped, not loaded."""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, numpy_helper
+
+from qdqtool.errors import ModelError
+from qdqtool.models.graph.model import PENDING_LOCATION, Model
+from qdqtool.models.graph.scope import walk
+from qdqtool.models.payload import Payload
+
+Array = npt.NDArray[np.generic]
+
+_SUB_BYTE_BITS: dict[int, int] = {
+    TensorProto.INT4: 4,
+    TensorProto.UINT4: 4,
+    TensorProto.FLOAT4E2M1: 4,
+    TensorProto.INT2: 2,
+    TensorProto.UINT2: 2,
+    TensorProto.FLOAT6E2M3: 6,
+    TensorProto.FLOAT6E3M2: 6,
+}
+
+
+def iter_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
+    """Yield every tensor that a model stores.
+
+    These are initializers, dense and sparse, and tensors in attributes, of every scope, of training graphs, and of the
+    defaults of a function's attributes: whatever ONNX Runtime would read from external data.
+    """
+    for _, container in walk(proto):
+        yield from _stored_in(container)
+    for training in proto.training_info:
+        for graph in (training.initialization, training.algorithm):
+            yield from _stored_in(graph)
+
+
+def _stored_in(container: onnx.GraphProto | onnx.FunctionProto) -> Iterator[TensorProto]:
+    if isinstance(container, onnx.GraphProto):
+        yield from container.initializer
+        for sparse in container.sparse_initializer:
+            yield from (sparse.values, sparse.indices)
+    else:
+        for attribute in container.attribute_proto:
+            yield from _in_attribute(attribute)
+            # walk() does not go into the bodies of a default.
+            for graph in _graphs(attribute):
+                yield from _stored_below(graph)
+    for node in container.node:
+        for attribute in node.attribute:
+            yield from _in_attribute(attribute)
+
+
+def _in_attribute(attribute: onnx.AttributeProto) -> Iterator[TensorProto]:
+    # By what is there, not by the declared type: an attribute that refers to one of its function has a type alone.
+    if attribute.HasField("t"):
+        yield attribute.t
+    yield from attribute.tensors
+    if attribute.HasField("sparse_tensor"):
+        yield from (attribute.sparse_tensor.values, attribute.sparse_tensor.indices)
+    for sparse in attribute.sparse_tensors:
+        yield from (sparse.values, sparse.indices)
+
+
+def _graphs(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
+
+
+def _stored_below(graph: onnx.GraphProto) -> Iterator[TensorProto]:
+    yield from _stored_in(graph)
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in _graphs(attribute):
+                yield from _stored_below(body)
+
+
+def is_external(tensor: TensorProto) -> bool:
+    """Whether the bytes are stored outside the model file, or are pending."""
+    return tensor.data_location == TensorProto.EXTERNAL
+
+
+def external_entry(tensor: TensorProto, key: str) -> str:
+    """Return an entry of ``external_data`` (``location``, ``offset``, ``length``, ``key``); empty where absent."""
+    return next((entry.value for entry in tensor.external_data if entry.key == key), "")
+
+
+def is_pending(tensor: TensorProto) -> bool:
+    """Whether the bytes are made only when the model is saved."""
+    return is_external(tensor) and external_entry(tensor, "location") == PENDING_LOCATION
+
+
+def element_count(tensor: TensorProto) -> int:
+    """Return the number of elements by its dims; 1 for a scalar."""
+    return math.prod(tensor.dims)
+
+
+def nbytes(tensor: TensorProto) -> int:
+    """Return the bytes of the raw data of ``tensor``, packed below 8 bits. Strings count as 0.
+
+    Raises:
+        ModelError: ONNX does not define its data type.
+    """
+    bits = _SUB_BYTE_BITS.get(tensor.data_type)
+    if bits is not None:
+        return (element_count(tensor) * bits + 7) // 8
+    if tensor.data_type == TensorProto.STRING:
+        return 0
+    return int(element_count(tensor) * _numpy_dtype(tensor).itemsize)
+
+
+_PLAIN: Mapping[int, np.dtype[Any]] = {
+    TensorProto.FLOAT: np.dtype("<f4"),
+    TensorProto.INT8: np.dtype("i1"),
+    TensorProto.UINT8: np.dtype("u1"),
+    TensorProto.INT32: np.dtype("<i4"),
+}
+"""Types whose raw data is the array."""
+
+
+def read_array(model: Model, tensor: TensorProto) -> Array:
+    """Read the values of a stored tensor, unpacked, in its NumPy or ml_dtypes type and shape.
+
+    External and spilled data of whole bytes is memory-mapped read-only, and read from disk when it is used.
+
+    Raises:
+        ModelError: The stored bytes do not fit the declared shape and type.
+    """
+    try:
+        if not is_external(tensor):
+            return _of_raw_data(tensor) if tensor.data_type in _PLAIN else np.asarray(numpy_helper.to_array(tensor))
+        place = _place(model, tensor)
+        if place is None or tensor.data_type in _SUB_BYTE_BITS:
+            return _from_bytes(tensor, read_bytes(model, tensor))
+        return _mapped(tensor, *place)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"initializer '{tensor.name}' cannot be read: {error}") from error
+
+
+def _of_raw_data(tensor: TensorProto) -> Array:
+    """Read a constant of a plain type without onnx, which takes ten times as long: scales are many and small."""
+    raw = tensor.raw_data
+    if not raw:
+        return np.asarray(numpy_helper.to_array(tensor))
+    return np.frombuffer(raw, _PLAIN[tensor.data_type]).reshape(tuple(tensor.dims))
+
+
+def read_bytes(model: Model, tensor: TensorProto) -> bytes:
+    """Read the raw data of a stored tensor, packed and little-endian.
+
+    Raises:
+        ModelError: The stored bytes do not fit the declared shape and type.
+    """
+    if is_pending(tensor):
+        return payload_of(model, tensor).make()
+    if is_external(tensor):
+        path, offset = external_place(model.folder, tensor)
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(nbytes(tensor))
+    if tensor.HasField("raw_data"):
+        return tensor.raw_data
+    return make_tensor(tensor.name, read_array(model, tensor), tensor.data_type).raw_data
+
+
+def external_place(folder: Path, tensor: TensorProto) -> tuple[Path, int]:
+    """Return the file and byte offset of an external tensor of a model in ``folder``."""
+    return folder / external_entry(tensor, "location"), int(external_entry(tensor, "offset") or 0)
+
+
+def onnx_type_name(onnx_type: int | None) -> str:
+    """The ONNX name of an element type in lower case; ``unknown`` for none, ``type 99`` for a number without a name."""
+    known = TensorProto.DataType.DESCRIPTOR.values_by_number.get(onnx_type) if onnx_type else None
+    return known.name.lower() if known is not None else f"type {onnx_type}" if onnx_type else "unknown"
+
+
+def make_tensor(name: str, array: npt.ArrayLike, onnx_type: int) -> TensorProto:
+    """Make a TensorProto with raw data.
+
+    Args:
+        name: Its name.
+        array: Values; converted to the NumPy type of ``onnx_type``. Sub-byte types are packed, the first element in
+            the low bits.
+        onnx_type: ``TensorProto.DataType``.
+    """
+    values = np.asarray(array).astype(onnx.helper.tensor_dtype_to_np_dtype(onnx_type))
+    return numpy_helper.from_array(values, name)
+
+
+def pending_tensor(model: Model, name: str, dims: tuple[int, ...], onnx_type: int, payload: Payload) -> TensorProto:
+    """Make a tensor whose bytes are made when the model is saved; register ``payload`` under the tensor's name."""
+    tensor = TensorProto(name=name, data_type=onnx_type, dims=dims)
+    set_pending(model, tensor, name, payload)
+    return tensor
+
+
+def set_pending(model: Model, tensor: TensorProto, key: str, payload: Payload) -> None:
+    """Make a tensor without data pending: its bytes are made when it is saved; register ``payload`` as ``key``."""
+    tensor.data_location = TensorProto.EXTERNAL
+    del tensor.external_data[:]
+    tensor.external_data.add(key="location", value=PENDING_LOCATION)
+    tensor.external_data.add(key="key", value=key)
+    model.payloads[key] = payload
+
+
+def _numpy_dtype(tensor: TensorProto) -> np.dtype[np.generic]:
+    try:
+        return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    except KeyError:
+        raise ModelError(
+            f"tensor '{tensor.name}' has data type {tensor.data_type}, which ONNX does not define"
+        ) from None
+
+
+def _from_bytes(tensor: TensorProto, data: bytes) -> Array:
+    inline = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)
+    return np.asarray(numpy_helper.to_array(inline))
+
+
+def payload_of(model: Model, tensor: TensorProto) -> Payload:
+    """Return the payload of a pending tensor."""
+    return model.payloads[external_entry(tensor, "key")]
+
+
+def _place(model: Model, tensor: TensorProto) -> tuple[Path, int] | None:
+    """Return the file and offset of an external or spilled tensor; None for one whose bytes have to be made."""
+    if not is_pending(tensor):
+        return external_place(model.folder, tensor)
+    place = payload_of(model, tensor).place
+    return (place.file, place.offset) if place is not None else None
+
+
+def _mapped(tensor: TensorProto, path: Path, offset: int) -> Array:
+    shape = tuple(tensor.dims)
+    dtype = _numpy_dtype(tensor)
+    # An empty mapping is an error for mmap.
+    if not element_count(tensor):
+        return np.zeros(shape, dtype)
+    raw = np.memmap(path, np.uint8, "r", offset, (nbytes(tensor),))
+    return np.asarray(raw).view(dtype).reshape(shape)

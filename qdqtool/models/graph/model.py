@@ -1,0 +1,50 @@
+"""A model in memory: its ModelProto without external weights, and the sources of tensor bytes."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+
+from qdqtool.models.payload import Payload
+
+PENDING_LOCATION = "qdqtool:pending"
+"""``location`` of a tensor whose bytes are made when the model is saved; its ``key`` names the payload."""
+
+
+@dataclass(slots=True)
+class Model:
+    """An ONNX model whose external data stays on disk.
+
+    Attributes:
+        proto: The model as read. External tensors keep their ``external_data`` entries; tensors that an edit made
+            may have the location :data:`PENDING_LOCATION` and a ``key``.
+        path: The file it was read from; None for models made in memory. External locations are relative to its folder.
+        payloads: Bytes of pending tensors by key.
+        stored_outside: Whether the file it was read from keeps weights in external data.
+        missing_data: Locations of external data that is not there. Empty, except where a model is only looked at.
+    """
+
+    proto: onnx.ModelProto
+    path: Path | None = None
+    payloads: dict[str, Payload] = field(default_factory=dict)
+    stored_outside: bool = False
+    missing_data: frozenset[str] = frozenset()
+
+    @property
+    def folder(self) -> Path:
+        """The folder that external locations are relative to."""
+        return self.path.parent if self.path is not None else Path.cwd()
+
+    def fork(self) -> "Model":
+        """The same model with payloads of its own, so that pending tensors can be added for one job only."""
+        return Model(self.proto, self.path, dict(self.payloads), self.stored_outside, self.missing_data)
+
+    def default_opset(self) -> int:
+        """The imported version of the default ONNX domain; 1 when it is not imported."""
+        return opset_version(self.proto, "")
+
+
+def opset_version(proto: onnx.ModelProto | onnx.FunctionProto, domain: str) -> int:
+    """The version of ``domain`` that a model or local function imports; 1 when it imports none."""
+    wanted = {"", "ai.onnx"} if domain in {"", "ai.onnx"} else {domain}
+    return next((entry.version for entry in proto.opset_import if entry.domain in wanted), 1)

@@ -1,0 +1,45 @@
+"""Arithmetic and comparison of several tensors, element by element."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.ops._span import Arrays, Span, constant_span, multiplied, summed_span, union
+from qdqtool.models.ops._traits import Codes, Traits
+
+
+def _multiplied(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
+    del node, arrays
+    left, right = spans
+    return multiplied(left, right) if left is not None and right is not None else None
+
+
+def _difference(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
+    del node, arrays
+    left, right = spans
+    return summed_span(left, right.times(-1)) if left is not None and right is not None else None
+
+
+def _quotient(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
+    """Divide by constants that have one sign; of others nothing is known."""
+    del node
+    divisor = arrays(1)
+    inverse = constant_span(1 / divisor.astype(np.float64)) if divisor is not None and np.all(divisor) else None
+    return multiplied(spans[0], inverse) if spans[0] is not None and inverse is not None else None
+
+
+TRAITS = {
+    "Div": Traits(
+        span=_quotient, keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, codes=Codes.SCALED
+    ),
+    "Equal": Traits(computes_indices=True),
+    "Greater": Traits(computes_indices=True),
+    "Less": Traits(computes_indices=True),
+    "Max": Traits(span=union, keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED),
+    "Min": Traits(span=union, keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED),
+    "Mul": Traits(
+        span=_multiplied, keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, codes=Codes.SCALED
+    ),
+    "Sub": Traits(span=_difference, keeps_channels=True, computes_indices=True),
+}

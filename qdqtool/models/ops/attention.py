@@ -1,0 +1,22 @@
+"""Attention as one operator, which stays float."""
+
+from qdqtool.models.ops._op import QuantizableOp
+from qdqtool.models.ops._traits import Traits
+
+
+class _Attention(QuantizableOp):
+    """The Attention operator of ONNX.
+
+    Its Softmax is inside, where no pair can be placed. TensorRT for RTX runs pairs in front of it as separate kernels,
+    and the attention in float16. The same attention written as MatMul, Softmax and MatMul runs in int8 or fp8.
+    """
+
+    op_types = ("Attention",)
+    stays_float = (
+        "TensorRT computes it whole in float, and no pair can stand on the Softmax inside; attention written as"
+        " MatMul, Softmax, MatMul is quantized"
+    )
+
+
+TRAITS = {"Attention": Traits(is_layer=True, multiplies_inside=True)}
+OP = _Attention()

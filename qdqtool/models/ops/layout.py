@@ -1,0 +1,70 @@
+"""Operators that move the values of a tensor by place, or repeat or drop some.
+
+Where a property that follows from moving values is set to False here, it holds all the same, but no code has relied on
+it for this operator so far, and relying on it would change results. ``tests/ops/test_traits.py`` lists these.
+"""
+
+import math
+from dataclasses import replace
+
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.ops._channels import ChannelLayout
+from qdqtool.models.ops._factors import over_axes, shape_of, stored_integers
+from qdqtool.models.ops._traits import MOVING
+
+
+def _flattened(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
+    del index
+    joins = node.attribute("axis", 1) == 1 and layout is ChannelLayout.FIRST
+    return ChannelLayout.LAST if joins else None
+
+
+def _reshaped(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
+    """Return the axis of the channels behind a Reshape that leaves the batch and the order of channels.
+
+    It may join all axes behind the batch, as Flatten does (``[0, n]``, or shapes that say so), or change only the axes
+    behind the channels, as ``[1, 96]`` to ``[1, 96, 1, 1]``.
+    """
+    if layout is not ChannelLayout.FIRST:
+        return None
+    wanted = stored_integers(node.input(1), index.constants)
+    if wanted is not None and len(wanted) == 2 and wanted[0] == 0 and not node.attribute("allowzero", 0):
+        return ChannelLayout.LAST
+    before, after = _behind_batch(node.input(0), index), _behind_batch(node.output(), index)
+    # The same number of elements behind the batch in both means that the batch is the same.
+    if not before or not after or math.prod(before) != math.prod(after) or not math.prod(before):
+        return None
+    if len(after) == 1:
+        return ChannelLayout.LAST
+    return layout if after[0] == before[0] else None
+
+
+def _behind_batch(value: Value | None, index: ModelIndex) -> list[int]:
+    """Return the extents behind the first axis; nothing where they are not known."""
+    extents = (shape_of(value, index) or ())[1:]
+    known = [extent for extent in extents if isinstance(extent, int)]
+    return known if len(known) == len(extents) else []
+
+
+def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:
+    """Return the axis of the attribute ``perm``, by default the axes in reverse order."""
+    order = node.attribute("perm", None if rank is None else range(rank - 1, -1, -1))
+    return order[axis] if isinstance(order, list | range) and axis < len(order) else None
+
+
+TRAITS = {
+    "DepthToSpace": replace(MOVING, carries_infinity=False, carries_indices=False),
+    "Expand": replace(MOVING, keeps_sign=False, carries_indices=False, index_inputs=(1,), lacks_uint8=True),
+    "Flatten": replace(
+        MOVING, carries_infinity=False, flattens_channels=True, factor_rule=_flattened, lacks_uint8=True
+    ),
+    "Reshape": replace(MOVING, flattens_channels=True, factor_rule=_reshaped, index_inputs=(1,), lacks_uint8=True),
+    "Slice": replace(MOVING, carries_indices=False, index_inputs=(1, 2, 3, 4), lacks_uint8=True),
+    "SpaceToDepth": replace(MOVING, keeps_sign=False, carries_infinity=False, carries_indices=False),
+    "Split": replace(MOVING, keeps_sign=False, carries_infinity=False, carries_indices=False, lacks_uint8=True),
+    "Squeeze": replace(MOVING, keeps_channels=True, factor_rule=over_axes, lacks_uint8=True),
+    "Tile": replace(MOVING, keeps_sign=False, carries_indices=False, index_inputs=(1,)),
+    "Transpose": replace(MOVING, source_axis=_transposed, keeps_channels=True, lacks_uint8=True),
+    "Unsqueeze": replace(MOVING, keeps_channels=True, lacks_uint8=True),
+}

@@ -1,0 +1,16 @@
+"""Max pooling: selects values by their order, which quantizing keeps.
+
+What is set to False holds, but no code has relied on it so far (see :mod:`qdqtool.models.ops.layout`).
+"""
+
+from dataclasses import replace
+
+from qdqtool.models.ops._factors import over_space
+from qdqtool.models.ops._traits import MOVING
+
+_POOLING = replace(MOVING, carries_infinity=False, carries_indices=False, keeps_channels=True, factor_rule=over_space)
+
+TRAITS = {
+    "GlobalMaxPool": replace(_POOLING, keeps_magnitude=False),
+    "MaxPool": _POOLING,
+}

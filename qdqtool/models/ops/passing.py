@@ -1,0 +1,52 @@
+"""Operators that pass each value on in its place, maybe in another type."""
+
+from dataclasses import replace
+
+from qdqtool.models.graph.index.constants import Constants
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.ops._channels import ChannelLayout
+from qdqtool.models.ops._factors import pointwise
+from qdqtool.models.ops._traits import MOVING, Codes, Traits
+
+
+def _in_inference(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
+    del index
+    return None if node.input_name(2) else layout
+
+
+def _drops(node: NodeView, constants: Constants) -> bool:
+    """Return whether a Dropout is known to be in training mode, in which it drops values at random."""
+    mode = node.input(2)
+    training = constants.array(mode) if mode is not None and constants.is_constant(mode) else None
+    return training is not None and bool(training.any())
+
+
+def _same_axis(node: NodeView, axis: int, rank: int | None) -> int:
+    del node, rank
+    return axis
+
+
+TRAITS = {
+    "Cast": Traits(
+        passes_values=True, keeps_channels=True, computes_indices=True, carries_indices=True, codes=Codes.POINTWISE
+    ),
+    "Dropout": Traits(
+        passes_values=True,
+        keeps_sign=True,
+        keeps_magnitude=True,
+        keeps_channels=True,
+        factor_rule=_in_inference,
+        random_if=_drops,
+        codes=Codes.POINTWISE,
+    ),
+    "Identity": replace(
+        MOVING,
+        passes_values=True,
+        source_axis=_same_axis,
+        keeps_channels=True,
+        factor_rule=pointwise,
+        codes=Codes.POINTWISE,
+        lacks_uint8=True,
+    ),
+}

@@ -1,0 +1,167 @@
+"""Find the bounds that a Q imposes on its tensor in place of a Relu or Clip that a quantizer removed.
+
+Every Q saturates. Most ranges only hold what calibration saw, and clip nothing that the float model did not. But ONNX
+Runtime's quantizer removes a Relu or Clip in front of a Q whose range ends where it does (measured with 1.31.1). Then
+the range is the only nonlinearity. Two marks tell such a range:
+
+- The zero point is the lowest code, and the tensor may be negative: the Q computes max(x, 0).
+- A bound is the number that somebody wrote, such as 6: a range that comes from data does not end there by chance.
+"""
+
+import math
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.ops.support.fused_relu import MAX_STEPS, absorbs_relu, is_nonnegative
+from qdqtool.numerics import formats
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.granularity import PerTensor
+
+RELU6 = 6.0
+
+EXACT = 1e-6
+"""Relative precision of a bound by a float32 scale: a few roundings. At this precision, a number of one digit, such as
+6, 1 or 20, does not occur by chance, nor for a scale of few digits such as 0.02, whose range ends at 5.1. A scale of 16
+bits is less precise: there, only the 6 of a Relu6 is recognized."""
+
+HALF_STEP = 0.501
+"""Steps by which rounding the zero point moves a range: half a step exactly for bounds such as -1 and 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a Q does to its tensor besides rounding.
+
+    Attributes:
+        low: The smallest value that it passes; minus infinity where it cuts nothing off.
+        high: The largest, or infinity.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def is_relu(self) -> bool:
+        """Whether a Relu does the same."""
+        return self == Bounds(low=0.0)
+
+
+NO_BOUNDS = Bounds()
+
+
+class UnknownBoundsError(ValueError):
+    """A Q may do the work of a Relu or Clip, and its constants do not tell which."""
+
+
+def imposed_bounds(entry: QdqNode, index: ModelIndex) -> Bounds:
+    """Return the bounds that a Q imposes in place of a Relu or Clip; :data:`NO_BOUNDS` where it replaces none.
+
+    Args:
+        entry: A Q.
+        index: The index of its model.
+
+    Raises:
+        UnknownBoundsError: It cannot be told; the message says why.
+    """
+    data = entry.data
+    fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type is not None else None
+    if data is None or fmt is None or fmt.kind != "integer" or _is_given(data, index):
+        return NO_BOUNDS
+    zero_points = _zero_points(entry, index)
+    scale = index.constants.array(entry.scale) if entry.scale is not None else None
+    if entry.granularity != PerTensor() or scale is None or zero_points.size != 1:
+        return _of_channels(entry, zero_points == fmt.low, index)
+    zero_point = float(zero_points.item())
+    span = _Range(float(scale.item()), fmt.low - zero_point, fmt.high - zero_point, _precision_of(scale))
+    if zero_point == fmt.low:
+        return Bounds(0.0, span.written_top()) if absorbs_relu(entry, index) else NO_BOUNDS
+    return span.written_bounds() if _is_sum(data) else NO_BOUNDS
+
+
+def _zero_points(entry: QdqNode, index: ModelIndex) -> Array:
+    if entry.zero_point is None:
+        return np.zeros(())
+    found = index.constants.array(entry.zero_point) if index.constants.is_constant(entry.zero_point) else None
+    if found is None:
+        raise UnknownBoundsError("its zero point is computed")
+    return found.astype(np.float64)
+
+
+def _of_channels(entry: QdqNode, at_low: Array, index: ModelIndex) -> Bounds:
+    if at_low.all():
+        return Bounds(0.0) if absorbs_relu(entry, index) else NO_BOUNDS
+    if at_low.any() and entry.data is not None and not is_nonnegative(entry.data, index):
+        raise UnknownBoundsError("it cuts off negative values in some channels only")
+    return NO_BOUNDS
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The range of a Q with one scale.
+
+    Attributes:
+        scale: The scale.
+        bottom: The lowest code less the zero point.
+        top: The highest code less the zero point.
+        precision: Relative precision of the scale.
+    """
+
+    scale: float
+    bottom: float
+    top: float
+    precision: float
+
+    def written_top(self) -> float:
+        """Return its upper end where somebody wrote it, as the 6 of a Relu6; infinity where it comes from data."""
+        return self._written(self.top) or math.inf
+
+    def written_bounds(self) -> Bounds:
+        """Return both ends where somebody wrote them, such as -1 and 1; :data:`NO_BOUNDS` where they come from data.
+
+        The zero point is rounded to a whole code: the range is exactly as wide as the bounds are apart, and it lies at
+        most half a step beside them.
+        """
+        width, bottom = self._written(self.top - self.bottom), self.bottom * self.scale
+        low = _one_digit(bottom)
+        if not width or abs(low - bottom) > self.scale * HALF_STEP:
+            return NO_BOUNDS
+        high = _one_digit(low + width)
+        return Bounds(low, high) if math.isclose(high - low, width, rel_tol=1e-9) else NO_BOUNDS
+
+    def _written(self, steps: float) -> float | None:
+        value = steps * self.scale
+        candidate = _one_digit(value)
+        is_near = abs(candidate - value) <= self.precision * abs(value)
+        return candidate if is_near and (self.precision <= EXACT or candidate == RELU6) else None
+
+
+def _precision_of(scale: Array) -> float:
+    return EXACT if scale.dtype.itemsize > 2 else float(ml_dtypes.finfo(scale.dtype).eps)  # type: ignore[no-untyped-call]
+
+
+def _one_digit(value: float) -> float:
+    return float(f"{value:.0e}")
+
+
+def _is_given(value: Value, index: ModelIndex) -> bool:
+    """Whether a tensor is constant, or an input of the graph that is at most moved: there was no Relu to remove."""
+    found: Value | None = value
+    for _ in range(MAX_STEPS):
+        if found is None or index.constants.is_constant(found):
+            return True
+        if found.producer is None or not ops.moves_values(found.producer):
+            return found.producer is None
+        found = found.producer.input(0)
+    return False
+
+
+def _is_sum(value: Value) -> bool:
+    """Whether a product or a residual Add makes a tensor: operators whose results have no bounds of their own."""
+    producer = value.producer
+    return producer is not None and (ops.product(producer) is not None or producer.is_op("Add"))

@@ -1,0 +1,30 @@
+"""Find the nodes whose output differs from run to run."""
+
+from collections.abc import Iterator
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.scope import display
+
+
+def random_nodes(index: ModelIndex) -> Iterator[NodeView]:
+    """Yield the nodes that draw random numbers, in every scope.
+
+    These are the generators of random numbers, and Dropouts that are known to be in training mode.
+    """
+    for node in index.view.nodes():
+        rule = ops.traits(node).random_if
+        if rule is not None and rule(node, index.constants):
+            yield node
+
+
+def random_cause(index: ModelIndex) -> str:
+    """Return in words why the outputs of a model that were seen to differ do so."""
+    found = list(random_nodes(index))
+    if not found:
+        return "none of its operators is known to draw random numbers"
+    first = found[0]
+    scope = f" in {display(first.scope.path)}" if first.scope.path else ""
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"node '{first.label}' ({first.op_type}){scope} draws random numbers{more}"

@@ -1,0 +1,85 @@
+"""Find the stored weights and vectors of a node that an edit may replace, or the reason why it may not."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.constants import Array, Constants
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.io.tensors import read_array
+from qdqtool.models.graph.model import Model
+from qdqtool.numerics.product import ProductLayout
+
+_FLOATS = frozenset(
+    {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+)
+
+
+class WeightProblem(Exception):  # noqa: N818  a reason in words, never shown as an error
+    """Why a weight cannot be replaced."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredWeight:
+    """The stored weight of a product.
+
+    Attributes:
+        node: The operator.
+        tensor: The stored tensor.
+        layout: The axes of its channels.
+    """
+
+    node: NodeView
+    tensor: onnx.TensorProto
+    layout: ProductLayout
+
+    def read(self, model: Model) -> Array:
+        """Read its values, memory-mapped where they are external data."""
+        return read_array(model, self.tensor)
+
+
+def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
+    """Return the weight at input 1.
+
+    Raises:
+        WeightProblem: It is computed, shared, malformed, or not of a float type.
+    """
+    value = node.input(1)
+    tensor = constants.direct(value) if value is not None else None
+    if value is None or tensor is None:
+        raise WeightProblem("its weight is computed, not stored")
+    if len(value.uses) > 1 or value.is_output:
+        raise WeightProblem(f"weight '{value.name}' is shared")
+    if tensor.data_type not in _FLOATS:
+        raise WeightProblem(f"weight '{value.name}' is no float tensor")
+    product = ops.product(node)
+    layout = product.product_layout(node, tuple(tensor.dims)) if product is not None and all(tensor.dims) else None
+    if layout is None:
+        raise WeightProblem(f"weight '{value.name}' has a shape that does not fit")
+    return StoredWeight(node, tensor, layout)
+
+
+def stored_vector(node: NodeView, index: int, channels: int | None, constants: Constants) -> int:
+    """Return the length of the stored vector at input ``index``: of rank 1, or with leading extents of 1.
+
+    Args:
+        node: The node.
+        index: Number of the input.
+        channels: The length that it must have; None for any above 1.
+        constants: Folded constants.
+
+    Raises:
+        WeightProblem: It is computed, has another shape, or is not of a float type.
+    """
+    value = node.input(index)
+    tensor = constants.direct(value) if value is not None else None
+    if tensor is None:
+        raise WeightProblem(f"input {index} of '{node.label}' is computed, not stored")
+    if tensor.data_type not in _FLOATS:
+        raise WeightProblem(f"'{tensor.name}' is no float tensor")
+    length = tensor.dims[-1] if tensor.dims else 1
+    if int(np.prod(tensor.dims)) != length or length < 2 or channels not in (None, length):
+        raise WeightProblem(f"'{tensor.name}' does not hold one value for each channel")
+    return length

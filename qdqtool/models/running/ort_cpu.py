@@ -1,0 +1,316 @@
+"""ONNX Runtime on the CPU: the reference that models are checked against.
+
+The ``semantic`` profile computes what ONNX specifies. It switches off every optimization, because optimizations change
+results (measured: a weight-only int4 MatMul at the default level keeps 45 dB of 131). It uses one thread, because the
+order of float sums depends on the number of threads. The ``unpacked`` profile is the same, but a stored weight and one
+that a node makes are multiplied by the same kernel, with the same bits: proofs of changes use it. The ``deployed``
+profile has ONNX Runtime's default options; ``optimized`` has them too, but no Q or DQ is fused or moved. The ``lean``
+profile stands for ``deployed`` where a session runs once: weights are neither packed nor converted ahead.
+"""
+
+import ctypes
+import enum
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import onnx
+
+from qdqtool.models.graph.io.open_dimensions import with_open_dimensions
+from qdqtool.models.graph.io.save import ExternalData, inlined, save_model
+from qdqtool.models.graph.io.spill import unspilled
+from qdqtool.models.graph.io.tensors import is_external, is_pending, iter_tensors
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import walk
+from qdqtool.models.running.machine import cpu_features, cpu_name
+from qdqtool.models.running.ort_errors import missing_onnxruntime, run_error, session_error
+from qdqtool.models.scratch import ScratchFolder
+from qdqtool.numerics.dtypes import Array
+
+PROVIDER = "CPUExecutionProvider"
+# ONNX Runtime prints every failed run to stderr at level ERROR (3), besides raising it.
+_FATAL_ONLY = 4
+MANY_FEEDS = 256
+"""From so many feeds on, they bypass the check of ONNX Runtime's Python class, whose time is quadratic in them."""
+
+
+class Profile(enum.Enum):
+    """The configuration of a session: for the exact meaning of the model, or the default of ONNX Runtime."""
+
+    SEMANTIC = "semantic"
+    UNPACKED = "unpacked"
+    OPTIMIZED = "optimized"
+    DEPLOYED = "deployed"
+    LEAN = "lean"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The software and hardware that computed the reference numbers, to reproduce them.
+
+    Attributes:
+        runtime: ``onnxruntime``.
+        version: Its version.
+        profile: Name of the :class:`Profile`.
+        options: Session options that differ from the runtime's defaults, by name.
+        providers: Execution providers, in order.
+        cpu: The name that the processor reports.
+        cpu_features: Instruction sets that change which kernels run, where the system tells.
+        opset: Opset of the default domain of the checked model.
+        ir_version: Its IR version.
+        path: ``onnxruntime``, or ``onnxruntime+qdqtool`` where nodes that ONNX Runtime cannot run are evaluated by our
+            own core.
+    """
+
+    runtime: str
+    version: str
+    profile: str
+    options: dict[str, str]
+    providers: tuple[str, ...]
+    cpu: str
+    cpu_features: tuple[str, ...]
+    opset: int
+    ir_version: int
+    path: str = "onnxruntime"
+
+
+class Session:
+    """A model loaded in ONNX Runtime. Use it as a context manager: it may hold a temporary folder.
+
+    Args:
+        model: The model. External data is read from its folder, pending tensors are made now.
+        profile: How to run it.
+
+    Attributes:
+        outputs: Names of the model's outputs, in order.
+
+    Raises:
+        CapabilityError: ONNX Runtime is not installed, or cannot run an operator, type or opset of the model.
+        ModelError: ONNX Runtime refuses the model as invalid.
+    """
+
+    def __init__(self, model: Model, profile: Profile = Profile.SEMANTIC) -> None:
+        self._open = ExitStack()
+        try:
+            folder, data = _serialized(model, self._open)
+            self._session = _load(folder, data, profile)
+        except BaseException:
+            self._open.close()
+            raise
+        del data
+        give_back()
+        self.outputs: tuple[str, ...] = tuple(output.name for output in self._session.get_outputs())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the session and its temporary files."""
+        self._session = None
+        self._open.close()
+        give_back()
+
+    def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run the model once.
+
+        Args:
+            feeds: One array for each input.
+            outputs: Names of the outputs to return; default all. ONNX Runtime hands out no types that NumPy lacks:
+                :func:`qdqtool.models.transforms.taps.tap_tensors` makes such tensors readable. A sequence or map, as
+                classifiers return, becomes one array of all its elements, with one axis.
+
+        Raises:
+            RunError: A node failed, which the message names.
+        """
+        names = list(self.outputs if outputs is None else outputs)
+        try:
+            arrays = self._run(names, dict(feeds))[: len(names)]
+        except Exception as error:  # noqa: BLE001  the binding's error classes derive from Exception one by one
+            raise run_error(error) from None
+        return {name: _as_array(array) for name, array in zip(names, arrays, strict=True)}
+
+    def _run(self, names: list[str], feeds: dict[str, Array]) -> list[Any]:
+        found: list[Any]
+        if len(feeds) < MANY_FEEDS:
+            # ONNX Runtime takes an empty list of names for all outputs.
+            found = self._session.run(names or None, feeds)
+        else:
+            # InferenceSession.run of 1.31.1 looks for each input in a list of all fed names. A masked model has several
+            # inputs for each pair, and quantizing 2,000 nodes spent 12 of 84 processor seconds there. The binding under
+            # it checks the feeds too.
+            found = self._session._sess.run(names or list(self.outputs), feeds, None)  # noqa: SLF001
+        return found
+
+
+def _as_array(found: object) -> Array:
+    if isinstance(found, dict):
+        return _as_array([found[key] for key in sorted(found)])
+    if isinstance(found, list):
+        return np.concatenate([_as_array(each).reshape(-1) for each in found]) if found else np.zeros(0)
+    return np.asarray(found)
+
+
+def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
+    """Return the software and hardware with which a :class:`Session` of ``model`` computes.
+
+    Raises:
+        CapabilityError: ONNX Runtime is not installed.
+    """
+    return Reference(
+        runtime="onnxruntime",
+        version=str(_onnxruntime().__version__),
+        profile=profile.value,
+        options=_described_options(profile),
+        providers=(PROVIDER,),
+        cpu=cpu_name(),
+        cpu_features=cpu_features(),
+        opset=model.default_opset(),
+        ir_version=model.proto.ir_version,
+    )
+
+
+# Effective only where optimizations are on: guards in case somebody raises the level. Measured with 1.31.1: without
+# them a weight-only MatMul of 4 or 8 bits becomes MatMulNBits with accuracy level 4, which quantizes the activations
+# to int8.
+_QDQ_ENTRY = ("session.disable_quant_qdq", "1")
+_SEMANTIC_ENTRIES = {
+    **dict([_QDQ_ENTRY]),
+    "session.qdq_matmulnbits_accuracy_level": "1",
+    "session.set_denormal_as_zero": "0",
+}
+
+
+_UNPACKED_ENTRY = ("session.disable_prepacking", "1")
+
+
+def _described_options(profile: Profile) -> dict[str, str]:
+    if profile is Profile.DEPLOYED:
+        return {}
+    if profile is Profile.OPTIMIZED:
+        return dict([_QDQ_ENTRY])
+    if profile is Profile.LEAN:
+        return {"graph_optimization_level": "ORT_ENABLE_BASIC", **dict([_UNPACKED_ENTRY])}
+    return {
+        "graph_optimization_level": "ORT_DISABLE_ALL",
+        "intra_op_num_threads": "1",
+        "inter_op_num_threads": "1",
+        "execution_mode": "ORT_SEQUENTIAL",
+        "use_deterministic_compute": "True",
+        **_SEMANTIC_ENTRIES,
+        **dict([_UNPACKED_ENTRY] if profile is Profile.UNPACKED else []),
+    }
+
+
+def _session_options(profile: Profile) -> Any:
+    ort = _onnxruntime()
+    options = ort.SessionOptions()
+    options.log_severity_level = _FATAL_ONLY
+    if profile is Profile.OPTIMIZED:
+        options.add_session_config_entry(*_QDQ_ENTRY)
+    elif profile is Profile.LEAN:
+        # Measured with 1.31.1 on a float16 decoder of 1.6 GB: the default level converts all weights to float32 ahead,
+        # 3.0 GB and 8.8 s, and a run takes 0.5 s. So configured it opens in 0.1 s, and a run takes 2 s.
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.add_session_config_entry(*_UNPACKED_ENTRY)
+    elif profile is not Profile.DEPLOYED:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        # A float32 MatMul with K >= 512 gives other bits with 2 threads than with 1 (up to 8.6e-6 on |y| up to 12);
+        # with K <= 256 none.
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        options.use_deterministic_compute = True
+        for key, value in _SEMANTIC_ENTRIES.items():
+            options.add_session_config_entry(key, value)
+    if profile is Profile.UNPACKED:
+        options.add_session_config_entry(*_UNPACKED_ENTRY)
+    return options
+
+
+def _serialized(model: Model, stack: ExitStack) -> tuple[Path, bytes]:
+    """Serialize a model for a session; return the folder of its external data too. Intermediate copies are freed."""
+    whole = _self_contained(model, stack)
+    return whole.folder, _with_node_names(with_open_dimensions(whole.proto)).SerializeToString()
+
+
+def _load(folder: Path, data: bytes, profile: Profile) -> Any:
+    """Open a session from memory: a copy with additional outputs is not on disk, but its weights may be."""
+    options = _session_options(profile)
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    try:
+        # At an error the binding would print to stdout, where reports go, and load the same model again.
+        session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER], enable_fallback=0)
+    except Exception as error:  # noqa: BLE001  as in Session.run
+        raise session_error(error, _onnxruntime().__version__) from None
+    # At an error of an execution provider, InferenceSession would print to stdout, load the model again and run it
+    # anew. It keeps the serialized model for that, which is a second copy of the weights.
+    session.disable_fallback()
+    session._model_bytes = None  # noqa: SLF001
+    return session
+
+
+def _self_contained(model: Model, stack: ExitStack) -> Model:
+    """Make the pending tensors of ``model``, in memory or in a temporary folder that ``stack`` removes."""
+    if not any(is_pending(tensor) for tensor in iter_tensors(model.proto)):
+        return model
+    mapped = unspilled(model)
+    if mapped is not None:
+        whole, folders = mapped
+        # A folder is deleted with its object, and the session maps its files: the stack keeps the objects alive.
+        stack.callback(id, folders)
+        return whole
+    proto = inlined(model)
+    if proto is not None:
+        return Model(proto, model.path)
+    folder = stack.enter_context(ScratchFolder())
+    kept_outside = any(is_external(tensor) and not is_pending(tensor) for tensor in iter_tensors(model.proto))
+    path = folder.path / "model.onnx"
+    save_model(model, path, external_data=ExternalData.ALWAYS if kept_outside else ExternalData.AUTO)
+    return Model(onnx.load(path, load_external_data=False), path)
+
+
+def _with_node_names(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Name nodes that have no name after their first output, because ONNX Runtime's errors give the node name only."""
+    if all(node.name for _, container in walk(proto) for node in container.node):
+        return proto
+    named = onnx.ModelProto()
+    named.CopyFrom(proto)
+    for _, container in walk(named):
+        for node in container.node:
+            if not node.name:
+                node.name = f"{node.op_type} -> {next(filter(None, node.output), '(no output)')}"
+    return named
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise missing_onnxruntime() from error
+    return onnxruntime
+
+
+def give_back() -> None:
+    """Return freed memory to the system, where the C library is glibc; elsewhere do nothing."""
+    # glibc keeps freed memory of a session, in many pieces, for later allocations. Measured on a ResNet-50: 544 MB
+    # before the trim and 319 MB after it, with only the model in use.
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _malloc_trim() -> Callable[[int], object] | None:
+    try:
+        found: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
+    # musl and macOS have no malloc_trim (AttributeError); CDLL(None) raises TypeError on Windows.
+    except (OSError, AttributeError, TypeError):
+        return None
+    return found

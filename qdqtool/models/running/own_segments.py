@@ -1,0 +1,185 @@
+"""Make a part of a model into a model that ONNX Runtime can run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from qdqtool.errors import CapabilityError
+from qdqtool.models.graph.index.view import DEFAULT_DOMAINS
+from qdqtool.models.graph.model import Model
+from qdqtool.models.running.ort_cpu import Session
+from qdqtool.models.running.own_stages import Stage, names_read, produced
+from qdqtool.models.running.own_support import ABSENT_TYPES, NEWEST_OPSET, Split
+from qdqtool.models.targets import type_name
+from qdqtool.models.transforms.opset import NEWEST_IR
+from qdqtool.models.transforms.taps import READABLE_AS
+from qdqtool.numerics.dtypes import Array
+
+
+@dataclass(slots=True)
+class Segment:
+    """A part of a model.
+
+    Attributes:
+        model: The model of the part, with external data and pending tensors where the whole has them.
+        inputs: For each input, the name of the tensor of the whole that it takes, widened to a type that NumPy has.
+        outputs: For each output, the name of the tensor of the whole that it holds, with the type that the tensor had
+            before it was widened (None where it was not).
+    """
+
+    model: Model
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, tuple[str, np.dtype[np.generic] | None]] = field(default_factory=dict)
+
+
+def segment_model(model: Model, split: Split, stage: Stage, known: Mapping[str, Array]) -> Segment:
+    """Make the model of the nodes that ONNX Runtime runs in one stage.
+
+    Args:
+        model: The whole model.
+        split: How it is divided.
+        stage: The stage.
+        known: Every tensor that is known before it.
+
+    Raises:
+        CapabilityError: A tensor of a type that ONNX Runtime lacks would have to go in or out.
+    """
+    builder = _Builder(model, split, stage)
+    for name in dict.fromkeys(name for node in stage.nodes for name in names_read(node)):
+        if name not in builder.made and name in known:
+            builder.add_input(name, int(helper.np_dtype_to_tensor_dtype(known[name].dtype)))
+    for node in stage.nodes:
+        builder.add_node(node)
+    for name in sorted(stage.needed):
+        builder.add_output(name)
+    return builder.segment
+
+
+def run_segment(segment: Segment, session: Session, known: Mapping[str, Array]) -> dict[str, Array]:
+    """Run a part of a model in its session.
+
+    Args:
+        segment: The part.
+        session: Its session.
+        known: Every tensor that it reads.
+
+    Returns:
+        The tensors of the whole model that it makes, in their own types, which may be ml_dtypes'.
+
+    Raises:
+        RunError: A node failed, which the message names.
+    """
+    made = session.run({inner: _readable(known[name]) for inner, name in segment.inputs.items()})
+    return {
+        name: made[inner] if dtype is None else made[inner].astype(dtype)
+        for inner, (name, dtype) in segment.outputs.items()
+    }
+
+
+def _readable(array: Array) -> Array:
+    """Widen an array exactly to a type that ONNX Runtime takes from NumPy; the segment converts it back."""
+    wide = READABLE_AS.get(int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype)))
+    return array if wide is None else array.astype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wide)))
+
+
+class _Builder:
+    def __init__(self, model: Model, split: Split, stage: Stage) -> None:
+        self.made = produced(stage.nodes)
+        self._split = split
+        self._names = {value.name for value in split.index.view.values()} | self.made
+        proto = onnx.ModelProto(ir_version=min(model.proto.ir_version, NEWEST_IR))
+        proto.opset_import.extend(model.proto.opset_import)
+        proto.functions.extend(model.proto.functions)
+        importers: list[onnx.ModelProto | onnx.FunctionProto] = [proto, *proto.functions]
+        for importer in importers:
+            for entry in importer.opset_import:
+                if entry.domain in DEFAULT_DOMAINS:
+                    # ONNX Runtime 1.31 refuses opsets above 26; plan_split has checked that every operator means the
+                    # same at 26.
+                    entry.version = min(entry.version, NEWEST_OPSET)
+        self._graph = proto.graph
+        self._graph.name = "part"
+        self._widened: dict[str, str] = {}
+        self._add_constants(model.proto.graph, {name for node in stage.nodes for name in names_read(node)})
+        self.segment = Segment(Model(proto, model.path, model.payloads))
+
+    def _add_constants(self, graph: onnx.GraphProto, read: set[str]) -> None:
+        self._graph.initializer.extend(tensor for tensor in graph.initializer if tensor.name in read)
+        self._graph.sparse_initializer.extend(
+            tensor for tensor in graph.sparse_initializer if tensor.values.name in read
+        )
+
+    def add_input(self, name: str, elem_type: int) -> None:
+        """Add an input for a tensor, with a Cast back to its type where NumPy had to widen it."""
+        _check_crossing(name, elem_type)
+        wide = READABLE_AS.get(elem_type)
+        inner = name if wide is None else self._fresh(name, "wide")
+        info = onnx.ValueInfoProto(name=inner)
+        info.type.tensor_type.elem_type = elem_type if wide is None else wide
+        self._graph.input.append(info)
+        self.segment.inputs[inner] = name
+        if wide is not None:
+            self._cast(inner, name, elem_type)
+
+    def add_node(self, node: onnx.NodeProto) -> None:
+        """Add a node; a node that computes in bfloat16 reads float32, and its result is rounded to bfloat16."""
+        copy = self._graph.node.add()
+        copy.CopyFrom(node)
+        if tuple(node.output) not in self._split.widened:
+            return
+        self._graph.node.pop()
+        for index, name in enumerate(node.input):
+            if self._split.types.get(name) == TensorProto.BFLOAT16:
+                copy.input[index] = self._float32(name)
+        outputs = [name for name in node.output if self._split.types.get(name) == TensorProto.BFLOAT16]
+        for index, name in enumerate(node.output):
+            if name in outputs:
+                copy.output[index] = self._fresh(name, "float32")
+        self._graph.node.append(copy)
+        for index, name in enumerate(node.output):
+            if name in outputs:
+                self._cast(copy.output[index], name, TensorProto.BFLOAT16)
+
+    def add_output(self, name: str) -> None:
+        """Add an output for a tensor, widened where NumPy has no such type."""
+        elem_type = self._split.types.get(name)
+        _check_crossing(name, elem_type)
+        wide = READABLE_AS.get(elem_type or 0)
+        inner = name if wide is None else self._fresh(name, "out")
+        if wide is not None:
+            self._cast(name, inner, wide)
+        self._graph.output.append(onnx.ValueInfoProto(name=inner))
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)) if wide is not None and elem_type else None
+        self.segment.outputs[inner] = name, dtype
+
+    def _float32(self, name: str) -> str:
+        if name not in self._widened:
+            self._widened[name] = self._fresh(name, "float32")
+            self._cast(name, self._widened[name], TensorProto.FLOAT)
+        return self._widened[name]
+
+    def _cast(self, source: str, target: str, to: int) -> None:
+        # A Cast to fp8 saturates infinities by default. Without saturation they stay; no other value is out of range
+        # here.
+        node = helper.make_node("Cast", [source], [target], name=f"to {target}", to=to)
+        if type_name(to).startswith("float8"):
+            node.attribute.append(helper.make_attribute("saturate", 0))
+        self._graph.node.append(node)
+
+    def _fresh(self, name: str, purpose: str) -> str:
+        found = f"{name}_{purpose}"
+        while found in self._names:
+            found += "_"
+        self._names.add(found)
+        return found
+
+
+def _check_crossing(name: str, elem_type: int | None) -> None:
+    if elem_type in ABSENT_TYPES:
+        raise CapabilityError(
+            f"tensor '{name}' of type {type_name(elem_type)} is read in a body or function, where only ONNX Runtime "
+            "evaluates, and it has no such type"
+        )

@@ -1,0 +1,227 @@
+"""Find the nodes that ONNX Runtime's CPU provider cannot run, and decide for each how it is run instead.
+
+Measured on ONNX Runtime 1.31: there are no bfloat16, float8e8m0, fp4 or fp6 Q/DQ kernels, data and scale of a
+QuantizeLinear must have one type, ``precision`` is ignored, int32 is not quantized, and opsets end at 26.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from onnx import TensorProto, defs
+
+from qdqtool.errors import CapabilityError
+from qdqtool.models import targets
+from qdqtool.models.graph.edits.edit import NodeKey
+from qdqtool.models.graph.index.constants import FOLDABLE
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.tensorrt_operators import PLACEHOLDERS
+from qdqtool.models.graph.index.view import GraphView, NodeView
+from qdqtool.models.graph.scope import node_bodies
+from qdqtool.models.running import qonnx_operators, tensorrt_operators
+from qdqtool.models.targets import type_name
+
+NEWEST_OPSET = targets.get("ort-cpu").max_opset or 0
+
+OF_TENSORRT = "ONNX Runtime does not know the operators of TensorRT's parser"
+OF_QONNX = "ONNX Runtime does not know the operators of QONNX"
+
+ABSENT_TYPES = frozenset(
+    {TensorProto.FLOAT4E2M1, TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2, TensorProto.FLOAT8E8M0}
+)
+"""Types that ONNX Runtime does not know at all: no such tensor may enter a session."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnNode:
+    """A node that our own core evaluates.
+
+    Attributes:
+        node: The node, of the main graph.
+        entry: The node as a Q or DQ; None for a node that only moves the tensors of these, and for operators of
+            TensorRT's parser and of QONNX that are neither.
+        reason: Why ONNX Runtime does not evaluate it.
+    """
+
+    node: NodeView
+    entry: QdqNode | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """The nodes of a model's main graph that ONNX Runtime does not run as they are, identified by their outputs.
+
+    Attributes:
+        own: Nodes that our own core evaluates.
+        widened: Nodes that compute in bfloat16: they run in float32, and each result is rounded to bfloat16.
+        types: ``TensorProto.DataType`` of the tensors, where it is known.
+        index: Of the model.
+    """
+
+    own: Mapping[NodeKey, OwnNode]
+    widened: frozenset[NodeKey]
+    types: Mapping[str, int]
+    index: ModelIndex
+
+
+def plan_split(index: ModelIndex) -> Split | None:
+    """Divide a model between ONNX Runtime and our own core; return None where ONNX Runtime can run all of it.
+
+    Raises:
+        CapabilityError: A node can be run by neither.
+    """
+    main = index.view.main
+    _refuse_placeholders(index.view)
+    known = {name: found for name, value in main.values.items() if (found := index.elem_type(value))}
+    own = {
+        entry.node.key: OwnNode(entry.node, entry, reason)
+        for entry in index.qdq.nodes
+        if entry.node.scope is main and (reason := why_unsupported(entry, index))
+    }
+    own |= {node.key: OwnNode(node, None, why) for node in main.nodes if (why := _why_foreign(node))}
+    present = set(known.values())
+    if present & ABSENT_TYPES:
+        own |= {carrier.node.key: carrier for carrier in _carriers(index, known, own)}
+    widened = frozenset[NodeKey]()
+    if TensorProto.BFLOAT16 in present:
+        widened = frozenset(node.key for node in main.nodes if _needs_widening(node, known)) - own.keys()
+    declared = any(known.get(name) == TensorProto.BFLOAT16 for name in main.input_names())
+    if not own and not widened and not declared and main.opset <= NEWEST_OPSET:
+        return None
+    _check_schemas(index.view, own)
+    return Split(own, widened, known, index)
+
+
+def _refuse_placeholders(view: GraphView) -> None:
+    functions = {function.name for function in view.model.proto.functions}
+    names = PLACEHOLDERS - functions
+    placeholder = next((node for node in view.nodes() if node.op_type in names), None)
+    if placeholder is not None:
+        raise CapabilityError(
+            f"node '{placeholder.label}' ({placeholder.op_type}) is a placeholder that nothing computes: the export is "
+            "not finished",
+            hint="export with Model Optimizer's get_onnx_bytes_and_metadata, or pass the file to an exporter of "
+            "modelopt.onnx.export, such as NVFP4QuantExporter",
+        )
+
+
+def why_unsupported(entry: QdqNode, index: ModelIndex) -> str | None:
+    """Return why ONNX Runtime cannot run a Q or DQ as ONNX specifies it; None where it can."""
+    if entry.is_of_tensorrt:
+        return OF_TENSORRT
+    return None if entry.node.domain else next(_obstacles(entry, index), None)
+
+
+def _why_foreign(node: NodeView) -> str | None:
+    """Return why ONNX Runtime cannot run an operator of another domain that our own core knows; else None."""
+    if tensorrt_operators.is_evaluated(node.proto):
+        return OF_TENSORRT
+    return OF_QONNX if qonnx_operators.is_evaluated(node.proto) else None
+
+
+def _obstacles(entry: QdqNode, index: ModelIndex) -> Iterator[str]:
+    if _since(entry.node) > NEWEST_OPSET:
+        yield f"ONNX Runtime has no opset above {NEWEST_OPSET}"
+    for what, found, legal in _types_of(entry, index):
+        if found is not None and type_name(found) not in legal:
+            yield f"ONNX Runtime has no kernel for {what} of type {type_name(found)}"
+    if not entry.is_quantize:
+        return
+    data, scale = (index.elem_type(value) if value is not None else None for value in (entry.data, entry.scale))
+    # ONNX allows mixed types from opset 23 on. ONNX Runtime 1.31.1 makes a session for them, and fails when it runs.
+    if data is not None and scale is not None and data != scale:
+        yield f"ONNX Runtime has no QuantizeLinear of {type_name(data)} with a scale of type {type_name(scale)}"
+    if entry.node.attribute("precision", 0) not in {0, TensorProto.FLOAT}:
+        yield "ONNX Runtime ignores precision"
+
+
+def _types_of(entry: QdqNode, index: ModelIndex) -> Iterator[tuple[str, int | None, frozenset[str]]]:
+    target = targets.get("ort-cpu")
+    real = entry.data if entry.is_quantize else entry.output
+    yield "codes", entry.quantized_type, target.quantize_types if entry.is_quantize else target.dequantize_types
+    yield "a scale", index.elem_type(entry.scale) if entry.scale is not None else None, target.scale_types
+    yield "data", index.elem_type(real) if real is not None else None, target.data_types
+
+
+def _carriers(index: ModelIndex, known: Mapping[str, int], own: Mapping[NodeKey, OwnNode]) -> Iterator[OwnNode]:
+    """Yield the nodes that only move tensors of types that ONNX Runtime lacks, such as a Reshape of fp4 codes.
+
+    Raises:
+        CapabilityError: Such a node computes something that our own core does not know.
+    """
+    for node in index.view.main.nodes:
+        absent = [known[name] for name in (*node.proto.input, *node.proto.output) if known.get(name) in ABSENT_TYPES]
+        if node.key in own or not absent:
+            continue
+        name = type_name(absent[0])
+        if not _is_carried(node, known, index):
+            raise CapabilityError(
+                f"node '{node.label}' ({node.op_type}) reads or makes {name}, which neither ONNX Runtime nor qdqtool's "
+                "own evaluator can run",
+                hint="dequantize before it; the model's numbers were not checked",
+            )
+        yield OwnNode(node, None, f"ONNX Runtime has no type {name}")
+
+
+def _is_carried(node: NodeView, known: Mapping[str, int], index: ModelIndex) -> bool:
+    output = node.output()
+    if output is not None and index.constants.is_constant(output):
+        return True
+    makes_codes = node.is_op("Cast") and output is not None and known.get(output.name) in ABSENT_TYPES
+    return node.is_op(*FOLDABLE) and not makes_codes
+
+
+def _needs_widening(node: NodeView, known: Mapping[str, int]) -> bool:
+    """Whether a node computes in bfloat16; ONNX Runtime has Casts from and to it and few other kernels."""
+    if node.is_op("Cast") or any(True for _ in node_bodies(node.proto)):
+        return False
+    return any(known.get(name) == TensorProto.BFLOAT16 for name in node.proto.input)
+
+
+def _check_schemas(view: GraphView, own: Mapping[NodeKey, OwnNode]) -> None:
+    """Refuse a model that cannot run at :data:`NEWEST_OPSET` because an operator has a newer meaning."""
+    known = int(defs.onnx_opset_version())
+    if view.main.opset > known:
+        raise CapabilityError(
+            f"the model's opset, {view.main.opset}, is too new: ONNX Runtime knows the default domain up to "
+            f"{NEWEST_OPSET}, the onnx package installed here up to {known}"
+        )
+    for node in view.nodes():
+        if node.domain or node.scope.opset <= NEWEST_OPSET or (node.scope is view.main and node.key in own):
+            continue
+        if _since(node) > NEWEST_OPSET and not _same_but_for_types(node):
+            raise CapabilityError(
+                f"the model's opset is {node.scope.opset}; ONNX Runtime knows it up to {NEWEST_OPSET}, and node "
+                f"'{node.label}' ({node.op_type}) means something that is newer"
+            )
+
+
+def _since(node: NodeView) -> int:
+    return _first_version(node.op_type, node.scope.opset, node.domain)
+
+
+@functools.cache
+def _first_version(op_type: str, opset: int, domain: str) -> int:
+    """Return the opset in which an operator got the meaning that it has in ``opset``."""
+    try:
+        return int(defs.get_schema(op_type, opset, domain).since_version)
+    except defs.SchemaError:
+        # Not an operator of ONNX: the runtime reports it.
+        return 0
+
+
+def _same_but_for_types(node: NodeView) -> bool:
+    """Whether the operator has only gained types since :data:`NEWEST_OPSET`."""
+    try:
+        old = defs.get_schema(node.op_type, NEWEST_OPSET, node.domain)
+    except defs.SchemaError:
+        return False
+    return _signature(old) == _signature(defs.get_schema(node.op_type, node.scope.opset, node.domain))
+
+
+def _signature(schema: defs.OpSchema) -> tuple[object, ...]:
+    attributes = [(a.name, a.type, a.required, str(a.default_value)) for a in schema.attributes.values()]
+    formals = [[(formal.name, formal.option) for formal in side] for side in (schema.inputs, schema.outputs)]
+    return sorted(attributes, key=lambda attribute: attribute[0]), formals

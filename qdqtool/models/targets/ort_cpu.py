@@ -1,0 +1,36 @@
+"""ONNX Runtime on the CPU with graph optimizations off: the reference that ``check`` compares with."""
+
+from qdqtool.models.targets._target import Target
+
+_QUANTIZED = frozenset(
+    {
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int4",
+        "uint4",
+        "int2",
+        "uint2",
+        "float8e4m3fn",
+        "float8e4m3fnuz",
+        "float8e5m2",
+        "float8e5m2fnuz",
+    }
+)
+
+TARGET = Target(
+    id="ort-cpu",
+    family="ort-cpu",
+    title="ONNX Runtime, CPU execution provider",
+    verified="onnxruntime 1.31.1, optimizations disabled",
+    quantize_types=_QUANTIZED,
+    dequantize_types=_QUANTIZED | {"int32"},
+    data_types=frozenset({"float32", "float16"}),
+    scale_types=frozenset({"float32", "float16"}),
+    symmetric_types=frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}),
+    negative_scale_types=frozenset({"int8", "int16", "int4", "int2"}),
+    # Official limits of 1.31.1: a later opset or IR version is refused when the session is made.
+    max_opset=26,
+    max_ir=13,
+)

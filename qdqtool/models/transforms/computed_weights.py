@@ -1,0 +1,83 @@
+"""Store weights that a model computes from stored tensors, so that all that changes stored weights can change them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx
+
+from qdqtool.models import ops
+from qdqtool.models.graph.edits.edit import AddInitializer, Edit, RemoveNode
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.edits.unused import DeadCode
+from qdqtool.models.graph.index.constants import Array
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import is_dequantized
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.io.tensors import make_tensor
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import display
+from qdqtool.models.graph.transformed import Transformed
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedWeight:
+    """One weight that was stored.
+
+    Attributes:
+        tensor: Its name, which it keeps.
+        graph: Its scope; empty for the main graph.
+        op_type: The operator that made it.
+    """
+
+    tensor: str
+    graph: str
+    op_type: str
+
+
+def store_computed_weights(model: Model) -> Transformed[tuple[ComputedWeight, ...]]:
+    """Store every weight of a product that arithmetic on constants makes, such as weight normalization.
+
+    A weight that is only moved (Transpose, Reshape, Split) stays: what reads it looks through these. So do weights in
+    local functions, those that a graph output shows, those that a DQ makes, and results that are too large to fold.
+
+    Args:
+        model: The model; it is not changed.
+    """
+    index = ModelIndex.of(model)
+    found = dict(_computed(index))
+    if not found:
+        return Transformed(model, ())
+    edits: list[Edit] = []
+    dead = DeadCode(index.view)
+    for value, array in found.items():
+        assert value.producer is not None
+        onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        edits.append(AddInitializer(value.scope.path, make_tensor(value.name, array, onnx_type)))
+        edits.append(RemoveNode(value.scope.path, value.producer.key))
+        dead.drop_node(value.producer)
+    stored = tuple(
+        ComputedWeight(value.name, display(value.scope.path), value.producer.op_type)
+        for value in found
+        if value.producer is not None
+    )
+    return Transformed(apply_edits(model, edits + dead.edits()), stored)
+
+
+def _computed(index: ModelIndex) -> Iterator[tuple[Value, Array]]:
+    for node in index.view.nodes():
+        product = ops.product(node)
+        weight = node.input(product.weight_input) if product is not None and not node.scope.in_function else None
+        if weight is not None and _is_computed(weight, index):
+            array = index.constants.readable(weight)
+            if array is not None:
+                yield weight, array
+
+
+def _is_computed(weight: Value, index: ModelIndex) -> bool:
+    """Return whether arithmetic on constants makes a weight, and a stored one can take its place."""
+    maker = weight.producer
+    if maker is None or weight.is_output or len(maker.proto.output) != 1 or weight.scope.in_function:
+        return False
+    if not index.constants.is_constant(weight) or any(is_dequantized(each) for each in ops.moved_from(weight)):
+        return False
+    return not any(index.constants.direct(each) is not None for each in ops.moved_from(weight))

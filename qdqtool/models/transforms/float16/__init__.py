@@ -1,0 +1,81 @@
+"""Convert the float32 nodes of a quantized model to float16, for builders that keep to the types of a model.
+
+The decision is made for each node: by the types that ONNX allows, by the meaning of the operator, and by the largest
+values that were measured. A Cast is inserted where the two types meet, but never between a DQ and its readers, unless
+the scale is computed and the opset below 23: there a Q and DQ have one type, and such a scale may be too small.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import display
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.transforms.float16.decide import Decisions, decide
+from qdqtool.models.transforms.float16.edits import Float16Edits
+from qdqtool.models.transforms.taps import TensorKey
+
+__all__ = ["Float16Conversion", "Float32Node", "convert_to_float16"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Float32Node:
+    """One node that computes in float32.
+
+    Attributes:
+        node: Its label.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        reason: Why, in words.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Float16Conversion:
+    """The result of the conversion of a model.
+
+    Attributes:
+        nodes: How many of them compute in float16.
+        kept: Those that compute in float32.
+        casts: How many Cast nodes were added.
+    """
+
+    nodes: int
+    kept: tuple[Float32Node, ...]
+    casts: int
+
+
+def convert_to_float16(
+    model: Model, measured: Mapping[TensorKey, float] | None = None
+) -> Transformed[Float16Conversion]:
+    """Convert the float32 nodes of a model to float16.
+
+    Inputs and outputs of the model keep their type. So do inputs and outputs of local functions and bodies.
+    Scales of a Q and DQ become float16 with the tensor, so they should be values of float16 already.
+
+    Args:
+        model: The model, of opset 19 or later where it has Q or DQ. It is not changed.
+        measured: The largest finite magnitude of its tensors on data, by scope and name; tensors without one are
+            assumed to fit.
+    """
+    index = ModelIndex.of(model.fork())
+    decisions = decide(index, measured or {})
+    builder = Float16Edits(decisions)
+    builder.add_all()
+    done = apply_edits(index.model, builder.edits) if builder.edits else model
+    computing = sum(1 for _ in decisions.computing())
+    return Transformed(done, Float16Conversion(computing - len(decisions.kept), _kept(decisions), builder.casts))
+
+
+def _kept(decisions: Decisions) -> tuple[Float32Node, ...]:
+    return tuple(
+        Float32Node(node=node.label, op_type=node.op_type, graph=display(node.scope.path), reason=reason)
+        for node, reason in decisions.kept.items()
+    )

@@ -1,0 +1,187 @@
+"""Decide which nodes of a model compute in float16, and record why the others do not."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import NodeView, Use, Value
+from qdqtool.models.transforms.float16.indices import index_arithmetic
+from qdqtool.models.transforms.float16.infinity_constants import InfinityConstants, find_infinity_constants
+from qdqtool.models.transforms.float16.limits import FINITE, LARGEST, NORMAL
+from qdqtool.models.transforms.float16.magnitudes import Magnitudes
+from qdqtool.models.transforms.float16.operands import Kind, Operands, is_float32, operands_of
+from qdqtool.models.transforms.taps import TensorKey, tensor_key
+
+INDICES = "its results become indices or shapes, and float16 counts to 2048 only"
+BETWEEN = "it stands between nodes that stay float32, where two Casts would gain nothing"
+
+FIRST_OPSET_WITH_MIXED_PAIRS = 23
+"""The first opset in which the data of a Q or DQ may have another float type than the scale."""
+
+
+@dataclass(slots=True)
+class Decisions:
+    """The type that each float32 operand will have.
+
+    Attributes:
+        index: The index of the model.
+        operands: The float32 operands of every node that has some.
+        infinity_constants: Constants that represent infinity.
+        kept: Nodes that compute in float32, with the reason.
+        returned: Tensors that keep their type under their name: outputs of the graph and of bodies.
+    """
+
+    index: ModelIndex
+    operands: Mapping[NodeView, Operands]
+    infinity_constants: InfinityConstants
+    kept: dict[NodeView, str] = field(default_factory=dict)
+    returned: frozenset[Value] = frozenset()
+
+    def computing(self) -> Iterator[NodeView]:
+        """Return every node whose own type has to be decided."""
+        return (node for node, own in self.operands.items() if own.kind is Kind.COMPUTES)
+
+    def is_half(self, value: Value) -> bool:
+        """Return whether a float32 tensor that a node produces will be float16."""
+        node = value.producer
+        own = self.operands.get(node) if node is not None else None
+        if node is None or own is None:
+            return False
+        if own.kind is Kind.MAKES:
+            return self._is_made_half(value)
+        return node not in self.kept and list(node.proto.output).index(value.name) in own.outputs
+
+    def wants_half(self, use: Use) -> bool | None:
+        """Return True where a use of a float32 tensor needs float16, False where it needs float32, else None."""
+        own, entry = self.operands.get(use.node), self.index.qdq.get(use.node)
+        if own is None or use.index not in own.inputs:
+            return entry is not None and self._has_half_scale(entry)
+        if entry is not None and self.is_stored(entry.data):
+            return self._has_half_scale(entry)
+        if entry is not None and not self.takes_either(use.node):
+            return False
+        if own.kind is not Kind.COMPUTES:
+            return None
+        return use.node not in self.kept
+
+    def takes_either(self, node: NodeView) -> bool:
+        """Return whether a Q or DQ can have either type: its scale is stored, or may have another type."""
+        entry = self.index.qdq.get(node)
+        assert entry is not None
+        stored = self.is_stored(entry.scale) and not self.index.qdq.makes_scales(entry)
+        return stored or node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
+
+    def _has_half_scale(self, entry: QdqNode) -> bool:
+        """Return whether computed scales will be float16: those of a DQ with float16 output, and of its Q."""
+        if self.is_stored(entry.scale):
+            return False
+        if not entry.is_quantize:
+            return entry.output is not None and self.is_half(entry.output)
+        readers = [reader.output for reader in self.index.qdq.readers(entry)]
+        return self.is_stored(entry.data) and all(made is not None and self.is_half(made) for made in readers)
+
+    def is_stored(self, value: Value | None) -> TypeGuard[Value]:
+        """Return whether a tensor is a float32 constant of the file, not one computed from constants."""
+        if value is None or not is_float32(value, self.index.types):
+            return False
+        return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
+
+    def _is_made_half(self, value: Value) -> bool:
+        """Return whether all readers take float16."""
+        assert value.producer is not None
+        pair = self.index.qdq.get(value.producer) is not None
+        if value in self.returned or (pair and not self.takes_either(value.producer)):
+            return False
+        return all(self.wants_half(use) is not False for use in value.uses)
+
+
+def decide(index: ModelIndex, measured: Mapping[TensorKey, float]) -> Decisions:
+    """Decide for every node of a model.
+
+    Args:
+        index: The index of the model.
+        measured: The largest finite magnitude of tensors that were observed, by scope and name.
+    """
+    view = index.view
+    operands = {node: own for node in view.nodes() if (own := operands_of(node, index.types)) is not None}
+    outputs = frozenset(value for value in view.values() if value.is_output)
+    decisions = Decisions(index, operands, find_infinity_constants(index), returned=outputs)
+    limits = _Limits(decisions, Magnitudes(measured, index), measured)
+    indices = index_arithmetic(view, operands)
+    for node in decisions.computing():
+        reason = operands[node].problem or (INDICES if node in indices else limits.problem(node))
+        if reason:
+            decisions.kept[node] = reason
+    _keep_between(decisions)
+    return decisions
+
+
+class _Limits:
+    """Checks whether the inputs and outputs of nodes fit into float16."""
+
+    def __init__(self, decisions: Decisions, magnitudes: Magnitudes, measured: Mapping[TensorKey, float]) -> None:
+        self._decisions = decisions
+        self._magnitudes = magnitudes
+        self._measured = measured
+
+    def problem(self, node: NodeView) -> str:
+        """Return the first operand that does not fit, in words; empty where all do."""
+        own = self._decisions.operands[node]
+        values = [node.input(index) for index in sorted(own.inputs)]
+        values += [node.output(index) for index in sorted(own.outputs)]
+        found = (self._misfit(value) for value in values if value is not None)
+        return next(filter(None, found), "") or self._inner_misfit(node)
+
+    def _misfit(self, value: Value) -> str:
+        infinity_constants = self._decisions.infinity_constants
+        if value in infinity_constants.roots or value in infinity_constants.carried:
+            return ""
+        magnitude = self._magnitudes.of(value)
+        if magnitude is None:
+            return ""
+        if self._decisions.index.constants.is_constant(value):
+            return f"constant '{value.name}' has {magnitude:.3g}, beyond {FINITE:g}" if magnitude > FINITE else ""
+        if magnitude > LARGEST:
+            return f"'{value.name}' reaches {magnitude:.3g}: more than {LARGEST:g}, a quarter of what float16 holds"
+        if 0 < magnitude < NORMAL and tensor_key(value) in self._measured:
+            return f"'{value.name}' has nothing above {magnitude:.3g}, where float16 has few bits left"
+        return ""
+
+    def _inner_misfit(self, node: NodeView) -> str:
+        """Return why an intermediate result does not fit, in words; empty where all fit."""
+        # Builders add up the squares of ReduceL2 and LpNormalization in the type of the input, before the root.
+        root = {"ReduceL2": node.output(), "LpNormalization": node.input(0)}.get(node.op_type)
+        magnitude = self._magnitudes.of(root) if root is not None else None
+        if magnitude is None or magnitude**2 <= LARGEST:
+            return ""
+        return f"it adds up squares, which reach {magnitude**2:.3g}: more than {LARGEST:g}"
+
+
+def _keep_between(decisions: Decisions) -> None:
+    """Keep light nodes in float32 whose neighbours are all float32, until no more are found."""
+    light = (node for node in decisions.computing() if not ops.traits(node).is_layer)
+    waiting = [node for node in light if node not in decisions.kept]
+    while True:
+        found = [node for node in waiting if _is_between(node, decisions)]
+        if not found:
+            return
+        decisions.kept.update(dict.fromkeys(found, BETWEEN))
+        waiting = [node for node in waiting if node not in decisions.kept]
+
+
+def _is_between(node: NodeView, decisions: Decisions) -> bool:
+    own = decisions.operands[node]
+    reads = [value for index in own.inputs if (value := node.input(index)) is not None]
+    made = [value for value in reads if not decisions.index.constants.is_constant(value)]
+    makes = [value for index in own.outputs if (value := node.output(index)) is not None]
+    if not made or any(decisions.is_half(value) for value in made):
+        return False
+    return all(_is_wanted_in_full(value, decisions) for value in makes)
+
+
+def _is_wanted_in_full(value: Value, decisions: Decisions) -> bool:
+    wants = {decisions.wants_half(use) for use in value.uses}
+    return value in decisions.returned or (wants == {False})

@@ -1,0 +1,223 @@
+"""Turn decisions into edits: constants in float16, Casts where types meet, scales in the type of their pair."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from qdqtool.models.graph.edits.edit import (
+    AddInitializer,
+    AddNode,
+    Edit,
+    RenameOutput,
+    SetAttribute,
+    SetElementType,
+    SetInput,
+)
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.unused import DeadCode
+from qdqtool.models.graph.index.constants import Array
+from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import NodeView, Use, Value
+from qdqtool.models.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
+from qdqtool.models.payload import Payload
+from qdqtool.models.transforms.float16.decide import Decisions
+from qdqtool.models.transforms.float16.limits import LARGEST, TINIEST
+from qdqtool.models.transforms.float16.operands import Kind, is_float32
+
+_SMALL = 1 << 10
+"""Largest number of elements of a constant that is converted at once; larger ones are converted during saving."""
+
+
+@dataclass(slots=True)
+class Float16Edits:
+    """Builds the edits of a model.
+
+    Attributes:
+        decisions: The decisions on nodes and tensors.
+        edits: The edits so far.
+        casts: Number of Cast nodes that they add.
+    """
+
+    decisions: Decisions
+    edits: list[Edit] = field(default_factory=list)
+    casts: int = 0
+    _namer: Namer = field(init=False)
+    _dead: DeadCode = field(init=False)
+    _constants: dict[Value, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._namer = Namer(self.decisions.index.view)
+        self._dead = DeadCode(self.decisions.index.view)
+
+    def add_all(self) -> None:
+        """Add the edits of every node and tensor."""
+        for node, own in self.decisions.operands.items():
+            if own.kind is Kind.MAKES:
+                self._set_type_of_maker(node)
+        for entry in self.decisions.index.qdq.quantizers():
+            self._set_scale_of_quantizer(entry)
+        for value in self.decisions.index.view.values():
+            if is_float32(value, self.decisions.index.types) and not value.scope.in_function:
+                self._convert(value)
+        self.edits += self._dead.edits()
+
+    def _convert(self, value: Value) -> None:
+        if self.decisions.is_stored(value):
+            self._convert_constant(value)
+        elif self.decisions.is_half(value):
+            self._convert_half(value)
+        else:
+            self._convert_full(value)
+
+    def _convert_constant(self, value: Value) -> None:
+        """Give consumers in float16 a constant of their own; the float32 constant is removed with its last consumer.
+
+        A constant that a Q reads stays float32, so that its codes are those of the given value.
+        """
+        for use in value.uses:
+            if self.decisions.wants_half(use):
+                self._set_input(use, self._constant(value))
+
+    def _set_input(self, use: Use, name: str) -> None:
+        self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
+        self._dead.drop_use(use.node, use.index)
+
+    def _constant(self, value: Value) -> str:
+        """Return the name of a constant in float16, which is made on first use."""
+        if value not in self._constants:
+            name = self._constants[value] = self._namer.tensor(f"{value.name}_float16")
+            self.edits.append(AddInitializer(value.scope.path, self._half(value, name)))
+        return self._constants[value]
+
+    def _half(self, value: Value, name: str) -> onnx.TensorProto:
+        model, stored = self.decisions.index.model, self.decisions.index.constants.direct(value)
+        clipped = value in self.decisions.infinity_constants.roots
+        if stored is None or element_count(stored) <= _SMALL:
+            array = self.decisions.index.constants.array(value)
+            assert array is not None
+            return make_tensor(name, rounded(array, clipped=clipped), TensorProto.FLOAT16)
+
+        def make() -> bytes:
+            return rounded(read_array(model, stored), clipped=clipped).tobytes()
+
+        payload = Payload(2 * element_count(stored), make)
+        return pending_tensor(model, name, tuple(stored.dims), TensorProto.FLOAT16, payload)
+
+    def _convert_half(self, value: Value) -> None:
+        """Convert a tensor to float16: consumers in float32, and the graph output of its name, get a Cast."""
+        full = [use for use in value.uses if self.decisions.wants_half(use) is False]
+        if value in self.decisions.returned:
+            self._return(value, full)
+            return
+        self.edits.append(SetElementType(value.scope.path, value.name, TensorProto.FLOAT16))
+        self._feed(full, value, TensorProto.FLOAT)
+
+    def _convert_full(self, value: Value) -> None:
+        """Keep a tensor in float32: consumers in float16 get a Cast, or, for the output of a DQ, a second DQ."""
+        half = [use for use in value.uses if self.decisions.wants_half(use)]
+        entry = self.decisions.index.qdq.dequantizer_of(value)
+        if half and entry is not None and self.decisions.takes_either(entry.node):
+            self._dequantize_again(entry, value, half)
+        else:
+            self._feed(half, value, TensorProto.FLOAT16)
+
+    def _return(self, value: Value, full: list[Use]) -> None:
+        """Rename the producer's output, and make the returned tensor by a Cast, also for consumers in float32."""
+        assert value.producer is not None
+        scope, name = value.scope.path, self._namer.tensor(f"{value.name}_float16")
+        index = list(value.producer.proto.output).index(value.name)
+        self.edits.append(RenameOutput(scope, value.producer.key, index, name))
+        self._cast(value, name, value.name, TensorProto.FLOAT)
+        for use in value.uses:
+            if use not in full:
+                self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
+
+    def _feed(self, uses: list[Use], value: Value, to: int) -> None:
+        """Add one Cast for all these uses of a tensor."""
+        if uses:
+            name = self._namer.tensor(f"{value.name}_{'float16' if to == TensorProto.FLOAT16 else 'float32'}")
+            self._cast(value, value.name, name, to)
+            self._let_read(uses, name)
+
+    def _let_read(self, uses: list[Use], name: str) -> None:
+        for use in uses:
+            self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
+
+    def _cast(self, value: Value, source: str, output: str, to: int) -> None:
+        name = self._namer.node(f"{output}_Cast")
+        self.edits.append(AddNode(value.scope.path, "Cast", (source,), (output,), name, attributes={"to": to}))
+        self.casts += 1
+
+    def _set_type_of_maker(self, node: NodeView) -> None:
+        output = node.output()
+        if output is None or node.scope.in_function or not self.decisions.is_half(output):
+            return
+        entry = self.decisions.index.qdq.get(node)
+        if entry is not None:
+            self._set_type_of_dequantizer(entry)
+        elif node.op_type == "Cast":
+            self.edits.append(SetAttribute(node.scope.path, node.key, "to", TensorProto.FLOAT16))
+        else:
+            filled = node.attribute("value")
+            array = np.zeros(1, np.float32) if filled is None else read_array(self.decisions.index.model, filled)
+            half = rounded(array, clipped=output in self.decisions.infinity_constants.roots)
+            tensor = make_tensor("value", half, TensorProto.FLOAT16)
+            self.edits.append(SetAttribute(node.scope.path, node.key, "value", tensor))
+
+    def _set_type_of_dequantizer(self, entry: QdqNode) -> None:
+        """Set the output type of a DQ: it is the type of its scale, unless output_dtype names another.
+
+        A DQ that makes scales names it, because its own scale is too small for float16.
+        """
+        node, decisions = entry.node, self.decisions
+        if entry.output_dtype is not None or decisions.index.qdq.makes_scales(entry):
+            self.edits.append(SetAttribute(node.scope.path, node.key, "output_dtype", TensorProto.FLOAT16))
+        elif decisions.is_stored(entry.scale):
+            self._set_input(Use(node, 1), self._constant(entry.scale))
+
+    def _set_scale_of_quantizer(self, entry: QdqNode) -> None:
+        """Set the scale of a Q to the type of its data."""
+        data, scale = entry.data, entry.scale
+        if data is None or entry.node.scope.in_function or not self.decisions.is_half(data):
+            return
+        if self.decisions.is_stored(scale):
+            self._set_input(Use(entry.node, 1), self._constant(scale))
+
+    def _dequantize_again(self, entry: QdqNode, value: Value, uses: list[Use]) -> None:
+        """Add a second DQ of the same codes, in float16."""
+        node, inputs = entry.node, list(entry.node.proto.input)
+        attributes: dict[str, Any] = {
+            attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.proto.attribute
+        }
+        if entry.output_dtype is None and self.decisions.is_stored(entry.scale):
+            inputs[1] = self._constant(entry.scale)
+        else:
+            attributes["output_dtype"] = TensorProto.FLOAT16
+        name = self._namer.tensor(f"{value.name}_float16")
+        label = self._namer.node(f"{name}_DequantizeLinear")
+        scope, domain = node.scope.path, node.domain
+        self.edits.append(AddNode(scope, node.op_type, tuple(inputs), (name,), label, domain, attributes))
+        self._let_read(uses, name)
+
+
+def rounded(array: Array, *, clipped: bool = False) -> Array:
+    """Round a constant to float16, half to even.
+
+    Args:
+        array: float32 values.
+        clipped: Whether values beyond :data:`~.limits.LARGEST` stand for infinity, and are clipped to it.
+
+    Returns:
+        The constant. If all its values would become 0, such as the epsilon of a normalization, they become the smallest
+        float16 above 0: a division by them or by their root must not be a division by zero.
+    """
+    values = np.clip(array, -LARGEST, LARGEST) if clipped else array
+    with np.errstate(over="ignore", under="ignore"):
+        half = values.astype(np.float16)
+    lost = (values != 0) & (half == 0)
+    if np.array_equal(lost, values != 0):
+        half = np.where(lost, np.copysign(np.float16(TINIEST), values.astype(np.float16)), half)
+    return half

@@ -1,0 +1,128 @@
+"""Find the operands of a node that may be float16, by the ONNX definition of the operator and by their meaning."""
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.qdq import is_qdq, is_quantize
+from qdqtool.models.graph.index.signature import signature_of
+from qdqtool.models.graph.index.types import TensorTypes
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.scope import node_bodies
+
+
+class Kind(enum.Enum):
+    """How the type of the float operands of a node is found.
+
+    ``COMPUTES``: it is decided for the node. ``FOLLOWS``: the node reads one float tensor of either type, and returns
+    none. ``MAKES``: the node returns a float tensor in the type that its readers need.
+    """
+
+    COMPUTES = "computes"
+    FOLLOWS = "follows"
+    MAKES = "makes"
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """The float32 operands of a node.
+
+    Attributes:
+        kind: How their type is found.
+        inputs: Positions of inputs that may be float16.
+        outputs: Positions of outputs that may be float16.
+        problem: Why none may, although there are float32 operands; empty where some may.
+    """
+
+    kind: Kind
+    inputs: frozenset[int] = frozenset()
+    outputs: frozenset[int] = frozenset()
+    problem: str = ""
+
+
+def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
+    """Return the float32 operands of a node; None where it has none, or is a Constant.
+
+    Args:
+        node: A node of any scope.
+        types: Tensor types of the model.
+    """
+    reads = [index for index, value in _inputs(node) if is_float32(value, types)]
+    makes = [index for index, value in _outputs(node) if is_float32(value, types)]
+    if not (reads or makes) or node.is_op("Constant"):
+        return None
+    if is_qdq(node):
+        return _of_pair(node)
+    if node.is_op("Cast", "ConstantOfShape") and not node.is_parametric:
+        return _of_maker(reads, makes)
+    problem = _problem(node, types)
+    if problem:
+        return Operands(Kind.COMPUTES, problem=problem)
+    return _of_operator(node, reads, makes)
+
+
+def is_float32(value: Value, types: TensorTypes) -> bool:
+    """Return whether a tensor is known to be float32."""
+    return types.elem_type(value) == TensorProto.FLOAT
+
+
+def _inputs(node: NodeView) -> Iterator[tuple[int, Value]]:
+    for index in range(len(node.proto.input)):
+        value = node.input(index)
+        if value is not None:
+            yield index, value
+
+
+def _outputs(node: NodeView) -> Iterator[tuple[int, Value]]:
+    for index in range(len(node.proto.output)):
+        value = node.output(index)
+        if value is not None:
+            yield index, value
+
+
+def _of_pair(node: NodeView) -> Operands:
+    if is_quantize(node):
+        return Operands(Kind.FOLLOWS, inputs=frozenset({0}))
+    return Operands(Kind.MAKES, outputs=frozenset({0}))
+
+
+def _of_maker(reads: Sequence[int], makes: Sequence[int]) -> Operands:
+    """Return the operands of a Cast or ConstantOfShape: a Cast reads any type, and the output can have either type."""
+    if makes:
+        return Operands(Kind.MAKES, inputs=frozenset(reads), outputs=frozenset({0}))
+    return Operands(Kind.FOLLOWS, inputs=frozenset({0}))
+
+
+def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> Operands:
+    signature = signature_of(node.op_type, node.scope.opset)
+    assert signature is not None
+    kept = ops.traits(node).float32_inputs
+    allowed = {
+        index: formal
+        for index in reads
+        if index not in kept and (formal := signature.operand(index)) and TensorProto.FLOAT16 in formal.types
+    }
+    tied = {formal.variable for formal in allowed.values()}
+    # Otherwise an attribute states the type of an output.
+    outputs = {index for index in makes if (made := signature.result(index)) and made.variable in tied}
+    if not allowed:
+        return Operands(Kind.COMPUTES, problem=f"ONNX defines {node.op_type} for float32 and not for float16")
+    alone = len(reads) == len(allowed) == 1 and not makes
+    return Operands(Kind.FOLLOWS if alone else Kind.COMPUTES, frozenset(allowed), frozenset(outputs))
+
+
+def _problem(node: NodeView, types: TensorTypes) -> str:
+    """Return why a node keeps its float32 operands whatever its definition allows; empty where there is no reason."""
+    untyped = (value for _, value in (*_inputs(node), *_outputs(node)) if types.elem_type(value) is None)
+    if any(True for _ in node_bodies(node.proto)):
+        return f"what {node.op_type} hands to its bodies and back stays float32"
+    if node.scope.in_function:
+        return "it stands in a local function"
+    if node.domain or signature_of(node.op_type, node.scope.opset) is None:
+        return "it is no operator of ONNX, so nothing is known of the types that it takes"
+    if (odd := next(untyped, None)) is not None:
+        return f"'{odd.name}' is no tensor of a known type"
+    return ops.traits(node).stays_float32

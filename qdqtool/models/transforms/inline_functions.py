@@ -1,0 +1,173 @@
+"""Inline local functions: each call gets nodes and tensors of its own, and so scales of its own."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx
+from onnx import AttributeProto, checker, inliner
+
+from qdqtool.models.graph.index.calls import MANY, call_counts, call_sites
+from qdqtool.models.graph.index.view import GraphView, NodeView, Scope
+from qdqtool.models.graph.model import Model, opset_version
+from qdqtool.models.graph.scope import ScopePath, display, function_path, node_bodies, walk
+from qdqtool.models.graph.transformed import Transformed
+
+SHARED_BYTES = 1024
+"""Equal constants of at least this size, which every inlined call brings along, are stored once."""
+
+
+MOST_NODES = 1 << 16
+"""The most nodes that inlining may add: functions that call functions multiply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlinedFunction:
+    """One local function that was inlined.
+
+    Attributes:
+        function: Its domain and name.
+        calls: In how many ways the main graph called it.
+    """
+
+    function: str
+    calls: int
+
+
+def inline_repeated(
+    model: Model, is_quantizable: Callable[[NodeView], bool]
+) -> Transformed[tuple[InlinedFunction, ...]]:
+    """Inline the local functions that are called more than once and reach an operator that is to be quantized.
+
+    A function that calls itself, or that imports other versions of the operators than the model, stays. All stay where
+    inlining fails, or would add more than :data:`MOST_NODES` nodes.
+
+    Args:
+        model: The model; it is not changed.
+        is_quantizable: Whether a node is such an operator.
+    """
+    view = GraphView(model)
+    counts = call_counts(view)
+    reaching = _reaching(view, is_quantizable)
+    found = {
+        path: count for path, count in counts.items() if 1 < count < MANY and path in reaching and _fits(view, path)
+    }
+    nodes = sum(count * _node_count(view.scope(path)) for path, count in found.items())
+    inlined = _inlined(model, found) if found and nodes <= MOST_NODES else None
+    if inlined is None:
+        return Transformed(model, ())
+    return Transformed(inlined, tuple(_describe(found)))
+
+
+def inline_like(quantized: Model, baseline: Model) -> Transformed[tuple[InlinedFunction, ...]]:
+    """Inline the functions of a baseline that its quantized form no longer has, so that their tensors match.
+
+    Args:
+        quantized: The quantized model.
+        baseline: The float model; it is not changed.
+    """
+    kept = {function_path(function) for function in quantized.proto.functions}
+    gone = [function_path(function) for function in baseline.proto.functions if function_path(function) not in kept]
+    counts = call_counts(GraphView(baseline)) if gone else {}
+    found = {path: counts[path] for path in gone if 0 < counts[path] < MANY}
+    inlined = _inlined(baseline, found) if found else None
+    return Transformed(baseline, ()) if inlined is None else Transformed(inlined, tuple(_describe(found)))
+
+
+def _reaching(view: GraphView, is_quantizable: Callable[[NodeView], bool]) -> set[ScopePath]:
+    """Return the scopes that have such an operator, or call a function that has one."""
+    sites = call_sites(view)
+    waiting = [node.scope for node in view.nodes() if is_quantizable(node)]
+    found: set[ScopePath] = set()
+    while waiting:
+        path = waiting.pop().path[:1]
+        if path not in found:
+            found.add(path)
+            waiting += [node.scope for node in sites.get(path, ())]
+    return found
+
+
+def _fits(view: GraphView, path: ScopePath) -> bool:
+    """Whether a function, with all overloads of its name, imports the versions of the operators that the model does."""
+    proto, function = view.model.proto, view.scope(path).container
+    assert isinstance(function, onnx.FunctionProto)
+    named = [each for each in proto.functions if (each.domain, each.name) == (function.domain, function.name)]
+    return all(entry.version == opset_version(proto, entry.domain) for each in named for entry in each.opset_import)
+
+
+def _node_count(scope: Scope) -> int:
+    return sum(1 for _ in _nodes(scope.container))
+
+
+def _inlined(model: Model, paths: Container[ScopePath]) -> Model | None:
+    """Return the model with some functions inlined; None where a call does not fit its function."""
+    functions = [function for function in model.proto.functions if function_path(function) in paths]
+    # onnx selects by domain and name: the overloads of one name are inlined together.
+    names = sorted({(function.domain, function.name) for function in functions})
+    try:
+        proto = inliner.inline_selected_functions(model.proto, names)
+    # A call with more inputs than its function has, a function of the model that calls itself, and the like.
+    except (RuntimeError, ValueError, IndexError, checker.ValidationError):
+        return None
+    _name_apart(proto)
+    _share_constants(proto.graph)
+    return Model(proto, model.path, dict(model.payloads), model.stored_outside)
+
+
+def _name_apart(proto: onnx.ModelProto) -> None:
+    """Give nodes names of their own: those of a function are there once for each call."""
+    nodes = [node for _, container in walk(proto) for node in container.node if node.name]
+    taken = {node.name for node in nodes}
+    seen: Counter[str] = Counter()
+    for node in nodes:
+        seen[node.name] += 1
+        if seen[node.name] > 1:
+            base, number = node.name, seen[node.name]
+            while f"{base}_{number}" in taken:
+                number += 1
+            node.name = f"{base}_{number}"
+            taken.add(node.name)
+
+
+def _share_constants(graph: onnx.GraphProto) -> None:
+    """Let all readers of equal Constant nodes read the first one, and remove the others."""
+    first: dict[tuple[object, ...], str] = {}
+    same: dict[str, str] = {}
+    for node in graph.node:
+        content = _content(node)
+        if content is not None:
+            known = first.setdefault(content, node.output[0])
+            if known != node.output[0]:
+                same[node.output[0]] = known
+    if any(value.name in same for value in graph.output):
+        return
+    for node in _nodes(graph):
+        node.input[:] = [same.get(name, name) for name in node.input]
+    kept = [node for node in graph.node if not (node.output and node.output[0] in same)]
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
+def _content(node: onnx.NodeProto) -> tuple[object, ...] | None:
+    """Return a key that equal large constants share; None for any other node."""
+    if node.op_type != "Constant" or len(node.attribute) != 1 or node.attribute[0].type != AttributeProto.TENSOR:
+        return None
+    tensor = node.attribute[0].t
+    # External data is elsewhere, so such a tensor has no raw data.
+    if len(tensor.raw_data) < SHARED_BYTES:
+        return None
+    return tensor.data_type, tuple(tensor.dims), hashlib.sha256(tensor.raw_data).digest()
+
+
+def _nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """Yield every node of a graph or function and of the bodies in it."""
+    for node in graph.node:
+        yield node
+        for _, body in node_bodies(node):
+            yield from _nodes(body)
+
+
+def _describe(found: Mapping[ScopePath, int]) -> Iterator[InlinedFunction]:
+    for path, calls in found.items():
+        yield InlinedFunction(function=display(path), calls=calls)

@@ -1,0 +1,138 @@
+"""Give a model the inputs and outputs of another one that computes the same: exporters and quantizers rename them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import onnx
+from onnx import TensorProto
+
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import node_bodies, walk
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.targets import type_name
+
+REAL = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The inputs and outputs that were paired by position.
+
+    Attributes:
+        inputs: The own name of each input by the name that it was given; those that are called the same are left out.
+        outputs: The same of outputs.
+        types: Inputs that take another float type now, with the names of both types.
+    """
+
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def with_interface_of(model: Model, other: Model) -> Transformed[Pairing]:
+    """Return a model that takes and returns what another one does.
+
+    Inputs and outputs of the same name belong together. The others are paired by position, where there are as many on
+    both sides, they have the same rank and type, and their new names are free. An input of float16 may face one of
+    float32: a Cast stands behind it.
+
+    Args:
+        model: The model; it is not changed.
+        other: The model with the interface.
+
+    Returns:
+        The model itself where nothing is paired so.
+    """
+    own, wanted = _inputs(model.proto), _inputs(other.proto)
+    inputs = _paired(own, wanted)
+    outputs = _paired(list(model.proto.graph.output), list(other.proto.graph.output))
+    taken = _names(model.proto)
+    names = [given.name for pairs in (inputs, outputs) for mine, given in pairs if mine.name != given.name]
+    if any(name in taken for name in names) or len(set(names)) < len(names):
+        return Transformed(model, Pairing())
+    changed = [(mine, given) for mine, given in inputs if mine.name != given.name or _type(mine) != _type(given)]
+    renamed = [(mine, given) for mine, given in outputs if mine.name != given.name]
+    report = Pairing(
+        {given.name: mine.name for mine, given in inputs if mine.name != given.name},
+        {given.name: mine.name for mine, given in renamed},
+        {given.name: (_word(mine), _word(given)) for mine, given in inputs if _type(mine) != _type(given)},
+    )
+    if not changed and not renamed:
+        return Transformed(model, report)
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    _take(proto.graph, changed)
+    _return(proto.graph, renamed)
+    return Transformed(replace(model.fork(), proto=proto), report)
+
+
+Pairs = list[tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]]
+
+
+def _inputs(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    stored = {tensor.name for tensor in proto.graph.initializer}
+    return [value for value in proto.graph.input if value.name not in stored]
+
+
+def _paired(own: Sequence[onnx.ValueInfoProto], wanted: Sequence[onnx.ValueInfoProto]) -> Pairs:
+    """Return what belongs together; nothing where not everything has a partner."""
+    by_name = {value.name: value for value in own}
+    same = [(by_name[value.name], value) for value in wanted if value.name in by_name]
+    known = {mine.name for mine, _ in same}
+    rest = [value for value in own if value.name not in known], [value for value in wanted if value.name not in known]
+    if len(rest[0]) != len(rest[1]):
+        return []
+    pairs = [*same, *zip(*rest, strict=True)]
+    return pairs if all(_agree(mine, given) for mine, given in pairs) else []
+
+
+def _agree(mine: onnx.ValueInfoProto, given: onnx.ValueInfoProto) -> bool:
+    left, right = mine.type.tensor_type, given.type.tensor_type
+    ranks = {len(each.shape.dim) for each in (left, right) if each.HasField("shape")}
+    types = {left.elem_type, right.elem_type}
+    return len(ranks) <= 1 and (len(types) == 1 or types <= REAL)
+
+
+def _take(graph: onnx.GraphProto, pairs: Pairs) -> None:
+    """Let the graph take inputs under other names and types; the old names become tensors."""
+    for number, (mine, given) in enumerate(pairs):
+        inner = mine.name if mine.name != given.name else f"{mine.name}/own_type"
+        node = onnx.helper.make_node("Cast", [given.name], [inner], to=_type(mine))
+        if inner != mine.name:
+            _reread(graph, mine.name, inner)
+        graph.node.insert(number, node)
+        position = next(index for index, value in enumerate(graph.input) if value.name == mine.name)
+        graph.input[position].CopyFrom(given)
+
+
+def _reread(graph: onnx.GraphProto, name: str, new: str) -> None:
+    """Let the nodes of a graph and of its bodies read another tensor; no tensor of a body has its name, says ONNX."""
+    for node in graph.node:
+        for index, read in enumerate(node.input):
+            if read == name:
+                node.input[index] = new
+        for _, body in node_bodies(node):
+            _reread(body, name, new)
+
+
+def _return(graph: onnx.GraphProto, pairs: Pairs) -> None:
+    for mine, given in pairs:
+        graph.node.append(onnx.helper.make_node("Identity", [mine.name], [given.name]))
+        position = next(index for index, value in enumerate(graph.output) if value.name == mine.name)
+        graph.output[position].name = given.name
+
+
+def _names(proto: onnx.ModelProto) -> set[str]:
+    names = {value.name for value in (*proto.graph.input, *proto.graph.output)}
+    for _, container in walk(proto):
+        names.update(name for node in container.node for name in node.output)
+        names.update(tensor.name for tensor in getattr(container, "initializer", ()))
+    return names
+
+
+def _type(value: onnx.ValueInfoProto) -> int:
+    return value.type.tensor_type.elem_type
+
+
+def _word(value: onnx.ValueInfoProto) -> str:
+    return type_name(_type(value))

@@ -1,0 +1,191 @@
+"""Find joints: tensors between layers at which positive factors of channels can be moved from one side to the other.
+
+The layer that produces the tensor is divided by the factors, and the weights of all layers that read it are multiplied
+by them; the outputs of the model stay the same. Operators that commute with positive factors may be between the layers:
+Relu and its leaky forms, pooling, Flatten. Clip and the smooth activations do not commute.
+"""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.constants import Constants
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.scope import display
+from qdqtool.models.ops import ChannelLayout
+from qdqtool.models.ops.support.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
+from qdqtool.models.transforms.joint_walk import Blocked, Reader, Walk
+from qdqtool.models.transforms.taps import TensorKey
+
+__all__ = ["Joint", "JointKind", "Reader", "SkippedJoint", "find_joints"]
+
+
+class JointKind(enum.Enum):
+    """The kind of the layer in front: a product with a weight, or a normalization or multiplication with a vector."""
+
+    PRODUCT = "product"
+    NORM = "norm"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    """One place where factors can be moved.
+
+    Attributes:
+        kind: The kind of the layer in front.
+        writer: The node of that layer.
+        tensor: The tensor, with its bias.
+        channels: How many factors it takes.
+        weight: The weight of the writer, whose output channels are divided; None for a normalization.
+        vectors: Inputs that hold a value for each channel and are divided as well: biases, scales.
+        readers: The products that read it, whose input channels are multiplied.
+    """
+
+    kind: JointKind
+    writer: NodeView
+    tensor: Value
+    channels: int
+    weight: StoredWeight | None
+    vectors: tuple[tuple[NodeView, int], ...]
+    readers: tuple[Reader, ...]
+
+    @property
+    def key(self) -> TensorKey:
+        """Scope and name of the tensor."""
+        return self.tensor.scope.path, self.tensor.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedJoint:
+    """A layer whose output is no joint, and why.
+
+    Attributes:
+        node: Its label.
+        graph: Its scope; empty for the main graph.
+        op_type: Its operator.
+        reason: Why not.
+    """
+
+    node: str
+    graph: str
+    op_type: str
+    reason: str
+
+
+@dataclass(slots=True, eq=False)
+class _Source:
+    """A writer whose output is followed: its channel layout, and the inputs that are divided by factors."""
+
+    kind: JointKind
+    node: NodeView
+    layout: ChannelLayout
+    channels: int
+    weight: StoredWeight | None = None
+    vectors: list[tuple[NodeView, int]] = field(default_factory=list)
+
+
+def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], tuple[SkippedJoint, ...]]:
+    """Find all joints of one kind outside of local functions, and the layers without one, with the reason.
+
+    Layers that no weighted operator reads (but a Softmax, or the caller as a graph output) are listed too.
+    """
+    joints: list[Joint] = []
+    alone: list[SkippedJoint] = []
+    for node in index.view.nodes():
+        if node.scope.in_function:
+            continue
+        try:
+            source = _source(node, index.constants, kind)
+            if source is not None:
+                joints.append(_joint(source, index))
+        except (Blocked, WeightProblem) as problem:
+            where = display(node.scope.path)
+            alone.append(SkippedJoint(node=node.label, graph=where, op_type=node.op_type, reason=str(problem)))
+    return tuple(joints), tuple(alone)
+
+
+def _source(node: NodeView, constants: Constants, kind: JointKind) -> _Source | None:
+    """Return the node as a writer of that kind; None where it is of another kind."""
+    if kind is JointKind.PRODUCT:
+        return _product(node, constants)
+    normalized = ops.traits(node).normalizes
+    if normalized is not None:
+        return _norm(node, normalized, constants)
+    return _multiplication(node, constants) if node.is_op("Mul") else None
+
+
+def _product(node: NodeView, constants: Constants) -> _Source | None:
+    product = ops.product(node)
+    if product is None or product.channel_layout is None or _is_activation_product(node, constants):
+        return None
+    weight = stored_weight(node, constants)
+    source = _Source(JointKind.PRODUCT, node, product.channel_layout, weight.layout.outputs, weight)
+    if product.bias_input is not None and node.input_name(product.bias_input):
+        stored_vector(node, product.bias_input, source.channels, constants)
+        source.vectors.append((node, product.bias_input))
+    return source
+
+
+def _is_activation_product(node: NodeView, constants: Constants) -> bool:
+    value = node.input(1)
+    return value is None or not constants.is_constant(value)
+
+
+def _norm(node: NodeView, layout: ChannelLayout, constants: Constants) -> _Source:
+    if node.attribute("axis", -1) != -1:
+        raise Blocked("it normalizes over more than the last axis")
+    if len(node.proto.output) > 1:
+        raise Blocked("it also returns what it found, mean or variance")
+    channels = stored_vector(node, 1, None, constants)
+    source = _Source(JointKind.NORM, node, layout, channels, vectors=[(node, 1)])
+    if node.input_name(2):
+        stored_vector(node, 2, channels, constants)
+        source.vectors.append((node, 2))
+    return source
+
+
+def _multiplication(node: NodeView, constants: Constants) -> _Source | None:
+    """Return a Mul by a stored vector as a writer: the last node of a normalization in single operators."""
+    for index in (0, 1):
+        value = node.input(index)
+        if value is not None and constants.is_constant(value):
+            try:
+                channels = stored_vector(node, index, None, constants)
+            except WeightProblem:
+                return None
+            return _Source(JointKind.NORM, node, ChannelLayout.LAST, channels, vectors=[(node, index)])
+    return None
+
+
+def _joint(source: _Source, index: ModelIndex) -> Joint:
+    tensor = source.node.output()
+    assert tensor is not None
+    if source.layout is ChannelLayout.LAST:
+        tensor = _behind_bias(source, tensor, index.constants)
+    walk = Walk(source.channels, index, source.node.scope)
+    readers = tuple(walk.readers(tensor, source.layout))
+    return Joint(source.kind, source.node, tensor, source.channels, source.weight, tuple(source.vectors), readers)
+
+
+def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
+    """Return the output of the Add of a stored vector, if only that reads ``tensor``: the vector is a bias then."""
+    if len(tensor.uses) != 1 or tensor.is_output or not tensor.uses[0].node.is_op("Add"):
+        return tensor
+    add, output = tensor.uses[0].node, tensor.uses[0].node.output()
+    if add.scope is not tensor.scope or output is None:
+        return tensor
+    try:
+        stored_vector(add, 1 - tensor.uses[0].index, source.channels, constants)
+    except WeightProblem:
+        return tensor
+    source.vectors.append((add, 1 - tensor.uses[0].index))
+    return output
+
+
+def joint_tensors(joints: tuple[Joint, ...]) -> Iterator[tuple[Value, ChannelLayout]]:
+    """Yield every tensor that a reader of a joint reads, with its channel layout."""
+    for joint in joints:
+        for reader in joint.readers:
+            yield reader.tensor, reader.layout

@@ -1,0 +1,196 @@
+"""Replace an If whose condition is constant by the taken branch.
+
+Nodes move from one scope to another with all their fields. No edit of :mod:`qdqtool.models.graph.edits.edit` expresses
+that, so this module works on a copy of the ModelProto itself.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx
+
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.renaming import rename_in_graph
+from qdqtool.models.graph.edits.surgeon import IR_WITH_FREE_INITIALIZERS, apply_edits
+from qdqtool.models.graph.edits.unused import DeadCode
+from qdqtool.models.graph.index.constants import Constants
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import ScopePath, body_path
+from qdqtool.models.graph.transformed import Transformed
+
+TensorKey = tuple[ScopePath, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """An If with a constant condition: its place, and the attributes of the taken and of the dropped branch."""
+
+    scope: ScopePath
+    index: int
+    taken: str
+    dropped: str
+
+
+def inline_branches(model: Model) -> Transformed[int]:
+    """Replace the outermost If nodes whose conditions are constant by the taken branches.
+
+    Nodes of the taken branch are placed where the If was, and keep names, doc strings and metadata. A tensor name that
+    another scope has too gets a suffix. Dead code of the condition and of the other branch is removed.
+
+    Args:
+        model: The model; it is not changed.
+
+    Returns:
+        The model, with the number of If nodes that were replaced.
+    """
+    index = ModelIndex.of(model)
+    sites = list(_decided(index))
+    if not sites:
+        return Transformed(model, 0)
+    suspects = [key for site in sites for key in _read_by_dropped(index.view, site)]
+    result = Model(onnx.ModelProto(), model.path, dict(model.payloads))
+    result.proto.CopyFrom(model.proto)
+    _Inliner(GraphView(result)).run(sites)
+    return Transformed(_without_dead_code(result, suspects), len(sites))
+
+
+def _decided(index: ModelIndex) -> Iterator[_Site]:
+    gone: set[NodeView | None] = set()
+    # Owners come before their bodies, so an If inside a replaced If is left to the next round.
+    for scope in index.view.scopes:
+        inside = any(around.owner in gone for around in _upwards(scope))
+        for node in scope.nodes if not inside else ():
+            site = _site(node, index.shape_constants)
+            if site is not None:
+                gone.add(node)
+                yield site
+
+
+def _upwards(scope: Scope | None) -> Iterator[Scope]:
+    while scope is not None:
+        yield scope
+        scope = scope.parent
+
+
+def _site(node: NodeView, constants: Constants) -> _Site | None:
+    condition = node.input(0) if node.is_op("If") else None
+    decided = constants.array(condition) if condition is not None else None
+    if decided is None or decided.size != 1:
+        return None
+    taken, dropped = ("then_branch", "else_branch") if decided.reshape(()) else ("else_branch", "then_branch")
+    branch = node.attribute(taken)
+    whole = isinstance(branch, onnx.GraphProto) and not branch.sparse_initializer
+    return _Site(node.scope.path, node.index, taken, dropped) if whole and any(node.key) else None
+
+
+def _read_by_dropped(view: GraphView, site: _Site) -> Iterator[TensorKey]:
+    """Yield tensors that may have no reader left: the condition, those of the dropped branch, and the If's outputs."""
+    node = view.scope(site.scope).nodes[site.index]
+    yield from ((site.scope, name) for name in node.key if name)
+    condition = node.input(0)
+    if condition is not None:
+        yield condition.scope.path, condition.name
+    dropped = body_path(site.scope, node.proto, site.dropped)
+    for scope in view.scopes:
+        if scope.path[: len(dropped)] == dropped:
+            for value in _read_in(scope):
+                if value.scope.path[: len(dropped)] != dropped:
+                    yield value.scope.path, value.name
+
+
+def _read_in(scope: Scope) -> Iterator[Value]:
+    names = [*(name for node in scope.nodes for name in node.proto.input if name), *scope.output_names()]
+    yield from (value for name in names if (value := scope.resolve(name)) is not None)
+
+
+def _without_dead_code(model: Model, suspects: Iterable[TensorKey]) -> Model:
+    view = GraphView(model)
+    dead = DeadCode(view)
+    for path, name in dict.fromkeys(suspects):
+        value = view.scope(path).values.get(name)
+        if value is not None:
+            dead.suspect(value)
+    edits = dead.edits()
+    return apply_edits(model, edits) if edits else model
+
+
+class _Inliner:
+    """Moves branches to the enclosing scope in a copy of the model; the index is from before the first move."""
+
+    def __init__(self, view: GraphView) -> None:
+        self._view = view
+        self._namer = Namer(view)
+        self._definers = Counter(value.name for value in view.values())
+
+    def run(self, sites: Iterable[_Site]) -> None:
+        by_scope: dict[ScopePath, list[_Site]] = {}
+        for site in sites:
+            by_scope.setdefault(site.scope, []).append(site)
+        # Inner scopes first: a scope is rebuilt after its bodies.
+        for path in sorted(by_scope, key=len, reverse=True):
+            scope = self._view.scope(path)
+            moved = {site.index: self._branch(scope.nodes[site.index], site.taken) for site in by_scope[path]}
+            _rebuild(scope, moved, self._view.model.proto)
+
+    def _branch(self, node: NodeView, attribute: str) -> onnx.GraphProto:
+        """Copy the branch with names that fit the scope of ``node`` and with the outputs of ``node``."""
+        branch = onnx.GraphProto()
+        branch.CopyFrom(node.attribute(attribute))
+        made = {name for inner in branch.node for name in inner.output if name}
+        names: dict[str, str] = {}
+        copies: list[tuple[str, str]] = []
+        for outer, output in zip(node.proto.output, branch.output, strict=False):
+            if outer and output.name in made and output.name not in names:
+                names[output.name] = outer
+            elif outer:
+                copies.append((output.name, outer))
+        for name in sorted(made | {tensor.name for tensor in branch.initializer}):
+            if name not in names and self._definers[name] > 1:
+                names[name] = self._namer.tensor(name)
+        rename_in_graph(branch, names)
+        branch.node.extend(self._identity(names.get(source, source), outer) for source, outer in copies)
+        return branch
+
+    def _identity(self, source: str, target: str) -> onnx.NodeProto:
+        return onnx.helper.make_node("Identity", [source], [target], name=self._namer.node(f"{target}_Identity"))
+
+
+def _rebuild(scope: Scope, moved: Mapping[int, onnx.GraphProto], proto: onnx.ModelProto) -> None:
+    """Put the nodes of branches in the places of their If nodes, and their types and annotations into the scope."""
+    container = scope.container
+    nodes: list[onnx.NodeProto] = []
+    for node in scope.nodes:
+        nodes += moved[node.index].node if node.index in moved else [node.proto]
+    # The new GraphProto copies the nodes. Deleting from the container would free the originals.
+    rebuilt = onnx.GraphProto(node=[*_constant_nodes(scope, moved.values()), *nodes])
+    del container.node[:]
+    container.node.extend(rebuilt.node)
+    _describe(scope, moved)
+    if isinstance(container, onnx.GraphProto):
+        for branch in moved.values():
+            container.initializer.extend(branch.initializer)
+            container.quantization_annotation.extend(branch.quantization_annotation)
+            if branch.initializer:
+                proto.ir_version = max(proto.ir_version, IR_WITH_FREE_INITIALIZERS)
+
+
+def _constant_nodes(scope: Scope, branches: Iterable[onnx.GraphProto]) -> list[onnx.NodeProto]:
+    """Make Constant nodes of the branches' initializers, for a local function, which has no initializers."""
+    if not scope.is_function:
+        return []
+    tensors = [tensor for branch in branches for tensor in branch.initializer]
+    return [onnx.helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in tensors]
+
+
+def _describe(scope: Scope, moved: Mapping[int, onnx.GraphProto]) -> None:
+    """Take over the types of the branches; the declared types of the If's outputs had to fit both branches."""
+    infos = scope.container.value_info
+    old = {name for index in moved for name in scope.nodes[index].key}
+    for position in reversed(range(len(infos))):
+        if infos[position].name in old:
+            del infos[position]
+    for branch in moved.values():
+        infos.extend(branch.value_info)

@@ -1,0 +1,142 @@
+"""Turn inputs of a model into constants, and note their values in the model."""
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import onnx
+
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.copying import copy_model
+from qdqtool.models.graph.io.metadata import INPUT_VALUES_KEY, read_metadata, with_metadata
+from qdqtool.models.graph.io.open_dimensions import known_size
+from qdqtool.models.graph.io.tensors import make_tensor
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.targets import type_name
+from qdqtool.numerics.dtypes import BFLOAT16, Array
+from qdqtool.registry import suggestion
+
+LAST_LISTED = 3
+"""The last IR version in which every initializer is listed among the inputs."""
+
+
+def fix_values(model: Model, values: Mapping[str, Sequence[float]]) -> Transformed[None]:
+    """Store inputs of a model as initializers, and note them in the metadata.
+
+    Args:
+        model: The model; it is not changed.
+        values: By name: the elements of an input in row-major order, or one value for all of them. An input that the
+            model has as such a constant already may be named with the value that it has.
+
+    Raises:
+        UsageError: A name is no input, its shape is not known, or a value does not fit its type or shape, or is another
+            than that of the constant.
+    """
+    fixed = dict(fixed_values(model))
+    values = {name: given for name, given in values.items() if not _is_fixed(name, given, fixed)}
+    if not values:
+        return Transformed(model, None)
+    stored = {tensor.name for tensor in model.proto.graph.initializer}
+    inputs = {value.name: value for value in model.proto.graph.input if value.name not in stored}
+    special = model.fork()
+    special.proto = proto = copy_model(model.proto, ())
+    for name, given in values.items():
+        if name not in inputs:
+            raise UsageError(
+                f"--input-values names '{name}', which is no input of the model; the inputs are "
+                f"{', '.join(inputs) or 'none'}{suggestion(name, inputs)}"
+            )
+        fixed[name] = _array(inputs[name], given)
+        proto.graph.initializer.append(make_tensor(name, fixed[name], inputs[name].type.tensor_type.elem_type))
+    if proto.ir_version > LAST_LISTED:
+        kept = [value for value in proto.graph.input if value.name not in values]
+        del proto.graph.input[:]
+        proto.graph.input.extend(kept)
+    noted = {name: array.tolist() for name, array in fixed.items()}
+    return Transformed(with_metadata(special, {INPUT_VALUES_KEY: msgspec.json.encode(noted).decode()}), None)
+
+
+def fixed_values(model: Model) -> Mapping[str, Array]:
+    """Return the values of the inputs that were stored as constants, as the metadata notes them.
+
+    A note that is malformed is ignored.
+    """
+    text = read_metadata(model, INPUT_VALUES_KEY)
+    try:
+        noted = msgspec.json.decode(text, type=dict[str, Any]) if text is not None else {}
+        found = {name: np.asarray(values) for name, values in noted.items()}
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return {}
+    return {name: values for name, values in found.items() if values.dtype.kind in _KINDS}
+
+
+def _is_fixed(name: str, given: Sequence[float], fixed: Mapping[str, Array]) -> bool:
+    """Return whether the model has an input as a constant of that value."""
+    if name not in fixed:
+        return False
+    if not np.all(fixed[name] == np.reshape(given, fixed[name].shape if len(given) > 1 else ())):
+        raise UsageError(
+            f"--input-values gives input '{name}' {list(given)}; the model has it as a constant of "
+            f"{fixed[name].tolist()}",
+            hint="give the same value, or begin with the model that still has the input",
+        )
+    return True
+
+
+def _array(value: onnx.ValueInfoProto, given: Sequence[float]) -> Array:
+    """Return the values of an input in its type and shape."""
+    shape = _shape(value, len(given))
+    if len(given) not in {1, math.prod(shape)}:
+        raise UsageError(
+            f"--input-values gives input '{value.name}' {len(given)} values; "
+            f"its shape {list(shape)} has {math.prod(shape)}",
+        )
+    dtype = _dtype(value)
+    for each in given:
+        if not _is_of(each, dtype):
+            raise UsageError(f"--input-values gives input '{value.name}' the value {each}, which is no {dtype}")
+    return np.broadcast_to(np.array(given, dtype).reshape(shape if len(given) > 1 else ()), shape)
+
+
+def _shape(value: onnx.ValueInfoProto, count: int) -> tuple[int, ...]:
+    """Return the shape of an input; the open extent of a vector is the number of its values."""
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+        raise UsageError(f"input '{value.name}' declares no shape, so that --input-values cannot fix it")
+    extents = [known_size(dim) for dim in kind.shape.dim]
+    if extents == [None]:
+        return (count,)
+    known = tuple(extent for extent in extents if extent is not None)
+    if len(known) < len(extents):
+        shape = "x".join(str(extent or 1) for extent in extents)
+        raise UsageError(
+            f"input '{value.name}' has open dimensions, so that --input-values cannot fix it",
+            hint=f"give its shape too, for example: `--input-shapes {shlex.quote(f'{value.name}:{shape}')}`",
+        )
+    return known
+
+
+def _dtype(value: onnx.ValueInfoProto) -> np.dtype[Any]:
+    elem_type = value.type.tensor_type.elem_type
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+    if dtype.kind not in _KINDS and dtype != BFLOAT16:
+        raise UsageError(f"input '{value.name}' is {type_name(elem_type)}; --input-values fixes numbers and booleans")
+    return dtype
+
+
+def _is_of(value: float, dtype: np.dtype[Any]) -> bool:
+    """Return whether a type has a value, which floats may round."""
+    if dtype.kind == "b":
+        return value in {0, 1}
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return float(value).is_integer() and limits.min <= value <= limits.max
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(np.array(value, dtype)))
+
+
+_KINDS = "biuf"

@@ -1,0 +1,133 @@
+"""Remove every Q/DQ from a model in memory."""
+
+import math
+from dataclasses import dataclass
+
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.soundness import require_sound
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import display
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.transforms.opset import require_known_opset
+from qdqtool.models.transforms.restored_bounds import Restored
+from qdqtool.models.transforms.strip_edits import StripEdits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedNode:
+    """One DequantizeLinear that was removed.
+
+    Attributes:
+        node: Label of the node.
+        graph: Its scope; empty for the main graph.
+        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for stored codes that became float again, ``scale`` for a
+            DQ that made the scales of others.
+        tensor: The float tensor that its consumers read now; for ``scale`` the scales that nothing reads any more.
+    """
+
+    node: str
+    graph: str
+    kind: str
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptNode:
+    """One Q or DQ that stays.
+
+    Attributes:
+        node: Label of the node.
+        op_type: Operator.
+        graph: Its scope; empty for the main graph.
+        reason: Why it stays.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredNode:
+    """One Relu or Clip that takes the place of a Q whose range did the work of one.
+
+    Attributes:
+        node: Label of the Q.
+        graph: Its scope; empty for the main graph.
+        op_type: ``Relu`` or ``Clip``.
+        tensor: What the Relu or Clip makes.
+        low: The lower bound of a Clip; None where it has none, and for a Relu.
+        high: The upper bound of a Clip; None where it has none, and for a Relu.
+    """
+
+    node: str
+    graph: str
+    op_type: str
+    tensor: str
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stripped:
+    """The result of stripping a quantized model.
+
+    Attributes:
+        removed: Every DQ that was removed.
+        kept: Every Q or DQ that stays, with the reason.
+        warnings: What the quantized model computed and the float model does not: a Q may have done the work of a Relu
+            or Clip that cannot be put back.
+        restored: Every Relu and Clip that was put back.
+    """
+
+    removed: tuple[RemovedNode, ...]
+    kept: tuple[KeptNode, ...]
+    warnings: tuple[str, ...]
+    restored: tuple[RestoredNode, ...] = ()
+
+
+def strip_from(source: Model) -> Transformed[Stripped]:
+    """Remove every Q/DQ from a model in memory; the given model is not changed.
+
+    Where the range of a Q did the work of a Relu or Clip that a quantizer removed, the Relu or Clip is put back
+    (:mod:`qdqtool.models.ops.support.imposed_bounds`).
+    """
+    require_known_opset(source)
+    index = ModelIndex.of(source.fork())
+    require_sound(index.view)
+    builder = StripEdits(index)
+    builder.add_all()
+    removed = tuple(
+        RemovedNode(node=done.node.label, graph=display(done.node.scope.path), kind=done.kind, tensor=done.tensor)
+        for done in builder.removed
+    )
+    kept = tuple(
+        KeptNode(
+            node=rest.node.label,
+            op_type=rest.node.op_type,
+            graph=display(rest.node.scope.path),
+            reason=rest.reason,
+        )
+        for rest in builder.kept
+    )
+    warnings = tuple(
+        f"{each.node.label} may do the work of a Relu or Clip that cannot be put back: {each.reason}"
+        for each in builder.lost
+    )
+    stripped = Stripped(removed, kept, warnings, tuple(map(_describe, builder.restored)))
+    return Transformed(apply_edits(index.model, builder.edits), stripped)
+
+
+def _describe(made: Restored) -> RestoredNode:
+    bounds = (made.bounds.low, made.bounds.high) if made.op_type == "Clip" else ()
+    low, high = (bound if math.isfinite(bound) else None for bound in bounds or (math.inf, math.inf))
+    return RestoredNode(
+        node=made.node.label,
+        graph=display(made.node.scope.path),
+        op_type=made.op_type,
+        tensor=made.tensor,
+        low=low,
+        high=high,
+    )

@@ -1,0 +1,40 @@
+"""The number formats, one a module: the file name is the public id, ``FORMAT`` the value."""
+
+import functools
+
+import numpy as np
+
+from qdqtool.errors import ArgumentError
+from qdqtool.numerics import formats as _package
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.registry import load_unit, suggestion, unit_names
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """The public ids of all formats, sorted."""
+    return unit_names(_package)
+
+
+@functools.cache
+def get(name: str) -> NumberFormat:
+    """The format of that public id.
+
+    Raises:
+        ArgumentError: There is none; the message lists the legal names.
+    """
+    if name not in names():
+        raise ArgumentError(f"format '{name}' is unknown; legal: {', '.join(names())}{suggestion(name, names())}")
+    found = load_unit(_package, name).FORMAT
+    assert isinstance(found, NumberFormat)
+    return found
+
+
+def by_onnx_type(onnx_type: int) -> NumberFormat | None:
+    """The format of a ``TensorProto.DataType`` value, or None for types that are no quantized format."""
+    return next((fmt for fmt in map(get, names()) if fmt.onnx_type == onnx_type), None)
+
+
+def by_dtype(dtype: np.dtype[np.generic]) -> NumberFormat | None:
+    """The format of a NumPy or ml_dtypes type, or None for types that are no quantized format."""
+    return next((fmt for fmt in map(get, names()) if fmt.dtype == dtype), None)

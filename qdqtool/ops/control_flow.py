@@ -1,8 +1,0 @@
-"""Branches and loops."""
-
-from qdqtool.ops._traits import Traits
-
-TRAITS = {
-    "If": Traits(index_inputs=(0,)),
-    "Loop": Traits(index_inputs=(0, 1)),
-}

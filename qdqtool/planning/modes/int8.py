@@ -1,5 +1,0 @@
-"""int8 on both sides: activations per-tensor, weights per output channel."""
-
-from qdqtool.planning.modes._mode import Mode
-
-MODE = Mode(summary="int8 activations and weights", weights="int8", activations="int8", rank=10)

@@ -1,0 +1,1 @@
+"""How a float model is quantized: statistics, ranges, preparation, plan, insertion."""

@@ -1,0 +1,282 @@
+"""Collect the ranges of a calibration on a cluster: samples go out in batches, ranges come back and are merged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qdqtool.errors import CapabilityError, QdqError
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.cluster.connection import GONE_SECONDS, Cluster, connected, scheduler_gone
+from qdqtool.quantization.cluster.machine import PROCESSOR, this_machine
+from qdqtool.quantization.cluster.model_files import ModelFiles, files_of, find_copy, remove_copy, store_piece
+from qdqtool.quantization.cluster.report import ClusterUsed
+from qdqtool.quantization.cluster.task import Answer, Batch, BatchRanges, Job, ModelAbsent, close_model, run_batch
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.ranges.collected import CollectedRanges
+from qdqtool.quantization.ranges.types import CHUNK, CalibrationRecord, Part, TensorKey
+from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.sample import Sample
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+BATCH_BYTES = 64 << 20
+"""Bytes of samples that make a batch full: the scheduler keeps a few batches for each worker in memory."""
+AHEAD = 3
+"""Batches that are handed out for each worker before the first of them is done: one runs, the others wait."""
+FETCH_SECONDS = 30.0
+"""How long the ranges of a batch may take from a worker to this machine: some 20 MB for a large model."""
+_POLL_SECONDS = 1.0
+
+
+class CalibrationCluster:
+    """A cluster that calibrates one model.
+
+    Args:
+        cluster: The cluster.
+        files: The files of the model.
+        recipe: What is to be quantized.
+    """
+
+    def __init__(self, cluster: Cluster, files: ModelFiles, recipe: Recipe) -> None:
+        self.cluster, self.files, self.recipe = cluster, files, recipe
+        self.machine = this_machine()
+        self.processors: dict[str, str] = {}
+        self._sent: set[str] = set()
+
+    def send_model(self, workers: list[str]) -> None:
+        """Send the model to those of some workers that do not have it.
+
+        Raises:
+            CapabilityError: A worker cannot store it.
+        """
+        found = self.cluster.call(_find, self.files, workers=workers)
+        absent = [worker for worker, has in found.items() if not has]
+        if not absent:
+            return
+        for location, offset, data in self.files.pieces():
+            self.cluster.call(_store, self.files, location, offset, data, workers=absent)
+        found = self.cluster.call(_find, self.files, workers=absent)
+        broken = [worker for worker, has in found.items() if not has]
+        if broken:
+            raise CapabilityError(
+                f"worker {broken[0]} did not get the model as it is on this machine",
+                hint="the model must not change while it is calibrated",
+            )
+        self._sent.update(found)
+
+    def remove_model(self, *, wait: bool) -> None:
+        """Close the model on all workers and remove the copies; each worker does so when its batch has ended."""
+        if not wait:
+            self.cluster.tell(_remove, self.files)
+            return
+        with contextlib.suppress(QdqError):
+            self.cluster.call(_remove, self.files)
+
+    def collector(
+        self, record: CalibrationRecord, keys: Sequence[TensorKey], held: Collection[int]
+    ) -> ClusterCollector:
+        """Return the collector of a calibration; arguments as of ``calibration_run.Elsewhere``."""
+        return ClusterCollector(self, record, keys, held)
+
+    def used(self) -> ClusterUsed:
+        """Return what a report says about the cluster."""
+        there = set(self.cluster.workers())
+        others = set(self.processors.values()) - {self.machine[PROCESSOR]}
+        return ClusterUsed(
+            scheduler=self.cluster.name,
+            workers=len(self.processors),
+            lost=tuple(sorted(self.cluster.seen - there)),
+            sent=len(self._sent),
+            other_processors=tuple(sorted(others)),
+        )
+
+
+@contextlib.contextmanager
+def calibration_cluster(scheduler: str, model: Path | Model, recipe: Recipe) -> Iterator[CalibrationCluster]:
+    """Connect to a cluster and bring a model to its workers, for the duration of a block.
+
+    Args:
+        scheduler: As :func:`qdqtool.quantization.cluster.connection.connected`.
+        model: The model as it was given.
+        recipe: What is to be quantized.
+
+    Raises:
+        UsageError: As :func:`~qdqtool.quantization.cluster.connection.connected`.
+        CapabilityError: Likewise, or a worker cannot store the model.
+        ModelError: The model cannot be read.
+    """
+    with files_of(model) as files, connected(scheduler) as cluster:
+        found = CalibrationCluster(cluster, files, recipe)
+        try:
+            found.send_model(cluster.workers())
+            yield found
+        except BaseException:
+            # A batch may take longer than Ctrl-C has (supervisor.GRACE).
+            found.remove_model(wait=False)
+            raise
+        found.remove_model(wait=True)
+
+
+class ClusterCollector(CollectedRanges):
+    """The ranges of some tensors, collected by workers; used as a ``RangeCollector`` is.
+
+    Args:
+        place: The cluster.
+        record: The record of the calibration.
+        keys: The tensors.
+        held: Numbers of the samples that are held back.
+    """
+
+    def __init__(
+        self, place: CalibrationCluster, record: CalibrationRecord, keys: Sequence[TensorKey], held: Collection[int]
+    ) -> None:
+        self._place, self._cluster, self._record = place, place.cluster, record
+        self._held = frozenset(held)
+        super().__init__(keys, holds_back=bool(self._held))
+
+    def chunks(
+        self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
+    ) -> Iterator[int]:
+        """Run the samples of a part that are not done; pause after each batch, in the order of the data.
+
+        Args:
+            feeds: All samples.
+            digests: The digest of each sample, to detect data that changed since it was checked.
+            part: The samples to run.
+            progress: Called for every batch of the part.
+
+        Yields:
+            One past the last sample that is done.
+
+        Raises:
+            UsageError: The model fails on a sample, a tensor has NaN or infinities, or a sample changed.
+            CapabilityError: The cluster has no workers any more, or samples end every worker that runs them.
+        """
+        job = Job(
+            name=uuid.uuid4().hex,
+            files=self._place.files,
+            recipe=self._place.recipe,
+            record=self._record,
+            data=feeds.description,
+            machine=self._place.machine,
+        )
+        batches = self._batches(feeds, digests, part)
+        waiting: deque[tuple[Batch, Future[Answer]]] = deque()
+        workers = len(self._cluster.workers())
+        try:
+            while True:
+                for batch in islice(batches, max(AHEAD * workers - len(waiting), 0)):
+                    waiting.append((batch, self._cluster.submit(run_batch, job, batch)))
+                if not waiting:
+                    return
+                batch, future = waiting[0]
+                answer = self._answer(batch, future)
+                if isinstance(answer, ModelAbsent):
+                    # A worker that came later, or again under another address.
+                    self._place.send_model([answer.worker])
+                    waiting[0] = (batch, self._cluster.submit(run_batch, job, batch))
+                    continue
+                waiting.popleft()
+                self._place.processors[answer.worker] = answer.processor
+                self.merge(answer.tensors, answer.choosing)
+                self.unreadable.update(answer.unreadable)
+                workers = max(len(self._cluster.workers()), 1)
+                if progress is not None:
+                    progress(batch.stop - part.start, part.stop - part.start)
+                yield batch.stop
+        finally:
+            self._cluster.cancel([future for _, future in waiting])
+
+    def _batches(self, feeds: Feeds, digests: Sequence[bytes], part: Part) -> Iterator[Batch]:
+        """Divide samples into batches: whole chunks where they are not too large."""
+        samples: list[Sample] = []
+        size = 0
+        for number, sample in islice(enumerate(feeds), part.done, part.stop):
+            samples.append(sample)
+            size += sum(array.nbytes for array in sample.values())
+            if (number + 1) % CHUNK == 0 or number + 1 == part.stop or size >= BATCH_BYTES:
+                start = number + 1 - len(samples)
+                yield Batch(
+                    start=start,
+                    samples=[dict(each) for each in samples],
+                    digests=digests[start : number + 1],
+                    held=self._held & set(range(start, number + 1)),
+                )
+                samples, size = [], 0
+
+    def _answer(self, batch: Batch, future: Future[Answer]) -> BatchRanges | ModelAbsent:
+        """Wait for a task.
+
+        Raises:
+            QdqError: What the task found, or that no worker can run it.
+        """
+        last = time.monotonic()
+        while (found := self._fetched(batch, future)) is None:
+            if self._cluster.workers():
+                last = time.monotonic()
+            elif time.monotonic() - last > GONE_SECONDS:
+                raise CapabilityError(
+                    f"all workers of {self._cluster.name} are gone, and none came back within {GONE_SECONDS:.0f} s",
+                    hint="start workers, and run the same command again: it goes on from the samples that are done",
+                )
+        if isinstance(found, QdqError):
+            raise found
+        return found
+
+    def _fetched(self, batch: Batch, future: Future[Answer]) -> Answer | None:
+        """Wait for a task for a while, and return its answer; None where it has none yet.
+
+        An answer lies in the memory of its worker until it is fetched, and goes with it: then the task runs again.
+        """
+        self._cluster.wait(future, _POLL_SECONDS)
+        return _result(batch, future, self._cluster.name) if future.done() else None
+
+
+def _result(batch: Batch, future: Future[Answer], scheduler: str) -> Answer | None:
+    from distributed import KilledWorker
+
+    try:
+        answer: Answer = future.result(timeout=FETCH_SECONDS)
+    except KilledWorker:
+        raise CapabilityError(
+            f"samples {batch.start} to {batch.stop - 1} ended every worker process that ran them",
+            hint="memory may have run out, or a library crashed: the logs of the workers say more",
+        ) from None
+    except Exception as error:
+        # The class of this error has moved between releases of Dask.
+        if future.cancelled():
+            raise scheduler_gone(scheduler) from error
+        if isinstance(error, TimeoutError) and future.status != "error":
+            return None
+        raise CapabilityError(
+            f"samples {batch.start} to {batch.stop - 1} fail on the workers: {type(error).__name__}: {error}",
+            hint="the logs of the workers say more",
+        ) from error
+    return answer
+
+
+async def _find(files: ModelFiles, dask_worker: Any) -> bool:
+    """Whether a worker has the model. In a thread, since digests take time and the worker answers meanwhile."""
+    return await asyncio.to_thread(find_copy, files, Path(dask_worker.local_directory)) is not None
+
+
+async def _store(files: ModelFiles, location: str, offset: int, data: bytes, dask_worker: Any) -> None:
+    await asyncio.to_thread(store_piece, files, Path(dask_worker.local_directory), location, offset, data)
+
+
+async def _remove(files: ModelFiles, dask_worker: Any) -> None:
+    def remove() -> None:
+        close_model(files)
+        remove_copy(files, Path(dask_worker.local_directory))
+
+    await asyncio.to_thread(remove)

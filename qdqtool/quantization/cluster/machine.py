@@ -1,0 +1,73 @@
+"""What decides the bits that a machine computes: versions of packages, and the processor."""
+
+import os
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from qdqtool.errors import CapabilityError, plural
+from qdqtool.models.running.machine import cpu_features, cpu_name
+from qdqtool.results import __version__
+
+PACKAGES = ("qdqtool", "onnxruntime", "numpy")
+"""Packages whose versions must be those of the client: another release may round in another way."""
+PROCESSOR = "processor"
+
+Machine: TypeAlias = Mapping[str, str | None]
+"""Versions of :data:`PACKAGES`, None for one that is not installed; and the :data:`PROCESSOR`: its name, instruction
+sets and number of CPUs, which is the number of threads of ONNX Runtime. Plain strings, since the other side may have
+another qdqtool."""
+
+
+def this_machine() -> Machine:
+    """Describe the machine of this process."""
+    import numpy as np
+
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    features = " ".join(cpu_features()) or "instruction sets unknown"
+    return {
+        "qdqtool": __version__,
+        "onnxruntime": _onnxruntime_version(),
+        "numpy": np.__version__,
+        PROCESSOR: f"{cpu_name()}, {plural(cpus, 'CPU')}, {features}",
+    }
+
+
+def _onnxruntime_version() -> str | None:
+    try:
+        import onnxruntime
+    except ImportError:
+        return None
+    return str(onnxruntime.__version__)
+
+
+def require_versions(worker: str, found: Machine, here: Machine) -> None:
+    """Check the versions of a worker.
+
+    Args:
+        worker: Its address.
+        found: Its machine; packages that are left out are not installed.
+        here: The machine of the client.
+
+    Raises:
+        CapabilityError: They differ.
+    """
+    for name in PACKAGES:
+        theirs, ours = found.get(name), here[name]
+        if theirs == ours:
+            continue
+        raise CapabilityError(
+            f"worker {worker} has {_named(name, theirs)}, and this machine has {_named(name, ours)}; other versions "
+            "may give other ranges",
+            hint=f"in the environment of the worker: {_installing(name, ours)}"
+            if ours
+            else f"on this machine: {_installing(name, theirs)}",
+        )
+
+
+def _installing(name: str, version: str | None) -> str:
+    # qdqtool is in no package index.
+    return f"install the wheel of qdqtool {version}" if name == "qdqtool" else f"`pip install {name}=={version}`"
+
+
+def _named(name: str, version: str | None) -> str:
+    return f"no {name}" if version is None else f"{name} {version}"

@@ -1,0 +1,154 @@
+"""The files of a model: their digests here, and the same files or a copy of them where a worker runs.
+
+A worker that has files of the same bytes at the same path reads those. To any other one they are sent, in pieces, into
+a folder that is named after their digests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.models.graph.io.external import external_files
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.save import save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.scratch import ScratchFolder
+
+PIECE = 16 << 20
+"""Bytes of a message: a model of any size is sent without a message of its size."""
+
+_COPIES = "qdqtool-models"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """One file of a model.
+
+    Attributes:
+        location: Its path, relative to the folder of the model, with ``/``.
+        size: Its bytes.
+        sha256: Its digest.
+    """
+
+    location: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFiles:
+    """The files of a model as the client has them.
+
+    Attributes:
+        folder: The folder of the model, absolute.
+        files: The ``.onnx`` file, then its external data.
+    """
+
+    folder: Path
+    files: tuple[ModelFile, ...]
+
+    @property
+    def digest(self) -> str:
+        """The sha256 of locations, sizes and digests: the same for the same files in any folder."""
+        lines = [f"{file.sha256} {file.size} {file.location}\n" for file in self.files]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    def model_in(self, folder: Path) -> Path:
+        """Return the ``.onnx`` file in a folder that has these files."""
+        return folder / self.files[0].location
+
+    def pieces(self) -> Iterator[tuple[str, int, bytes]]:
+        """Yield the location, the offset and the bytes of each piece; an empty file is one piece."""
+        for file in self.files:
+            with (self.folder / file.location).open("rb") as stream:
+                offset = 0
+                while (data := stream.read(PIECE)) or not offset:
+                    yield file.location, offset, data
+                    if not data:
+                        break
+                    offset += len(data)
+
+
+@contextlib.contextmanager
+def files_of(model: Path | Model) -> Iterator[ModelFiles]:
+    """Return the files of a model. One in memory is written into a temporary folder meanwhile.
+
+    Raises:
+        ModelError: The model cannot be read.
+        OutputError: The model cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        if isinstance(model, Model):
+            folder = stack.enter_context(ScratchFolder()).path
+            path = folder / "model.onnx"
+            save_model(model, path)
+        else:
+            path = model
+        folder = path.absolute().parent
+        paths = [folder / path.name, *external_files(load_model(path).proto, folder)]
+        yield ModelFiles(folder=folder, files=tuple(_described(each, folder) for each in paths))
+
+
+def _described(path: Path, folder: Path) -> ModelFile:
+    location = path.relative_to(folder).as_posix()
+    return ModelFile(location=location, size=path.stat().st_size, sha256=_sha256(path))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def find_copy(files: ModelFiles, local: Path) -> Path | None:
+    """Return a folder of this machine that has these files, bit for bit; None where there is none.
+
+    Args:
+        files: The files.
+        local: The folder in which copies lie.
+    """
+    copy, sent = local / _COPIES / files.digest, _unfinished(files, local)
+    if copy.is_dir():
+        return copy
+    if sent.is_dir() and _has(sent, files):
+        sent.rename(copy)
+        return copy
+    return files.folder if _has(files.folder, files) else None
+
+
+def store_piece(files: ModelFiles, local: Path, location: str, offset: int, data: bytes) -> None:
+    """Write one piece of a copy, which :func:`find_copy` finds when all of it is there.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path = _unfinished(files, local) / location
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("r+b" if offset else "wb") as stream:
+        stream.seek(offset)
+        stream.write(data)
+
+
+def remove_copy(files: ModelFiles, local: Path) -> None:
+    """Remove the copy, whole or not; do nothing where there is none."""
+    for folder in (local / _COPIES / files.digest, _unfinished(files, local)):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unfinished(files: ModelFiles, local: Path) -> Path:
+    return local / _COPIES / f"{files.digest}.part"
+
+
+def _has(folder: Path, files: ModelFiles) -> bool:
+    paths = [(folder / file.location, file) for file in files.files]
+    try:
+        # Sizes first: other files of the same name are mostly told apart without reading them.
+        return all(path.stat().st_size == file.size for path, file in paths) and all(
+            _sha256(path) == file.sha256 for path, file in paths
+        )
+    except OSError:
+        return False

@@ -1,0 +1,219 @@
+"""What a worker runs: samples of one calibration, on a model that stays open from one task to the next."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qdqtool.errors import CapabilityError, QdqError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.digest import model_digest
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.spill import spilled
+from qdqtool.numerics.dtypes import Array
+from qdqtool.quantization.cluster.machine import PROCESSOR, Machine, require_versions, this_machine
+from qdqtool.quantization.cluster.model_files import ModelFiles, find_copy
+from qdqtool.quantization.planning.existing_pairs import settle_model
+from qdqtool.quantization.planning.recipe import Recipe, with_fixed_inputs
+from qdqtool.quantization.preparation.calibration import calibrated_values, runs_for
+from qdqtool.quantization.preparation.prepare import prepare_as_recorded
+from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.collector import RangeCollector
+from qdqtool.quantization.ranges.types import CalibrationRecord, Part, TensorKey, TensorRange
+from qdqtool.quantization.statistics.float_runs import FloatRuns
+from qdqtool.samples import DataDescription, Feeds
+from qdqtool.samples.sample import Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What all tasks of one calibration share.
+
+    Attributes:
+        name: A name that no other calibration has.
+        files: The files of the model as it was given.
+        recipe: What is to be quantized.
+        record: The record of the calibration: the steps that prepare the model, and the digest of the prepared one.
+        data: The origin of the samples, for messages.
+        machine: The machine of the client.
+    """
+
+    name: str
+    files: ModelFiles
+    recipe: Recipe
+    record: CalibrationRecord
+    data: DataDescription
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Samples that follow each other in the data.
+
+    Attributes:
+        start: Number of the first one.
+        samples: Their arrays by input.
+        digests: Their digests.
+        held: The numbers of those that are held back.
+    """
+
+    start: int
+    samples: Sequence[Mapping[str, Array]]
+    digests: Sequence[bytes]
+    held: Collection[int]
+
+    @property
+    def stop(self) -> int:
+        """One past the number of the last one."""
+        return self.start + len(self.samples)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRanges:
+    """The ranges of the samples of one task.
+
+    Attributes:
+        worker: Address of the worker.
+        processor: Its processor.
+        tensors: The range of each tensor.
+        choosing: The same without samples that are held back.
+        unreadable: Why tensors could not be read.
+    """
+
+    worker: str
+    processor: str
+    tensors: Mapping[TensorKey, TensorRange]
+    choosing: Mapping[TensorKey, TensorRange]
+    unreadable: Mapping[TensorKey, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAbsent:
+    """The answer of a worker that does not have the model.
+
+    Attributes:
+        worker: Its address.
+    """
+
+    worker: str
+
+
+Answer = BatchRanges | ModelAbsent | QdqError
+"""What a task returns. An error of the model or the data is the same on every worker, so Dask need not try again."""
+
+
+def run_batch(job: Job, batch: Batch) -> Answer:
+    """Run samples on the worker of this process."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    try:
+        return _run(job, batch, worker.address, Path(worker.local_directory))
+    except QdqError as error:
+        return error
+
+
+def _run(job: Job, batch: Batch, worker: str, local: Path) -> BatchRanges | ModelAbsent:
+    machine = this_machine()
+    require_versions(worker, machine, job.machine)
+    # ONNX Runtime uses all CPUs for one sample; a second one beside it would only take memory.
+    with _ONE_AT_A_TIME:
+        folder = _folder_of_open(job.files) or find_copy(job.files, local)
+        if folder is None:
+            return ModelAbsent(worker)
+        collector = _opened(job, folder, worker).collect(batch)
+    return BatchRanges(
+        worker=worker,
+        processor=str(machine[PROCESSOR]),
+        tensors=collector.ranges,
+        choosing=collector.ranges if collector.choosing is None else collector.choosing,
+        unreadable=collector.unreadable,
+    )
+
+
+class OpenModel:
+    """A prepared model with its session.
+
+    Args:
+        job: The calibration.
+        folder: The folder with the files of the model.
+        worker: Address of the worker, for messages.
+
+    Raises:
+        CapabilityError: Preparing the model here gives another model than it gave the client.
+    """
+
+    def __init__(self, job: Job, folder: Path, worker: str) -> None:
+        self.job, self.folder = job, folder
+        settled = settle_model(spilled(load_model(job.files.model_in(folder))), job.recipe)
+        fixed = with_fixed_inputs(settled.model, settled.recipe)
+        prepared = prepare_as_recorded(fixed, job.record.preparation, settled.recipe.preparation).model
+        if model_digest(prepared) != job.record.model_sha256:
+            raise CapabilityError(
+                f"worker {worker} prepares another model than this machine: its libraries round differently",
+                hint="use workers with the processor and the packages of this machine, or `--shard` and "
+                "`qdqtool merge`",
+            )
+        self._runs: FloatRuns = runs_for(settled.recipe)
+        self._index: ModelIndex = self._runs.index_of(prepared)
+        self._values = calibrated_values(self._index, settled.recipe)
+
+    def collect(self, batch: Batch) -> RangeCollector:
+        """Run samples and return their ranges."""
+        histograms = calibrators.get(self.job.recipe.method).needs_histogram
+        collector = RangeCollector(self._index, self._values, self._runs, histograms=histograms, held=batch.held)
+        feeds = Feeds(_FromNumber(batch), self.job.data)
+        digests = [*itertools.repeat(b"", batch.start), *batch.digests]
+        for _ in collector.chunks(feeds, digests, Part(batch.start, batch.stop, batch.start)):
+            pass
+        return collector
+
+    def close(self) -> None:
+        """Close the session."""
+        self._runs.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _FromNumber:
+    """The samples of a batch at their numbers in the data; the samples before them are empty, and never run."""
+
+    batch: Batch
+
+    def __iter__(self) -> Iterator[Sample]:
+        yield from itertools.repeat(Sample({}), self.batch.start)
+        yield from map(Sample, self.batch.samples)
+
+
+_ONE_AT_A_TIME = threading.Lock()
+_open: OpenModel | None = None
+
+
+def _folder_of_open(files: ModelFiles) -> Path | None:
+    """Return the folder of the open model, if it is this one: its files need not be read again."""
+    return _open.folder if _open is not None and _open.job.files == files else None
+
+
+def _opened(job: Job, folder: Path, worker: str) -> OpenModel:
+    """Return the model of a calibration. A worker keeps one model open."""
+    global _open  # noqa: PLW0603  a worker process has no other place for what lasts from one task to the next
+    if _open is None or _open.job.name != job.name:
+        _close()
+        _open = OpenModel(job, folder, worker)
+    return _open
+
+
+def _close() -> None:
+    global _open  # noqa: PLW0603  as above
+    if _open is not None:
+        _open.close()
+    _open = None
+
+
+def close_model(files: ModelFiles) -> None:
+    """Close the open model of this process, if it is this one."""
+    with _ONE_AT_A_TIME:
+        if _open is not None and _open.job.files == files:
+            _close()

@@ -1,0 +1,257 @@
+"""Split one quantized product for queries, keys and values into three, whose results a Concat joins.
+
+TensorRT moves the Split behind such a product in front of its weight, and has no quantized kernel for the products that
+it gets: they run in float. Three products that a Concat joins compute the same numbers, with the same codes and scales.
+TensorRT makes one quantized kernel of them again, and leaves the Split where it is. A Q/DQ pair in front of the Split
+would help as well, but then queries, keys and values would have one scale.
+"""
+
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+
+from qdqtool.models import ops, targets
+from qdqtool.models.graph.edits.edit import AddInitializer, AddNode, Edit, NodeKey, RenameOutput, SetInput
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.edits.unused import DeadCode
+from qdqtool.models.graph.index.constants import Constants
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import is_dequantized, is_qdq
+from qdqtool.models.graph.index.view import GraphView, NodeView, Value
+from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import ScopePath
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.ops import ProductOp
+from qdqtool.models.payload import Payload
+from qdqtool.quantization.insertion.fused_qkv import PARTS, is_fused_qkv
+
+WEIGHT, BIAS = 1, 2
+PART = "_part"
+"""Suffix of the names of parts."""
+OPSET_OF_JOINING = 11
+"""The first opset in which a Concat counts axes from the end."""
+
+
+def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str, ...]]:
+    """Split every quantized product for queries, keys and values into three.
+
+    Args:
+        quantized: A model with its pairs; it is not changed.
+        target: Its target. Only TensorRT needs this.
+
+    Returns:
+        The model, with the labels of the products that were split. The first part keeps the name.
+    """
+    if targets.get(target).family != "tensorrt" or not any(_quantized_sites(ModelIndex.of(quantized))):
+        return Transformed(quantized, ())
+    # Spilled, so that codes are computed once and not for each part.
+    separated = _cut(spilled(quantized), _quantized_sites)
+    return separated if separated.report else Transformed(quantized, ())
+
+
+def separate_like(quantized: Model, baseline: Model) -> Transformed[tuple[str, ...]]:
+    """Split the products of a float model that are split in ``quantized``, so that weights can be compared by part.
+
+    Args:
+        quantized: The quantized model.
+        baseline: Its float model; it is not changed.
+
+    Returns:
+        The float model, with the labels of the products that were split.
+    """
+    split = {(node.scope.path, node.key) for node in GraphView(quantized).nodes() if _joins_parts(node)}
+    return _cut(baseline, lambda index: _float_sites(index, split)) if split else Transformed(baseline, ())
+
+
+def _joins_parts(node: NodeView) -> bool:
+    if not node.is_op("Concat") or len(node.proto.input) != PARTS:
+        return False
+    made = [value.producer for index in range(PARTS) if (value := node.input(index)) is not None]
+    names = all(name.startswith(f"{node.key[0]}{PART}") for name in node.proto.input)
+    return names and all(maker is not None and _matrix_product(maker) is not None for maker in made)
+
+
+def _cut(model: Model, find: Callable[[ModelIndex], Iterator["_Site"]]) -> Transformed[tuple[str, ...]]:
+    index = ModelIndex.of(model.fork())
+    surgery = _Surgery(index)
+    done = tuple(site.product.label for site in find(index) if surgery.cut(site))
+    return Transformed(apply_edits(index.model, surgery.edits + surgery.dead.edits()) if done else model, done)
+
+
+def _quantized_sites(index: ModelIndex) -> Iterator["_Site"]:
+    for site in _sites(index):
+        operands = site.product.input(0), site.product.input(WEIGHT)
+        if all(map(_comes_dequantized, operands)) and is_fused_qkv(site.product, index.constants):
+            yield site
+
+
+def _float_sites(index: ModelIndex, split: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_Site"]:
+    return (site for site in _sites(index) if (site.product.scope.path, site.product.key) in split)
+
+
+def _sites(index: ModelIndex) -> Iterator["_Site"]:
+    """Yield the products whose stored weights can be divided into equal parts along their output channels."""
+    for node in index.view.nodes():
+        product = _matrix_product(node) if not node.scope.in_function else None
+        axis = product.weight_axis(node, 2) if product is not None else None
+        if axis is not None and node.scope.opset >= OPSET_OF_JOINING:
+            width = _width(node.input(WEIGHT), axis, index.constants)
+            if width and width % PARTS == 0:
+                yield _Site(node, axis, width)
+
+
+def _matrix_product(node: NodeView) -> ProductOp | None:
+    found = ops.product(node)
+    return found if found is not None and found.is_matrix_product else None
+
+
+def _comes_dequantized(value: Value | None) -> bool:
+    """Return whether a tensor comes from a DQ, directly or through a Transpose."""
+    while value is not None and value.producer is not None and ops.traits(value.producer).reorders_axes:
+        value = value.producer.input(0)
+    return is_dequantized(value)
+
+
+def _width(value: Value | None, axis: int, constants: Constants) -> int:
+    """Return the extent along ``axis`` of a stored matrix, quantized or not; 0 for anything else."""
+    while value is not None:
+        stored = constants.direct(value)
+        if stored is not None:
+            return stored.dims[axis] if len(stored.dims) == 2 else 0
+        node = value.producer
+        if node is None or not _hands_on_weight(node) or node.attribute("block_size", 0):
+            return 0
+        # Another permutation is not that of a matrix.
+        if sorted(node.attribute("perm", (1, 0))) != [0, 1]:
+            return 0
+        axis, value = _axis_in_front(node, axis), node.input(0)
+    return 0
+
+
+def _hands_on_weight(node: NodeView) -> bool:
+    """Return whether a node may be between a stored weight and its product."""
+    return is_qdq(node) or ops.traits(node).reorders_axes
+
+
+def _axis_in_front(node: NodeView, axis: int) -> int:
+    """Return the axis of the input of ``node`` that becomes ``axis`` of its output, a matrix."""
+    found = ops.source_axis(node, axis, 2)
+    # A Q or DQ keeps the axes.
+    return axis if found is None else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A product, the axis of its weight's output channels, and their number."""
+
+    product: NodeView
+    axis: int
+    width: int
+
+    def bounds(self, part: int) -> slice:
+        length = self.width // PARTS
+        return slice(part * length, (part + 1) * length)
+
+
+@dataclass(slots=True)
+class _Surgery:
+    """Builds the edits, one product at a time."""
+
+    index: ModelIndex
+    edits: list[Edit] = field(default_factory=list)
+    dead: DeadCode = field(init=False)
+    _namer: Namer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.dead = DeadCode(self.index.view)
+        self._namer = Namer(self.index.view)
+
+    def cut(self, site: _Site) -> bool:
+        """Add the edits for one product; return False, without edits, where its bias cannot be divided."""
+        product, whole = site.product, site.product.output()
+        cut_inputs = {WEIGHT: site.axis}
+        bias = product.input(BIAS)
+        if bias is not None:
+            stored = self.index.constants.direct(bias)
+            if stored is None:
+                return False
+            if stored.dims and stored.dims[-1] == site.width:
+                cut_inputs[BIAS] = len(stored.dims) - 1
+        assert whole is not None
+        names = [self._part(site, cut_inputs, part) for part in range(PARTS)]
+        scope = product.scope.path
+        node = self._namer.node(f"{product.label}_Concat")
+        self.edits.append(AddNode(scope, "Concat", tuple(names), (whole.name,), node, attributes={"axis": -1}))
+        for index in cut_inputs:
+            self.dead.drop_use(product, index)
+        return True
+
+    def _part(self, site: _Site, cut_inputs: dict[int, int], part: int) -> str:
+        """Add the edits of one part, the product itself or a copy; return the name of its output."""
+        product, scope = site.product, site.product.scope.path
+        inputs = list(product.proto.input)
+        for index, axis in cut_inputs.items():
+            value = product.input(index)
+            assert value is not None
+            inputs[index] = self._piece(value, axis, site.bounds(part))
+        output = self._namer.tensor(f"{product.key[0]}{PART}")
+        if part == 0:
+            self.edits.append(RenameOutput(scope, product.key, 0, output))
+            self.edits.extend(SetInput(scope, product.key, index, inputs[index]) for index in cut_inputs)
+        else:
+            self.edits.append(self._copy(product, tuple(inputs), output, f"{product.label}{PART}"))
+        return output
+
+    def _piece(self, value: Value, axis: int, bounds: slice) -> str:
+        """Add a part of a stored constant along ``axis``, with copies of the nodes behind it; return its name."""
+        stored = self.index.constants.direct(value)
+        name = self._namer.tensor(f"{value.name}{PART}")
+        if stored is not None:
+            self.edits.append(
+                AddInitializer(value.scope.path, _stored_piece(self.index.model, stored, name, axis, bounds))
+            )
+            return name
+        node = value.producer
+        assert node is not None
+        inputs = [
+            self._input_piece(node, index, _axis_in_front(node, axis), bounds) for index in range(len(node.proto.input))
+        ]
+        self.edits.append(self._copy(node, tuple(inputs), name, f"{node.label}{PART}"))
+        return name
+
+    def _input_piece(self, node: NodeView, index: int, axis: int, bounds: slice) -> str:
+        """Return an input of the copy of ``node``: a part of its data, or of a scale or zero point along ``axis``."""
+        value = node.input(index)
+        if value is None:
+            return node.input_name(index)
+        if index and not self._lies_along(node, value, axis):
+            self.dead.keep(value)
+            return node.input_name(index)
+        return self._piece(value, axis if index == 0 else 0, bounds)
+
+    def _lies_along(self, node: NodeView, value: Value, axis: int) -> bool:
+        stored = self.index.constants.direct(value)
+        return stored is not None and list(stored.dims) not in ([], [1]) and node.attribute("axis", 1) % 2 == axis
+
+    def _copy(self, node: NodeView, inputs: tuple[str, ...], output: str, name: str) -> AddNode:
+        attributes = {each.name: onnx.helper.get_attribute_value(each) for each in node.proto.attribute}
+        return AddNode(node.scope.path, node.op_type, inputs, (output,), self._namer.node(name), attributes=attributes)
+
+
+def _stored_piece(model: Model, stored: onnx.TensorProto, name: str, axis: int, bounds: slice) -> onnx.TensorProto:
+    """Return a part of a stored tensor, which is computed when the model is saved."""
+    dims = list(stored.dims)
+    dims[axis] = bounds.stop - bounds.start
+
+    def make() -> bytes:
+        part = read_array(model, stored)[(slice(None),) * axis + (bounds,)]
+        return make_tensor(name, np.ascontiguousarray(part), stored.data_type).raw_data
+
+    result = onnx.TensorProto(name=name, data_type=stored.data_type, dims=dims)
+    return pending_tensor(model, name, tuple(dims), stored.data_type, Payload(nbytes(result), make))

@@ -1,0 +1,144 @@
+"""What a report says of the scales of weights: small and large ones by channel, and channels without weights."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.scope import display
+from qdqtool.models.plan import Placement, QuantPlan
+from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, normalize_axis
+from qdqtool.numerics.groups import reduce_groups
+
+MOST_POINTS, FEWEST_POINTS = 256, 32
+"""Most points of a weight, and the number that every weight may have."""
+ALL_POINTS = 1 << 15
+"""Points of all weights together, from which on a weight has fewer: the report of a large model stays small."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightScales:
+    """The scales of one weight with several of them, by channel.
+
+    Attributes:
+        tensor: Its name.
+        graph: Its scope; empty for the main graph.
+        format: Its number format.
+        axis: The axis of the channels: that of the scales; with blocks, of the other axes the one with the most scales.
+        channels: Number of channels.
+        grouped: Neighbouring channels in a point; the last point may have fewer.
+        smallest: The smallest magnitude of the scales in each point, with 4 significant digits: ``0.01 0.0125``. It is
+            0 where a channel of the point has no weights but 0: its scale means nothing. So do those of blocks without
+            other weights, which are left out.
+        largest: The largest one; 0 where all channels of the point are such; empty where it is everywhere the smallest.
+        dead: Number of channels in which all weights are 0.
+    """
+
+    tensor: str
+    graph: str
+    format: str
+    axis: int
+    channels: int
+    grouped: int
+    smallest: str
+    largest: str
+    dead: int
+
+
+def weight_scales(plan: QuantPlan, index: ModelIndex, dead: Collection[tuple[str, str]]) -> tuple[WeightScales, ...]:
+    """Describe the weights of a plan that have more than one scale, in its order.
+
+    Args:
+        plan: The plan.
+        index: Of the model that it was made for.
+        dead: Scope and name of the weights that may have a scale for nothing but zeros.
+    """
+    several = [each for each in plan if each.params.scale.size > 1]
+    points = max(FEWEST_POINTS, min(MOST_POINTS, ALL_POINTS // max(len(several), 1)))
+    return tuple(_described(each, index, points, dead) for each in several)
+
+
+def _described(placement: Placement, index: ModelIndex, points: int, dead: Collection[tuple[str, str]]) -> WeightScales:
+    slot, scheme = placement.slot, placement.params.scheme
+    scale = np.abs(placement.params.scale.astype(FLOAT64))
+    if (display(slot.scope), slot.tensor) in dead:
+        weights = index.constant(index.value(slot))
+        assert weights is not None
+        scale = np.where(_all_zero(weights, scheme.granularity), np.nan, scale)
+    axis = _channel_axis(scheme.granularity, scale.shape)
+    found = by_channel(scale, axis if scale.ndim > 1 else 0, points)
+    return WeightScales(
+        tensor=slot.tensor,
+        graph=display(slot.scope),
+        format=scheme.format.name,
+        axis=axis,
+        channels=found.channels,
+        grouped=found.grouped,
+        smallest=_text(found.smallest),
+        largest="" if np.array_equal(found.smallest, found.largest) else _text(found.largest),
+        dead=found.dead,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChannelScales:
+    """Scales by channel.
+
+    Attributes:
+        channels: Number of channels.
+        grouped: Neighbouring channels in a point.
+        smallest: The smallest scale of each point, float64; 0 where it has a channel without a scale.
+        largest: The largest one; 0 where no channel has a scale.
+        dead: Number of channels without a scale.
+    """
+
+    channels: int
+    grouped: int
+    smallest: Array
+    largest: Array
+    dead: int
+
+
+def by_channel(scale: Array, axis: int, points: int) -> ChannelScales:
+    """Return the smallest and the largest scale of each channel, or of few neighbouring ones.
+
+    Args:
+        scale: float64, greater than 0; NaN where a scale means nothing.
+        axis: The axis of the channels.
+        points: The most points.
+    """
+    rows = np.moveaxis(scale, axis, 0).reshape(scale.shape[axis], -1)
+    grouped = -(-len(rows) // points)
+    starts = np.arange(0, len(rows), grouped)
+    dead = np.isnan(rows).all(axis=1)
+    low = np.where(dead, 0.0, np.where(np.isnan(rows), np.inf, rows).min(axis=1))
+    high = np.where(np.isnan(rows), 0.0, rows).max(axis=1)
+    return ChannelScales(
+        channels=len(rows),
+        grouped=grouped,
+        smallest=np.minimum.reduceat(low, starts),
+        largest=np.maximum.reduceat(high, starts),
+        dead=int(dead.sum()),
+    )
+
+
+def _channel_axis(granularity: Granularity, shape: Sequence[int]) -> int:
+    match granularity:
+        case PerAxis(axis):
+            return axis
+        case Blocked(axis, _) if len(shape) > 1:
+            blocked = normalize_axis(axis, len(shape))
+            others = [each for each in range(len(shape)) if each != blocked]
+            return max(others, key=lambda each: shape[each])
+        case _:
+            return 0
+
+
+def _all_zero(weights: Array, granularity: Granularity) -> Array:
+    return np.asarray(reduce_groups(np.abs(weights.astype(np.float32)), granularity, np.maximum) == 0)
+
+
+def _text(values: Array) -> str:
+    return " ".join(f"{value:.4g}" for value in values.tolist())

@@ -1,0 +1,117 @@
+"""Find tensors and weights that no scale represents well, and record what was done about them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from qdqtool.models.graph.scope import display
+from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule
+from qdqtool.numerics.dtypes import Array
+from qdqtool.quantization.planning.placement import ProposedSlot
+from qdqtool.quantization.ranges.calibrators import Threshold
+from qdqtool.quantization.ranges.histogram import Histogram
+from qdqtool.quantization.ranges.types import TensorRange
+
+ZEROED = 0.99
+"""Share of a tensor's values that may be rounded to 0 without a warning; trained networks stay far below."""
+
+Condition = Literal["zeros", "tiny", "constant", "mask", "strays"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DegenerateTensor:
+    """One tensor or weight that no scale represents well.
+
+    Attributes:
+        tensor: Its name.
+        graph: Its scope; empty for the main graph.
+        kind: ``weight`` or ``activation``.
+        condition: ``zeros`` (all values are 0), ``tiny`` (too small for a scale), ``constant`` (always the same value),
+            ``mask`` (values that represent minus infinity, among others) or ``strays`` (few values far from the
+            others).
+        scales: How many of its scales are concerned.
+        of: How many scales it has.
+        scale: The value of those scales.
+        action: What was done, in words.
+    """
+
+    tensor: str
+    graph: str
+    kind: str
+    condition: Condition
+    scales: int
+    of: int
+    scale: float
+    action: str
+
+
+def degenerate_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iterator[DegenerateTensor]:
+    """Yield the scales of groups whose largest magnitude is too small for a scale of the format.
+
+    Args:
+        entry: What is quantized.
+        amax: Largest magnitude of each group.
+        rule: In which type scales are stored.
+    """
+    smallest = SCALE_RANGE[rule.dtype][0]
+    zero, tiny = amax == 0, (amax > 0) & (amax.astype(np.float64) / entry.scheme.format.high < smallest)
+    for condition, which, scale in (("zeros", zero, 1.0), ("tiny", tiny, smallest)):
+        if which.any():
+            yield DegenerateTensor(
+                tensor=entry.slot.tensor,
+                graph=display(entry.slot.scope),
+                kind=entry.kind,
+                condition="zeros" if condition == "zeros" else "tiny",
+                scales=int(which.sum()),
+                of=amax.size,
+                scale=scale,
+                action=f"scale {scale:.3g}",
+            )
+
+
+def degenerate_values(entry: ProposedSlot, seen: TensorRange, found: Threshold) -> Iterator[DegenerateTensor]:
+    """Yield what is unusual about the distribution of values of one activation in calibration.
+
+    Args:
+        entry: What is quantized.
+        seen: Its statistics.
+        found: The threshold from which its scale was derived.
+    """
+    scale = found.amax / entry.scheme.format.high
+    if seen.count > 1 and seen.min == seen.max != 0:
+        yield _of(entry, "constant", scale, f"always {seen.min:g}, which is one code exactly")
+    if found.apart is not None:
+        yield _of(entry, found.apart, scale, f"clipped at {found.amax:g}: {found.reason}")
+    elif seen.histogram is not None and (share := _zeroed(seen.histogram, scale)) > ZEROED:
+        action = f"NOT clipped: {share:.4%} of the values that are not 0 become 0; exclude what reads it, or mend it"
+        yield _of(entry, "strays", scale, action)
+
+
+def with_zeros(known: tuple[DegenerateTensor, ...]) -> frozenset[tuple[str, str]]:
+    """Return scope and name of the tensors that have a scale for nothing but zeros."""
+    return frozenset((each.graph, each.tensor) for each in known if each.condition == "zeros")
+
+
+def _zeroed(histogram: Histogram, scale: float) -> float:
+    """Return a lower bound of the fraction of nonzero values that a scale rounds to 0."""
+    # Zeros are not counted in the histogram. Rounding half to even gives 0 up to scale / 2; the bin with that value is
+    # left out, which makes the result a lower bound.
+    if histogram.exponent is None:
+        return 0.0
+    below = histogram.counts[: int(scale / 2 / 2.0**histogram.exponent)]
+    return float(below.sum() / histogram.counts.sum())
+
+
+def _of(entry: ProposedSlot, condition: Condition, scale: float, action: str) -> DegenerateTensor:
+    return DegenerateTensor(
+        tensor=entry.slot.tensor,
+        graph=display(entry.slot.scope),
+        kind=entry.kind,
+        condition=condition,
+        scales=1,
+        of=1,
+        scale=scale,
+        action=action,
+    )

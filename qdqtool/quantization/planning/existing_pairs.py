@@ -1,0 +1,149 @@
+"""Quantize a model that has Q/DQ nodes already: the layers that are still float, or all of them anew."""
+
+from dataclasses import dataclass, replace
+
+from qdqtool.errors import UsageError
+from qdqtool.models import ops
+from qdqtool.models.graph.edits.edit import NodeKey
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import QdqIndex
+from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, Notes, read_metadata
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import ScopePath, display
+from qdqtool.models.transforms.inline_functions import InlinedFunction, inline_repeated
+from qdqtool.models.transforms.strip import strip_from
+from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.placement import Proposal, ProposedSlot, Reason, SkippedNode
+from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.samples.calibration_note import decode_note
+
+UNPREPARED = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False, float_layer=False)
+
+_Node = tuple[ScopePath, NodeKey]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A model that may have had Q/DQ nodes, ready to be quantized.
+
+    Attributes:
+        model: The model that is quantized.
+        recipe: The recipe for it.
+        existing: What became of the Q/DQ that it had; None where it had none.
+        inlined: The local functions that were inlined, so that each call gets scales of its own.
+    """
+
+    model: Model
+    recipe: Recipe
+    existing: Existing | None = None
+    inlined: tuple[InlinedFunction, ...] = ()
+
+
+def settle_model(source: Model, recipe: Recipe) -> Settled:
+    """Return the model that is quantized, and the recipe for it: Q/DQ as :func:`settle_existing`, functions inlined.
+
+    A local function that is called more than once is inlined where activations in it are to be quantized: its ranges
+    differ from call to call.
+
+    Raises:
+        UsageError: As :func:`settle_existing`.
+    """
+    settled = settle_existing(source, recipe)
+    if not recipe.mode.needs_ranges or not settled.model.proto.functions:
+        return settled
+    inlined = inline_repeated(settled.model, lambda node: ops.product(node) is not None)
+    return replace(settled, model=inlined.model, inlined=inlined.report)
+
+
+def settle_existing(source: Model, recipe: Recipe) -> Settled:
+    """Return the model that is quantized, and the recipe for it.
+
+    A model whose Q/DQ stay is not prepared: preparing it would change what its pairs were made for.
+
+    Raises:
+        UsageError: The model has Q/DQ nodes and the recipe does not say what becomes of them, or they cannot be taken
+            out.
+    """
+    count = len(ModelIndex.of(source).qdq.nodes)
+    if not count:
+        return Settled(source, recipe)
+    if recipe.existing is Existing.KEEP:
+        return Settled(source, replace(recipe, preparation=UNPREPARED), Existing.KEEP)
+    if recipe.existing is Existing.REFUSE:
+        raise UsageError(
+            f"the model is quantized already: it has {count} Q/DQ nodes",
+            hint="`--existing keep` quantizes only what is float in it, `--existing replace` takes its Q/DQ out first, "
+            "and `qdqtool strip MODEL -o OUT.onnx` writes the float model",
+        )
+    stripped = strip_from(source)
+    lost = (*stripped.report.warnings, *(f"{kept.node} stays: {kept.reason}" for kept in stripped.report.kept))
+    if lost:
+        raise UsageError(
+            f"the Q/DQ of the model cannot be replaced: {lost[0]}", hint="`--existing keep`, or another source model"
+        )
+    return Settled(stripped.model, recipe, Existing.REPLACE)
+
+
+def way_out(existing: Existing | None) -> str:
+    """Return what can be done about faults of Q/DQ that stay, to be added to a hint; empty where none stay."""
+    return "; `--existing replace` quantizes the whole model anew" if existing is Existing.KEEP else ""
+
+
+def notes_beside(model: Model, notes: Notes) -> Notes:
+    """Return the notes to write into a model whose Q/DQ stay: what its own notes say of these stays true.
+
+    Random calibration data is noted whichever pairs it made.
+    """
+    return {
+        key: value
+        for key, value in notes.items()
+        if read_metadata(model, key) is None or (key == CALIBRATION_KEY and _is_random(value))
+    }
+
+
+def _is_random(value: str | None) -> bool:
+    note = decode_note(value) if value is not None else None
+    return note is not None and note.random
+
+
+def only_float_layers(proposal: Proposal, index: ModelIndex, twin: Proposal) -> Proposal:
+    """Return a proposal without what would stay float if the model had no Q/DQ yet.
+
+    Without this, quantizing a model again would quantize layers that were left in float for a reason that is seen only
+    with the whole model, such as too few channels.
+
+    Args:
+        proposal: The proposal for a model with Q/DQ nodes.
+        index: The index of that model.
+        twin: The proposal for the same model without them.
+    """
+    gains = {(use.scope, use.node) for entry in twin.slots for use in entry.uses}
+    names = _names_behind(index.qdq)
+    gains |= {(scope, tuple(names.get(name, name) for name in node)) for scope, node in gains}
+    slots: list[ProposedSlot] = []
+    dropped: set[_Node] = set()
+    for entry in proposal.slots:
+        uses = tuple(use for use in entry.uses if (use.scope, use.node) in gains)
+        dropped |= {(use.scope, use.node) for use in entry.uses} - gains
+        if uses:
+            slots.append(replace(entry, slot=replace(entry.slot, uses=uses)))
+    reasons = {(skipped.graph, skipped.node): skipped.reason for skipped in twin.skipped}
+    skipped = [
+        SkippedNode(
+            node.label, node.op_type, where := display(node.scope.path), reasons.get((where, node.label), UNSEEN)
+        )
+        for node in index.view.nodes()
+        if (node.scope.path, node.key) in dropped
+    ]
+    return Proposal(tuple(slots), (*proposal.skipped, *skipped))
+
+
+UNSEEN = Reason("no-gain", "it would stay float in the model without Q/DQ")
+
+
+def _names_behind(qdq: QdqIndex) -> dict[str, str]:
+    """Return the float tensor by what its DQ makes: a graph output that a DQ makes is made by another node without it.
+
+    That node then has the name of the output in place of the name of the float tensor.
+    """
+    return {made: pair.quantize.node.input_name(0) for pair in qdq.pairs for made in pair.dequantize.node.proto.output}

@@ -1,0 +1,92 @@
+"""Quantize modes, one for each module: the file name (``-`` for ``_``) is the public id, ``MODE`` the value.
+
+Every signed number format is a mode too, under its own name: the same format for activations and weights.
+
+``--help`` lists the modes, so that list must load nothing heavy: number formats are imported where they are needed.
+"""
+
+import functools
+
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.quantization.planning import modes as _package
+from qdqtool.quantization.planning.modes._mode import Mode as Mode
+from qdqtool.registry import load_unit, suggestion, unit_names
+
+DEFAULT = "int8"
+
+FALLBACKS = ("int8", "fp8")
+"""Formats for layers that a search takes out of the format of a mode."""
+
+
+@functools.cache
+def units() -> tuple[str, ...]:
+    """Return the modes with a module of their own, sorted."""
+    return tuple(name.replace("_", "-") for name in unit_names(_package))
+
+
+@functools.cache
+def in_order() -> tuple[str, ...]:
+    """Return :func:`units` in the order of texts: the usual ones first."""
+    return tuple(sorted(units(), key=lambda name: get(name).rank))
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """Return the legal values of ``quantize_mode``: :func:`units`, and the signed formats of QuantizeLinear.
+
+    An unsigned format would need zero points.
+    """
+    from qdqtool.numerics import formats
+
+    signed = (name for name in formats.names() if formats.get(name).first_opset.quantize and formats.get(name).low < 0)
+    return tuple(dict.fromkeys([*units(), *signed]))
+
+
+@functools.cache
+def get(name: str) -> Mode:
+    """Return the mode with a public id.
+
+    Raises:
+        ArgumentError: There is none; the message lists the legal names.
+    """
+    if name in units():
+        found = load_unit(_package, name.replace("-", "_")).MODE
+        assert isinstance(found, Mode)
+        return found
+    if name not in names():
+        near = suggestion(name, names())
+        raise ArgumentError(f"quantize mode '{name}' is unknown; legal: {', '.join(names())}{near}")
+    return Mode(summary=f"{name} activations and weights", weights=name, activations=name)
+
+
+def of_few_bits() -> tuple[str, ...]:
+    """Return the modes with float activations and plain scales, those with the fewest bits first."""
+    plain = (name for name in in_order() if not get(name).needs_ranges and get(name).scale_format is None)
+    return tuple(sorted(plain, key=lambda name: get(name).weight_format.bits))
+
+
+def fallback(name: str, number_format: str) -> str:
+    """Return the mode that plans single layers in another format, beside a mode.
+
+    Args:
+        name: Id of the mode of the other layers: activations stay float in both modes, or in none.
+        number_format: One of :data:`FALLBACKS`.
+
+    Raises:
+        ArgumentError: It is none of them.
+        UsageError: It is the format of the mode itself.
+    """
+    if number_format not in FALLBACKS:
+        hint = "`--high-precision-dtype fp16` makes float16 of the layers that stay in float"
+        legal = f"fallback '{number_format}' is unknown; legal: {', '.join(FALLBACKS)}"
+        raise ArgumentError(legal, hint=hint if number_format == "fp16" else None)
+    found = number_format if get(name).needs_ranges else f"{number_format}-weight-only"
+    if get(found).weights == get(name).weights:
+        raise UsageError(f"fallback '{number_format}' is the format of quantize mode '{name}' itself")
+    return found
+
+
+def with_weights(number_format: str) -> str | None:
+    """Return the first mode with plain scales whose weights have that number format; None where there is none."""
+    wanted = (number_format, None)
+    return next((name for name in in_order() if (get(name).weights, get(name).scale_format) == wanted), None)

@@ -1,0 +1,15 @@
+"""NVFP4 weights: fp4 E2M1 in blocks of 16 whose scales are fp8 E4M3 with one float32 scale; activations in float.
+
+In standard ONNX that is two DequantizeLinear nodes: one for the scales, the other for the weight.
+"""
+
+from qdqtool.quantization.planning.modes._mode import Mode
+
+MODE = Mode(
+    summary="fp4 weights in blocks of 16 with fp8 scales, float activations",
+    weights="float4e2m1",
+    blocks=(16,),
+    scale_format="float8e4m3fn",
+    search=True,
+    rank=60,
+)

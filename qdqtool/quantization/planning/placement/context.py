@@ -1,0 +1,120 @@
+"""Answer what placement asks about tensors: whether they are constant, of a type for Q, and observable."""
+
+from collections.abc import Iterator, Mapping
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.calls import call_counts
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import is_dequantized
+from qdqtool.models.graph.index.types import Shape
+from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
+from qdqtool.models.graph.io.without_weights import without_weights
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import MAIN
+from qdqtool.models.targets import Target, type_name
+from qdqtool.models.transforms.taps import TensorKey, tap_tensors, tensor_key
+from qdqtool.quantization.planning.placement.reason import Reason
+from qdqtool.quantization.planning.placement.selection import Selection
+
+FLOAT_TYPES = frozenset({"bfloat16", "float16", "float32"})
+"""The float types that QuantizeLinear reads in ONNX; a target may take fewer types, or more against ONNX."""
+
+MISSING_OPERAND = Reason("missing-operand", "an operand is missing")
+QUANTIZED_ALREADY = Reason("quantized-already", "it is quantized already")
+
+
+class PlacementContext:
+    """A model with what placement asks about it.
+
+    Args:
+        index: The index of the model.
+        target: The target of the result.
+        selection: The nodes that the user wants quantized.
+
+    Attributes:
+        index: As given.
+        target: As given.
+        selection: As given.
+    """
+
+    def __init__(self, index: ModelIndex, target: Target, selection: Selection) -> None:
+        self.index = index
+        self.target = target
+        self.selection = selection
+        self._unreachable = _unreachable(index)
+        self._calls = call_counts(index.view)
+
+    def is_constant(self, value: Value) -> bool:
+        """Return whether the tensor folds to a constant."""
+        return self.index.constants.is_constant(value)
+
+    def shape(self, value: Value) -> Shape | None:
+        """Return the shape of a tensor, as far as it is known; that of a constant that folds is complete."""
+        known = self.index.types.shape(value)
+        if known is not None:
+            return known
+        array = self.index.constants.array(value)
+        return array.shape if array is not None else None
+
+    def is_float(self, value: Value) -> bool:
+        """Return whether a tensor may hold real numbers: False for integers, booleans and strings."""
+        known = self.index.types.elem_type(value)
+        return known is None or "float" in type_name(known)
+
+    def type_obstacle(self, value: Value) -> Reason | None:
+        """Return why its type cannot be quantized for the target, or that there is nothing; None where it can."""
+        if 0 in (self.index.types.shape(value) or ()):
+            return Reason("no-elements", f"'{value.name}' has no elements")
+        known = self.index.types.elem_type(value)
+        if known is None:
+            return Reason("unknown-type", f"the type of '{value.name}' is unknown")
+        name, legal = type_name(known), FLOAT_TYPES & self.target.data_types
+        if name in legal:
+            return None
+        takes = f"{self.target.title} quantizes {', '.join(sorted(legal))}"
+        return Reason("unsupported-type", f"'{value.name}' is {name}; {takes}")
+
+    def calls(self, scope: Scope) -> int:
+        """Return in how many ways the main graph calls the function of a scope; 1 outside functions."""
+        return self._calls[scope.path[:1]] if scope.in_function else 1
+
+    def obstacle(self, value: Value) -> Reason | None:
+        """Return why an activation cannot have a pair; None where it can."""
+        if value.producer is not None and is_dequantized(value):
+            return _quantized_by(value.producer)
+        unreachable = self._unreachable.get(tensor_key(value))
+        if unreachable is not None:
+            return Reason("not-observable", f"'{value.name}' cannot be observed: {unreachable}")
+        return self.type_obstacle(value)
+
+
+def _quantized_by(dequantize: NodeView) -> Reason:
+    """Return why the output of a DQ gets no pair."""
+    codes = dequantize.input(0)
+    maker = codes.producer if codes is not None else None
+    if maker is not None and maker.op_type.startswith("QLinear"):
+        made = f"it reads what {maker.op_type} '{maker.label}' makes"
+        return Reason("quantized-already", f"{made}; `qdqtool normalize` makes pairs of such operators")
+    return QUANTIZED_ALREADY
+
+
+def _unreachable(index: ModelIndex) -> Mapping[TensorKey, str]:
+    """Return why tensors of bodies and functions, among those that quantizable operators read, cannot be observed."""
+    inner = [value for value in _read_in_bodies(index.view) if not index.constants.is_constant(value)]
+    if not inner:
+        return {}
+    stripped = GraphView(Model(without_weights(index.model.proto), index.model.path))
+    return tap_tensors(stripped, inner, index.types.elem_type).report.unreachable
+
+
+def _read_in_bodies(view: GraphView) -> Iterator[Value]:
+    for node in view.nodes():
+        if ops.get(node) is not None:
+            yield from (value for value in _inputs(node) if value.scope.path != MAIN)
+
+
+def _inputs(node: NodeView) -> Iterator[Value]:
+    for index in range(len(node.proto.input)):
+        value = node.input(index)
+        if value is not None:
+            yield value

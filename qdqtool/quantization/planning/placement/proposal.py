@@ -1,0 +1,69 @@
+"""The result of placement: the slots that should get a pair, and the operators that get none, with reasons."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from qdqtool.models.plan import Slot, UseRef
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.quantization.planning.placement.reason import Reason
+
+Kind = Literal["activation", "weight"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedSlot:
+    """One Q/DQ pair that should be inserted, still without scales.
+
+    Attributes:
+        slot: Its place; the uses are always named, so that a graph output keeps its float value.
+        kind: ``weight`` for a constant, else ``activation``.
+        scheme: Number format and granularity.
+        reason: Why, in words.
+        bound: The largest magnitude that the tensor can have, where that decides the scale; None to use the data.
+        peaked: Whether its few largest values matter most, so that no method may clip them because they are few.
+        range_group: Slots with the same number get one scale, the largest of theirs; None for a scale of its own.
+    """
+
+    slot: Slot
+    kind: Kind
+    scheme: QuantScheme
+    reason: str
+    bound: float | None = None
+    peaked: bool = False
+    range_group: int | None = None
+
+    @property
+    def uses(self) -> tuple[UseRef, ...]:
+        """The uses that read the dequantized tensor."""
+        assert self.slot.uses is not None
+        return self.slot.uses
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedNode:
+    """One quantizable operator that stays float.
+
+    Attributes:
+        node: Its label.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        reason: Why.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Slots in the order of their first use, and skipped nodes in the order of the graph."""
+
+    slots: tuple[ProposedSlot, ...]
+    skipped: tuple[SkippedNode, ...]
+
+    @property
+    def activations(self) -> tuple[ProposedSlot, ...]:
+        """The slots whose scales come from ranges."""
+        return tuple(slot for slot in self.slots if slot.kind == "activation")

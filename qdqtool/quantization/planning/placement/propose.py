@@ -1,0 +1,156 @@
+"""Place pairs of activations and weights: on every input of products, and on the skip branch of residual blocks.
+
+A pair is placed on the tensor that the next weighted operator reads: after Conv, BatchNormalization, bias and
+activation function, never between them, since those are fused into the Conv. Operators that only move values need no
+pair of their own. Everything else computes in float, and a pair in front of it would only round.
+"""
+
+import functools
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.scope import display
+from qdqtool.models.targets import Target
+from qdqtool.numerics import formats
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.quantization.planning.placement.bounds import with_bound
+from qdqtool.quantization.planning.placement.claims import Claim, Decision, share_slots
+from qdqtool.quantization.planning.placement.context import MISSING_OPERAND, PlacementContext
+from qdqtool.quantization.planning.placement.joined import share_ranges
+from qdqtool.quantization.planning.placement.proposal import Proposal, SkippedNode
+from qdqtool.quantization.planning.placement.reason import Reason, on_request
+from qdqtool.quantization.planning.placement.residual import Residuals
+from qdqtool.quantization.planning.placement.selection import Selection
+from qdqtool.quantization.planning.placement.weighted import decide_weighted, leave_tiny
+
+INT8 = formats.get("int8")
+NOTHING_TO_SHARE = Reason(
+    "nothing-to-share", "no input of it is read quantized elsewhere: the pair behind it is all that it takes"
+)
+
+
+def propose(
+    index: ModelIndex,
+    target: Target,
+    selection: Selection,
+    number_format: NumberFormat = INT8,
+) -> Proposal:
+    """Place Q/DQ pairs in a float model: symmetric, activations per-tensor, weights per output channel.
+
+    Args:
+        index: The index of the model; BatchNormalization should be folded already.
+        target: The target of the result.
+        selection: The nodes that the user wants quantized.
+        number_format: The format of activations and weights; kernels of some layers exist in int8 only.
+
+    Returns:
+        The slots, and every operator that could be quantized and is not, with the reason.
+
+    Raises:
+        UsageError: A pattern of ``selection`` matches nothing.
+    """
+    selection.matches(index.view)
+    context = PlacementContext(index, target, selection)
+    candidates = [node for node in index.view.nodes() if ops.get(node) is not None]
+    decisions = {node: _decide(node, context, number_format) for node in candidates if node.op_type != "Add"}
+    leave_tiny(decisions, context)
+    residuals = Residuals(context, {node for node, decision in decisions.items() if isinstance(decision, tuple)})
+    for node in candidates:
+        if node.op_type == "Add":
+            decisions[node] = _decide_add(node, context, residuals)
+    ordered = [(node, decisions[node]) for node in candidates]
+    scheme = functools.partial(QuantScheme, number_format)
+    slots = [with_bound(slot, index) for slot in share_slots(_claims(ordered), scheme)]
+    concats = [node for node, decision in ordered if decision is None and _is_joined(node, context)]
+    shared, alone = share_ranges(slots, concats, index)
+    decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
+    return Proposal(shared, collect_skipped([(node, decisions[node]) for node in candidates]))
+
+
+def _decide(node: NodeView, context: PlacementContext, number_format: NumberFormat) -> Decision:
+    if not is_computed_in_float(node, context):
+        return None
+    reason = reason_to_leave(node, context) or _shared_by_calls(node, context)
+    if reason is not None:
+        return reason
+    if node.is_op("Concat"):
+        # TensorRT moves the Q behind a Concat to its inputs: a Concat that the user names needs one scale, not a pair.
+        return None
+    product = ops.product(node)
+    return (
+        decide_weighted(node, product, context, number_format) if product is not None else _claim_input(node, context)
+    )
+
+
+def _is_joined(node: NodeView, context: PlacementContext) -> bool:
+    return node.is_op("Concat") and is_computed_in_float(node, context)
+
+
+def _decide_add(node: NodeView, context: PlacementContext, residuals: Residuals) -> Decision:
+    if not is_computed_in_float(node, context):
+        return None
+    reason = reason_to_leave(node, context) or _shared_by_calls(node, context)
+    return reason if reason is not None else residuals.decide(node)
+
+
+def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
+    """Return why a node of a known family stays float whatever its tensors are; None where it may be quantized."""
+    refusal = context.selection.refusal(node)
+    if refusal is not None:
+        return refusal
+    if node.is_parametric:
+        return Reason(
+            "function-argument", "an attribute of it is an argument of the local function; inline the function first"
+        )
+    family = ops.get(node)
+    assert family is not None
+    if family.stays_float is None:
+        return None
+    if not family.on_request:
+        return Reason("float-operator", family.stays_float)
+    return None if context.selection.asks_for(node) else on_request("no-gain", family.stays_float)
+
+
+def _shared_by_calls(node: NodeView, context: PlacementContext) -> Reason | None:
+    """Return why a node stays float whose function is called more than once: its ranges differ from call to call."""
+    calls = context.calls(node.scope)
+    if calls <= 1:
+        return None
+    text = (
+        f"its local function is called {calls} times, and one scale would have to serve them all; inline the function"
+    )
+    return Reason("function-argument", text)
+
+
+def is_computed_in_float(node: NodeView, context: PlacementContext) -> bool:
+    """Return whether a node computes floats when the network runs: not on integers, and not folded before."""
+    value, output = node.input(0), node.output()
+    return (value is None or context.is_float(value)) and not (output is not None and context.is_constant(output))
+
+
+def _claim_input(node: NodeView, context: PlacementContext) -> Decision:
+    value = node.input(0)
+    if value is None:
+        return MISSING_OPERAND
+    if context.is_constant(value):
+        return Reason("constant-operand", "its input is constant")
+    obstacle = context.obstacle(value)
+    if obstacle is not None:
+        return obstacle
+    return (Claim(node, 0, value, "activation", PerTensor(), f"input of {node.op_type}, as asked"),)
+
+
+def _claims(ordered: list[tuple[NodeView, Decision]]) -> list[Claim]:
+    return [claim for _, decision in ordered if isinstance(decision, tuple) for claim in decision]
+
+
+def collect_skipped(ordered: list[tuple[NodeView, Decision]]) -> tuple[SkippedNode, ...]:
+    """Return the nodes that stay float, with the reasons."""
+    return tuple(
+        SkippedNode(node.label, node.op_type, display(node.scope.path), decision)
+        for node, decision in ordered
+        if isinstance(decision, Reason)
+    )

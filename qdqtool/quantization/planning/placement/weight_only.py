@@ -1,0 +1,175 @@
+"""Place the pairs of weight-only modes: on constant weights of products, and nowhere else.
+
+A kernel then reads few bits and multiplies in float. The pair is on the stored tensor, in front of any Transpose.
+"""
+
+from dataclasses import dataclass
+
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.ops import ProductOp, QuantizableOp
+from qdqtool.models.targets import Target
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
+from qdqtool.quantization.planning.modes import Mode
+from qdqtool.quantization.planning.placement.claims import Claim, Decision, share_slots
+from qdqtool.quantization.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
+from qdqtool.quantization.planning.placement.proposal import Proposal
+from qdqtool.quantization.planning.placement.propose import collect_skipped, is_computed_in_float, reason_to_leave
+from qdqtool.quantization.planning.placement.reason import Reason
+from qdqtool.quantization.planning.placement.selection import Selection
+from qdqtool.quantization.planning.placement.weighted import (
+    comes_dequantized,
+    function_argument,
+    leave_tiny,
+    not_computable,
+)
+
+SMALLEST_BLOCK = 16
+"""The least size of blocks: smaller ones cost more in scales than they save, and have no kernels."""
+
+_LOOKUP_TABLE = Reason(
+    "lookup-table", "it looks rows up in a table: a few rows are read, so few bits would save no time"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightGoal:
+    """The goal for weights.
+
+    Attributes:
+        mode: A weight-only mode.
+        block_size: Elements in a block, None for one scale for each output channel.
+    """
+
+    mode: Mode
+    block_size: int | None
+
+
+def propose_weights(index: ModelIndex, target: Target, selection: Selection, goal: WeightGoal) -> Proposal:
+    """Place the pairs of a weight-only mode in a float model.
+
+    Args:
+        index: The index of the model.
+        target: The target of the result.
+        selection: The nodes that the user wants quantized.
+        goal: Format and blocks.
+
+    Returns:
+        Slots of weights, and every product or table that could be quantized and is not, with the reason.
+
+    Raises:
+        UsageError: A pattern of ``selection`` matches nothing.
+    """
+    selection.matches(index.view)
+    context = PlacementContext(index, target, selection)
+    decisions = {node: _decide(node, context, goal) for node in index.view.nodes()}
+    leave_tiny(decisions, context)
+    ordered = list(decisions.items())
+    claims = [claim for _, decision in ordered if isinstance(decision, tuple) for claim in decision]
+    return Proposal(share_slots(claims, goal.mode.weight_scheme), collect_skipped(ordered))
+
+
+def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Decision:
+    if node.is_op("Gather"):
+        return _decide_table(node, context)
+    family = ops.get(node)
+    if family is None or not is_computed_in_float(node, context):
+        return None
+    product = ops.product(node)
+    if product is None:
+        return _decide_other(node, family, context)
+    weight = node.input(product.weight_input)
+    reason = reason_to_leave(node, context)
+    if reason is not None or weight is None:
+        return reason or MISSING_OPERAND
+    found = _obstacle(node, product, weight, context, goal) or _granularity(node, product, weight, context, goal)
+    if isinstance(found, Reason):
+        return found
+    granularity, note = found
+    return (Claim(node, product.weight_input, weight, "weight", granularity, f"weight of {node.op_type}{note}"),)
+
+
+def _decide_other(node: NodeView, family: QuantizableOp, context: PlacementContext) -> Decision:
+    """Return the reason for recurrent layers and foreign products, whose weights take no pair; None for others."""
+    if family.stays_float is None or family.on_request:
+        return None
+    return reason_to_leave(node, context)
+
+
+def _decide_table(node: NodeView, context: PlacementContext) -> Decision:
+    table = node.input(0)
+    if table is None or not context.is_constant(table) or not context.is_float(table):
+        return None
+    if len(context.shape(table) or ()) != 2:
+        return None
+    return context.selection.refusal(node) or _LOOKUP_TABLE
+
+
+def _obstacle(
+    node: NodeView, product: ProductOp, weight: Value, context: PlacementContext, goal: WeightGoal
+) -> Reason | None:
+    """Return why a product stays float whatever the shape of its weight; None where it may be quantized."""
+    if not context.is_constant(weight):
+        return _without_weight(node.input(product.activation_inputs[0]), weight, context)
+    if not goal.mode.packs(product):
+        return Reason("no-kernel", f"no kernel takes {goal.mode.weights} weights of {node.op_type}")
+    if comes_dequantized(weight):
+        return QUANTIZED_ALREADY
+    return context.type_obstacle(weight) or not_computable(weight, context)
+
+
+def _without_weight(left: Value | None, weight: Value, context: PlacementContext) -> Reason:
+    if left is not None and context.is_constant(left):
+        text = "its constant is the left operand, on which no kernel takes a quantized weight"
+        return Reason("constant-operand", text)
+    if weight.is_input and weight.scope.is_function:
+        return function_argument(weight)
+    return Reason("no-weight", "it multiplies two activations: there is no weight to quantize")
+
+
+def _granularity(
+    node: NodeView, product: ProductOp, weight: Value, context: PlacementContext, goal: WeightGoal
+) -> tuple[Granularity, str] | Reason:
+    """Return the granularity of the scales with a note for the report, or why there is none."""
+    shape = context.shape(weight)
+    if shape is None or not all(isinstance(extent, int) for extent in shape):
+        return Reason("unknown-shape", f"the shape of its weight '{weight.name}' is unknown")
+    if len(shape) < 2:
+        return Reason("vector-weight", "its weight is a vector")
+    if goal.block_size is None:
+        channel = product.weight_axis(node, len(shape))
+        return (PerTensor() if channel is None else PerAxis(channel)), ""
+    axis = product.reduction_axis(node, len(shape))
+    assert axis is not None
+    extent = shape[axis]
+    assert isinstance(extent, int)
+    size = fitting_block(extent, goal.block_size, context.target)
+    if size is None:
+        text = f"its {extent} input channels divide into no two whole blocks of {SMALLEST_BLOCK} or more"
+        return Reason("no-whole-blocks", text)
+    return Blocked(axis, size), "" if size == goal.block_size else f"; {extent} input channels take blocks of {size}"
+
+
+def fitting_block(extent: int, asked: int, target: Target) -> int | None:
+    """Return the block size for an axis: the largest of the asked size, its half, and so on, that divides the extent.
+
+    TensorRT refuses a shorter last block, and dequantizes the weight in a kernel of its own where a single block spans
+    the axis (measured with TensorRT for RTX 1.7). Halving keeps powers of two, for which there are kernels.
+
+    Args:
+        extent: Elements along the reduction axis.
+        asked: Block size that the user wants.
+        target: The target of the result; one that takes a shorter last block gets the asked size.
+
+    Returns:
+        The block size, or None where there is none of at least :data:`SMALLEST_BLOCK`.
+    """
+    if not target.whole_blocks:
+        return asked
+    size = asked
+    while size >= SMALLEST_BLOCK:
+        if extent % size == 0 and extent // size >= 2:
+            return size
+        size //= 2
+    return None

@@ -1,0 +1,174 @@
+"""Plan from proposed slots and ranges: derive the scales of activations and weights."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import GraphView, NodeView, Value
+from qdqtool.models.graph.scope import display
+from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
+from qdqtool.numerics.derive import ScaleRule, scale_from_range, scale_from_tensor
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.granularity import Granularity
+from qdqtool.numerics.groups import ranges as group_ranges
+from qdqtool.numerics.scheme import QuantParams
+from qdqtool.quantization.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values
+from qdqtool.quantization.planning.placement import ProposedSlot, Reason, SkippedNode
+from qdqtool.quantization.planning.planner import Planned
+from qdqtool.quantization.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.planning.scale_type import as_stored, rule_for
+from qdqtool.quantization.planning.shared_scales import share_scales
+from qdqtool.quantization.planning.target_fit import require_targets
+from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.method_choice import chosen_method, threshold
+from qdqtool.quantization.ranges.range_choice import RangeChoice, bound_threshold
+from qdqtool.quantization.ranges.types import Ranges, TensorRange
+
+
+@dataclass(frozen=True, slots=True)
+class RangePlanner:
+    """Makes plans from ranges of activations and from weights.
+
+    Attributes:
+        recipe: What to quantize.
+        ranges: The ranges that calibration found.
+        weights: Parameters of weights that are known already, because they depend on no range.
+    """
+
+    recipe: Recipe
+    ranges: Ranges
+    weights: Mapping[Slot, QuantParams] = field(default_factory=dict)
+
+    def activations(self, index: ModelIndex, proposed: Sequence[ProposedSlot]) -> tuple[Placement, ...]:
+        """Return the pairs of activations alone, without those of tensors that have no range.
+
+        Args:
+            index: The prepared model.
+            proposed: The slots of :func:`propose_for`, which depend on no range: ranges are tried one after the other.
+
+        Raises:
+            UsageError: The ranges lack a tensor.
+        """
+        slots, _ = _without_unseen(proposed, self.ranges, index.view)
+        params = _Params(index, self.recipe, self.ranges, self.weights)
+        return params.placements([entry for entry in slots if entry.kind == "activation"])
+
+    def plan(self, index: ModelIndex) -> Planned:
+        """Return the plan of a prepared model.
+
+        Raises:
+            UsageError: Nothing can be quantized, the ranges lack a tensor, a weight is not finite, or the target does
+                not take the format; the hint names the nearest that it takes.
+        """
+        proposal = propose_for(index, self.recipe)
+        slots, lost = _without_unseen(proposal.slots, self.ranges, index.view)
+        skipped = proposal.skipped + lost
+        refuse_nothing(slots, skipped)
+        params = _Params(index, self.recipe, self.ranges, self.weights)
+        plan = QuantPlan(params.placements(slots))
+        require_targets(plan, index, [self.recipe.target])
+        return Planned(plan=plan, skipped=skipped, degenerate=tuple(params.degenerate), choices=tuple(params.choices))
+
+
+class _Params:
+    """Derives the parameters of slots, one at a time."""
+
+    def __init__(self, index: ModelIndex, recipe: Recipe, ranges: Ranges, weights: Mapping[Slot, QuantParams]) -> None:
+        self._index = index
+        self._recipe = recipe
+        self._method = chosen_method(ranges.record, recipe.method)
+        self._ranges = ranges
+        self._weights = weights
+        self.degenerate: list[DegenerateTensor] = []
+        self.choices: list[RangeChoice] = []
+
+    def placements(self, slots: Sequence[ProposedSlot]) -> tuple[Placement, ...]:
+        found = (Placement(slot.slot, self.of(slot, self._index.value(slot.slot)), slot.reason) for slot in slots)
+        made, chosen = tuple(found), {choice.slot: choice.own for choice in self.choices}
+        return share_scales(slots, made, lambda number: chosen[slots[number].slot].amax)
+
+    def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
+        """Return the parameters of a pair: absmax over the largest value of the format, in the tensor's type."""
+        if entry.kind == "weight":
+            known = self._weights.get(entry.slot) if entry.range_group is None else None
+            return self._of_weight(entry, value) if known is None else known
+        seen = self._ranges.tensors.get((entry.slot.scope, entry.slot.tensor))
+        if seen is None:
+            raise UsageError(
+                f"the ranges have no tensor '{value.qualified_name}', which is to be quantized",
+                hint="calibrate with the same options: other excludes may need other tensors",
+            )
+        return self._of_activation(entry, value, seen)
+
+    def _of_activation(self, entry: ProposedSlot, value: Value, seen: TensorRange) -> QuantParams:
+        goal = replace(self._recipe.goal(entry.scheme.format), peaked=entry.peaked)
+        found = threshold(self._method, seen, goal, automatic=self._recipe.method == calibrators.DEFAULT)
+        own = found if entry.bound is None else bound_threshold(entry.bound)
+        self.choices.append(RangeChoice(entry.slot, seen, goal, own, entry.range_group))
+        amax = np.asarray(own.amax)
+        rule = self._rule(value)
+        self.degenerate += degenerate_values(entry, seen, found)
+        self.degenerate += degenerate_scales(entry, amax, rule)
+        return as_stored(scale_from_range(-amax, amax, entry.scheme, rule), self._elem_type(value))
+
+    def _of_weight(self, entry: ProposedSlot, value: Value) -> QuantParams:
+        weights = self._index.constant(value)
+        if weights is None:
+            raise UsageError(f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it")
+        if not np.isfinite(weights).all():
+            raise UsageError(
+                f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
+            )
+        rule = self._rule(value)
+        self.degenerate += degenerate_scales(entry, _magnitudes(weights, entry.scheme.granularity), rule)
+        return as_stored(scale_from_tensor(weights, entry.scheme, rule), self._elem_type(value))
+
+    def _rule(self, value: Value) -> ScaleRule:
+        return rule_for(self._elem_type(value), self._recipe.high_precision)
+
+    def _elem_type(self, value: Value) -> int:
+        elem_type = self._index.types.elem_type(value)
+        assert elem_type is not None
+        return elem_type
+
+
+def _magnitudes(weights: Array, granularity: Granularity) -> Array:
+    low, high = group_ranges(weights, granularity)
+    return np.maximum(np.abs(low), np.abs(high))
+
+
+def _without_unseen(
+    slots: Sequence[ProposedSlot], ranges: Ranges, view: GraphView
+) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
+    """Return the slots without those of nodes that read an unseen tensor, and those nodes with the reason.
+
+    Such a node loses its other pairs too: with one quantized operand it would gain nothing.
+    """
+    unseen = dict.fromkeys(ranges.unseen(), NEVER_RUN if ranges.record.samples else NOT_GIVEN)
+    nodes = {(node.scope.path, node.key): node for node in view.nodes()}
+
+    def readers(use: UseRef) -> set[NodeView]:
+        return set(ops.computing_nodes(nodes[use.scope, use.node]))
+
+    lost: dict[NodeView, Reason] = {}
+    for entry in slots:
+        why = unseen.get((entry.slot.scope, entry.slot.tensor))
+        if why is not None:
+            reason = Reason("no-range", f"input '{entry.slot.tensor}': {why}")
+            lost.update({reader: reason for use in entry.uses for reader in readers(use)})
+    kept: list[ProposedSlot] = []
+    for entry in slots:
+        uses = tuple(use for use in entry.uses if not readers(use) <= set(lost))
+        if uses:
+            kept.append(replace(entry, slot=replace(entry.slot, uses=uses)))
+    skipped = (
+        SkippedNode(node.label, node.op_type, display(node.scope.path), lost[node])
+        for node in view.nodes()
+        if node in lost
+    )
+    return kept, tuple(skipped)

@@ -1,0 +1,250 @@
+"""Bias correction: what rounding the weights adds to the mean of each output is subtracted from the bias.
+
+Nagel et al., Data-Free Quantization (2019), section 4.2: with ``e = W_q - W``, the mean of ``W_q x`` is off by
+``e E[x]``. E[x] is measured on calibration data, one mean for each input channel.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.models import ops
+from qdqtool.models.graph.edits.edit import AddInitializer, Edit, NodeKey, SetInput
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.edits.unused import DeadCode
+from qdqtool.models.graph.index.constants import Constants
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import GraphView, NodeView, Value
+from qdqtool.models.graph.io.tensors import make_tensor, nbytes
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import ScopePath
+from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.ops.support.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
+from qdqtool.models.plan import Placement, QuantPlan
+from qdqtool.models.running.fake_quantize import rounded
+from qdqtool.models.transforms.taps import TensorKey, tensor_key
+from qdqtool.numerics.cores import LARGE, side_by_side
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.product import Factors, ProductLayout
+from qdqtool.quantization.ranges.types import PreparationStep
+
+BIAS_CORRECTION = "bias-correction"
+"""Name under which a ranges file keeps the means, among the steps of preparation."""
+
+DIGITS = 5
+"""Significant digits of a mean. A mean over so few samples is less precise than that."""
+
+Means = Mapping[TensorKey, Factors]
+"""Mean of each channel, by tensor."""
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    tensor: str
+    scope: list[str]
+    means: list[float]
+
+
+class _Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    inputs: list[_Entry]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SwitchedBias:
+    """A bias that depends on whether a weight is quantized.
+
+    Attributes:
+        site: Number of the weight's placement in the plan.
+        scope: Scope of the node that reads the bias.
+        node: The output names of that node.
+        index: Which of its inputs is the bias.
+        plain: The bias beside the float weight; zeros where the float model has none.
+        corrected: Gives the bias beside the weight after quantize and dequantize.
+    """
+
+    site: int
+    scope: ScopePath
+    node: NodeKey
+    index: int
+    plain: Array
+    corrected: Callable[[Array], Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Site:
+    """One product with a stored weight, and the node and input that hold its bias."""
+
+    weight: StoredWeight
+    x: Value
+    holder: NodeView
+    index: int
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether the copies of the weight that are made take much memory."""
+        return nbytes(self.weight.tensor) > LARGE
+
+
+def shortened(means: Means) -> Means:
+    """Means rounded to :data:`DIGITS` significant digits."""
+    return {key: np.array([float(f"{mean:.{DIGITS}g}") for mean in by]) for key, by in means.items()}
+
+
+def encode_means(means: Means) -> PreparationStep:
+    """Means as a ranges file keeps them."""
+    inputs = [{"tensor": name, "scope": list(scope), "means": by.tolist()} for (scope, name), by in means.items()]
+    return PreparationStep(BIAS_CORRECTION, {"inputs": inputs})
+
+
+def decode_means(parameters: Mapping[str, Any]) -> Means:
+    """The reverse of :func:`encode_means`.
+
+    Raises:
+        UsageError: The values are malformed.
+    """
+    try:
+        entries = msgspec.convert(dict(parameters), _Parameters).inputs
+    except msgspec.ValidationError as error:
+        reason = str(error).replace("`", "'")
+        raise UsageError(f"the ranges have malformed parameters of step '{BIAS_CORRECTION}': {reason}") from None
+    return {(tuple(entry.scope), entry.tensor): np.array(entry.means) for entry in entries}
+
+
+def mean_shift(weight: Array, rounded: Array, layout: ProductLayout, means: Factors) -> Factors:
+    """By how much rounding the weight moves the mean of each output channel.
+
+    A Conv is taken as if it read no padding: next to borders, where it reads zeros, the mean moves less.
+
+    Args:
+        weight: As stored.
+        rounded: The same after quantize and dequantize.
+        layout: Where its channels lie.
+        means: Mean of each input channel.
+
+    Returns:
+        float64, shape ``(outputs,)``: to be subtracted from the bias.
+    """
+    error = np.subtract(layout.canonical(rounded), layout.canonical(weight), dtype=np.float64)
+    shift = np.einsum("goik,gi->go", error, means.reshape(layout.groups, -1))
+    return np.asarray(shift.reshape(-1), np.float64)
+
+
+def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means: Means) -> Transformed[tuple[str, ...]]:
+    """Correct the biases of a quantized model.
+
+    A Conv or Gemm without a bias gets one. For a MatMul, the stored vector of an Add behind it is corrected; without
+    such an Add, it stays as it is. Where the mean of an input is unknown, nothing is corrected.
+
+    Args:
+        quantized: The model with its pairs; it is not changed.
+        before: The index of the float model that the plan was made for.
+        plan: The pairs.
+        means: Of that model.
+
+    Returns:
+        The model, with the labels of the products whose bias was corrected.
+    """
+    after = GraphView(quantized.fork())
+    namer, dead = Namer(after), DeadCode(after)
+    nodes = {(node.scope.path, node.key): node for node in after.nodes()}
+    edits: list[Edit] = []
+    done: list[str] = []
+    known = [
+        (site, placement, found)
+        for site, placement in _planned(before, plan)
+        if (found := means.get(tensor_key(site.x))) is not None and len(found) == site.weight.layout.inputs
+    ]
+    shifts = side_by_side(lambda each: _shift(*each, before.model), known, lambda each: each[0].is_large)
+    for (site, _, _), shift in zip(known, shifts, strict=True):
+        edits += _corrected(site, shift, namer, before.constants)
+        dead.drop_use(nodes[site.holder.scope.path, site.holder.key], site.index)
+        done.append(site.weight.node.label)
+    return Transformed(apply_edits(after.model, edits + dead.edits()) if edits else quantized, tuple(done))
+
+
+def switched_biases(before: ModelIndex, plan: QuantPlan, means: Means) -> tuple[SwitchedBias, ...]:
+    """Return the biases that :func:`correct_biases` corrects, for a model with a switch at each pair.
+
+    Args:
+        before: The index of the float model that the plan was made for.
+        plan: The pairs.
+        means: Of that model.
+    """
+    numbers = {placement: number for number, placement in enumerate(plan)}
+    found: dict[tuple[NodeView, int], SwitchedBias] = {}
+    for site, placement in _planned(before, plan):
+        mean = means.get(tensor_key(site.x))
+        if mean is not None and len(mean) == site.weight.layout.inputs:
+            bias = _switched(site, numbers[placement], mean, before)
+            # Two products may share the Add behind them; correct_biases corrects it for the last one.
+            found[site.holder, site.index] = bias
+    return tuple(found.values())
+
+
+def _switched(site: _Site, number: int, means: Factors, before: ModelIndex) -> SwitchedBias:
+    weight, layout = site.weight.read(before.model), site.weight.layout
+    value = site.holder.input(site.index)
+    stored = before.constants.array(value) if value is not None else None
+    plain = np.zeros(layout.outputs, weight.dtype) if stored is None else stored
+
+    def corrected(quantized: Array) -> Array:
+        shift = mean_shift(weight, quantized.reshape(weight.shape), layout, means)
+        return plain.astype(np.float64) - shift
+
+    return SwitchedBias(number, site.holder.scope.path, site.holder.key, site.index, plain, corrected)
+
+
+def _planned(index: ModelIndex, plan: QuantPlan) -> Iterator[tuple[_Site, Placement]]:
+    nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
+    for placement in plan:
+        for use in placement.slot.uses or ():
+            node = nodes.get((use.scope, use.node))
+            site = _site(node, index.constants) if node is not None and use.index == 1 else None
+            if site is not None:
+                yield site, placement
+
+
+def _site(node: NodeView, constants: Constants) -> _Site | None:
+    """The product and its bias; None where there is no product of that kind, or no place for a bias."""
+    x, product = node.input(0), ops.product(node)
+    if x is None or product is None or node.scope.in_function or node.is_parametric:
+        return None
+    if not product.sums_evenly or product.term_factors(node) != (1, 1):
+        return None
+    try:
+        weight = stored_weight(node, constants)
+        holder, index = _bias_behind(node) if product.bias_input is None else (node, product.bias_input)
+        if holder.input_name(index):
+            stored_vector(holder, index, weight.layout.outputs, constants)
+    except WeightProblem:
+        return None
+    return _Site(weight, x, holder, index)
+
+
+def _bias_behind(node: NodeView) -> tuple[NodeView, int]:
+    output = node.output()
+    if output is None or len(output.uses) != 1 or output.is_output or not output.uses[0].node.is_op("Add"):
+        raise WeightProblem("no Add behind it")
+    return output.uses[0].node, 1 - output.uses[0].index
+
+
+def _shift(site: _Site, placement: Placement, means: Factors, before: Model) -> Factors:
+    weight = site.weight.read(before)
+    return mean_shift(weight, rounded(weight, placement), site.weight.layout, means)
+
+
+def _corrected(site: _Site, shift: Factors, namer: Namer, constants: Constants) -> list[Edit]:
+    holder = site.holder
+    value = holder.input(site.index)
+    old, stored = (constants.array(value), constants.direct(value)) if value is not None else (None, None)
+    after: Array = -shift if old is None else old.astype(np.float64) - shift
+    name = namer.tensor(f"{holder.input_name(site.index) or site.weight.tensor.name + '_bias'}_corrected")
+    tensor = make_tensor(name, after, (stored or site.weight.tensor).data_type)
+    return [
+        AddInitializer(holder.scope.path, tensor),
+        SetInput(holder.scope.path, holder.key, site.index, name),
+    ]

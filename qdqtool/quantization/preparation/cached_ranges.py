@@ -1,0 +1,112 @@
+"""Take ranges from a file instead of calibrating; data, where it is given, serves to measure the accuracy."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.digest import model_digest
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.preparation.calibration import Calibrated
+from qdqtool.quantization.preparation.calibration_used import CalibrationUsed, used_ranges
+from qdqtool.quantization.preparation.prepare import prepare_as_recorded
+from qdqtool.quantization.ranges.stored import read_stored
+from qdqtool.quantization.ranges.types import CalibrationRecord
+from qdqtool.samples import Feeds, data_digest, sample_digest
+from qdqtool.samples.media.preprocessing import Preprocessing
+from qdqtool.samples.request import FileData, open_feeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedRanges:
+    """A ranges file, and how it is used.
+
+    Attributes:
+        path: The ranges file, ours or that of another tool (:mod:`qdqtool.quantization.ranges.encodings`).
+        force: Use the ranges although they were found on another model, on other data, or on a part of the samples.
+        data: The data that the ranges were found on, to measure the accuracy of the result; None where it is not given.
+    """
+
+    path: Path
+    force: bool = False
+    data: FileData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FromCache:
+    """A calibration that was read from a ranges file of ours.
+
+    Attributes:
+        found: The prepared model, its ranges, and checked samples where there is data.
+        used: What the report says of the ranges.
+        of_the_ranges: Whether the samples are known to be those that the ranges were found on.
+    """
+
+    found: Calibrated
+    used: CalibrationUsed
+    of_the_ranges: bool = True
+
+
+def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> FromCache:
+    """Read a ranges file of ours, and prepare the model as it was prepared for these ranges. Nothing is run.
+
+    Args:
+        model: The float model, its input shapes fixed as the recipe has them; it is not changed.
+        cache: The file, and data if there is any.
+        recipe: What is to be quantized.
+
+    Raises:
+        UsageError: The file is no ranges file. It is of another model, other data or a part of the samples, and its use
+            is not forced. Or the data does not fit the model.
+    """
+    ranges = read_stored(cache.path, recipe.method, force=cache.force)
+    prepared = prepare_as_recorded(model, ranges.record.preparation, recipe.preparation)
+    forced = [] if ranges.part is None else ["samples"]
+    if model_digest(prepared.model) != ranges.record.model_sha256:
+        _require_force(
+            cache,
+            f"ranges {cache.path} were found on another model, or with other --input-shapes or --input-values",
+            "calibrate this model, or use them all the same with --force",
+        )
+        forced.append("model")
+    feeds = None if cache.data is None else _open_checked(model, cache, cache.data, ranges.record, forced)
+    record = replace(ranges.record, samples=ranges.samples)
+    used = replace(used_ranges(str(cache.path), record, recipe, tuple(forced)), from_file=True)
+    return FromCache(Calibrated(prepared, ranges, feeds), used, of_the_ranges="data" not in forced)
+
+
+def _open_checked(
+    model: Model, cache: CachedRanges, data: FileData, record: CalibrationRecord, forced: list[str]
+) -> Feeds:
+    """The samples. One pass checks and digests all of them, before anything runs."""
+    digests: list[bytes] = []
+    feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
+    if record.chunk is None:
+        problem = f"ranges {cache.path} are of an earlier version: whether {data.path} is their data cannot be told"
+    elif feeds.description.preprocessing != record.preprocessing:
+        problem = (
+            f"ranges {cache.path} were found on {_preprocessed(record.preprocessing)}, and {data.path} gives "
+            f"{_preprocessed(feeds.description.preprocessing)}"
+        )
+    elif data_digest(digests) != record.data_sha256:
+        theirs = "random samples" if record.random else f"{record.samples} samples"
+        problem = f"ranges {cache.path} were found on other data ({theirs}) than {data.path} ({len(feeds)} samples)"
+    else:
+        return feeds
+    _require_force(
+        cache,
+        problem,
+        "give the data and --samples that they were found on, or --validation-data to measure on other data, or take "
+        "both all the same with --force",
+    )
+    forced.append("data")
+    return feeds
+
+
+def _preprocessed(how: Preprocessing | None) -> str:
+    return "samples of arrays" if how is None else f"{how.kind} with the preprocessing '{how}'"
+
+
+def _require_force(cache: CachedRanges, problem: str, hint: str) -> None:
+    if not cache.force:
+        raise UsageError(problem, hint=hint)

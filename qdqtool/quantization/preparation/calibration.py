@@ -1,0 +1,173 @@
+"""Calibration of a float model: it is prepared, run over data, and the range of every tensor is kept."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.io.digest import model_digest
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.taps import tensor_key
+from qdqtool.quantization.planning.placement import ProposedSlot
+from qdqtool.quantization.planning.proposal import propose_for, refuse_nothing
+from qdqtool.quantization.planning.recipe import Recipe, with_fixed_inputs
+from qdqtool.quantization.preparation.prepare import Prepared, prepare
+from qdqtool.quantization.preparation.step import StepRequest
+from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.calibration_run import CalibrationScope, Collector, Samples, fold_samples
+from qdqtool.quantization.ranges.collector import RangeCollector
+from qdqtool.quantization.ranges.loud_layer import ModelTrial, encode_loud
+from qdqtool.quantization.ranges.method_choice import MethodTrial, encode_choice
+from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, Ranges
+from qdqtool.quantization.statistics.channel_statistics import product_inputs
+from qdqtool.quantization.statistics.float_runs import FloatRuns
+from qdqtool.samples import Feeds, data_digest, sample_digest
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.request import FileData, RandomData, open_feeds
+from qdqtool.samples.split import Split, split_samples, undivided
+
+TryMethods = Callable[[Prepared, Recipe, Feeds, FloatRuns], ModelTrial | None]
+"""Tries calibration methods on the quantized model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationRequest(CalibrationScope):
+    """Which samples are run, and what is tried on the quantized model.
+
+    Attributes:
+        trial: Tries the other methods where the recipe leaves the choice; None to try none. It has no default: who
+            forgets it would get other ranges and no error.
+    """
+
+    trial: TryMethods | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A float model with the ranges of its tensors.
+
+    Attributes:
+        prepared: The model that was run, ready to be quantized.
+        ranges: The ranges of the tensors that placement proposes.
+        feeds: What was run; None where the ranges come from a file.
+        split: Which of these samples chose something; None where the ranges come from a file.
+        resumed: How many samples an interrupted run had done before.
+        method_trial: What other calibration methods than that of the recipe would do; None where none was tried.
+    """
+
+    prepared: Prepared
+    ranges: Ranges
+    feeds: Feeds | None = None
+    split: Split | None = None
+    resumed: int = 0
+    method_trial: MethodTrial | None = None
+
+
+def calibrate_model(
+    source: Model,
+    data: str | Path | FileData | RandomData,
+    recipe: Recipe,
+    runs: FloatRuns,
+    progress: Progress | None = None,
+    *,
+    scope: CalibrationRequest,
+) -> Calibrated:
+    """Calibrate a loaded model. The session that ran it is left open in ``runs``.
+
+    The model is prepared with the choosing part of the samples, of all of them also where they are sharded. The ranges
+    are of all samples; beside them are those of the choosing part alone.
+
+    Args:
+        source: The float model; it is not changed.
+        data: Where the samples are, or that they are random.
+        recipe: What is to be quantized.
+        runs: Runs the model, see :func:`runs_for`.
+        progress: Told of every sample.
+        scope: Which samples, where what is done is kept, and what tries other methods.
+
+    Raises:
+        UsageError: The mode needs no ranges, the data does not fit the model, the model fails on a sample, or a tensor
+            is not finite.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+    """
+    recipe.require_ranges(
+        "there are no ranges to find",
+        hint=f"`qdqtool quantize MODEL --quantize-mode {recipe.quantize_mode} -o OUT.onnx` needs none",
+    )
+    model, digests = with_fixed_inputs(source, recipe), list[bytes]()
+    feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
+    split = split_samples(len(feeds)) if scope.hold_back else undivided(len(feeds))
+    choosing = split.choosing_of(feeds)
+    prepared = prepared_for(recipe, model, choosing, runs)
+    index = runs.index_of(prepared.model)
+    values = calibrated_values(index, recipe)
+    automatic = recipe.method == calibrators.DEFAULT
+    tried = scope.trial(prepared, recipe, split.choosing_of(feeds), runs) if automatic and scope.trial else None
+    prepared = replace(prepared, record=(*prepared.record, *_decisions(tried)))
+    record = CalibrationRecord(
+        method=recipe.method,
+        samples=len(feeds),
+        random=feeds.description.seed is not None,
+        seed=feeds.description.seed,
+        data_sha256=data_digest(digests),
+        model_sha256=model_digest(prepared.model),
+        preparation=prepared.record,
+        parameters=recipe.parameters(),
+        preprocessing=feeds.description.preprocessing,
+    )
+    collector: Collector
+    if scope.elsewhere is None:
+        histograms = calibrators.get(recipe.method).needs_histogram
+        collector = RangeCollector(index, values, runs, histograms=histograms, held=split.held)
+    else:
+        collector = scope.elsewhere(record, [tensor_key(value) for value in values], split.held)
+    done = fold_samples(collector, record, Samples(feeds, digests), scope, progress)
+    return Calibrated(prepared, done.ranges, feeds, split, done.resumed, None if tried is None else tried.methods)
+
+
+def calibrated_values(index: ModelIndex, recipe: Recipe) -> list[Value]:
+    """Return the tensors of a prepared model whose ranges are needed.
+
+    Raises:
+        UsageError: Nothing is to be quantized.
+    """
+    proposal = propose_for(index, recipe)
+    refuse_nothing(proposal.slots, proposal.skipped)
+    return list(dict.fromkeys(index.value(entry.slot) for entry in proposal.activations))
+
+
+def _decisions(tried: ModelTrial | None) -> Iterator[PreparationStep]:
+    """Yield what a ranges file keeps of the trials of the quantized model."""
+    if tried is not None and tried.methods.method != calibrators.DEFAULT:
+        yield encode_choice(tried.methods.method)
+    if tried is not None and tried.loud is not None:
+        yield encode_loud(tried.loud)
+
+
+def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:
+    """Prepare a model for what a recipe quantizes; arguments and errors as :func:`prepare`."""
+
+    def slots(index: ModelIndex) -> Sequence[ProposedSlot]:
+        return propose_for(index, recipe).slots
+
+    mode = recipe.mode
+    request = StepRequest(
+        recipe.preparation, integer_activations=mode.integer_activations, slots=slots, few_bits=mode.search
+    )
+    return prepare(model, feeds, runs, request)
+
+
+def runs_for(recipe: Recipe) -> FloatRuns:
+    """Runs of a float model whose one session returns all that calibrating or quantizing it so is going to read."""
+
+    def read(index: ModelIndex) -> Iterator[Value]:
+        yield from (value for value, _ in product_inputs(index))
+        # Where the proposal is used, the same error is raised again.
+        with contextlib.suppress(UsageError):
+            for entry in propose_for(index, recipe).activations:
+                yield index.value(entry.slot)
+
+    return FloatRuns(read)

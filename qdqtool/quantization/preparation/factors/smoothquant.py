@@ -1,0 +1,141 @@
+"""SmoothQuant: divide outlier channels of a normalized tensor by factors, and multiply the weights that read them.
+
+Xiao, Lin, Seznec, Wu, Demouth, Han: SmoothQuant (2023): ``s_j = max|X_j|**alpha / max|W_j|**(1 - alpha)``. The scale
+and bias of the normalization in front are divided by the factors. Alpha is given, or searched for each tensor: the best
+of :data:`CANDIDATES` is the one whose quantized products differ least from the float ones on rows of calibration data.
+
+A search finds factors and steps on one part of the samples and measures on rows of all of them. Large factors follow
+the peaks of single channels, and few samples show little of what a channel takes in use: on 48 rows of 128 channels, of
+a decoder whose tokens are drawn at random, smoothing gained 1.5 dB on these rows and lost 11 dB on others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.transforms.joints import Joint, Reader
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.product import Factors
+from qdqtool.quantization.preparation.factors.equalization import ReadWeight, channel_factors
+from qdqtool.quantization.statistics.channel_statistics import ChannelStatistics, folded_peaks
+
+Peaks = Mapping[Value, Factors]
+"""Largest magnitude of each channel, by tensor."""
+
+CANDIDATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+"""Alphas that a search tries, besides leaving the tensor as it is."""
+
+WORTHWHILE = 0.9
+"""Largest share of the error that may be left: some half a dB less than before. So few rows show no smaller gain."""
+
+HIGH = 127
+"""Largest code of the format that a search rounds to: int8, in place of every format with some 256 codes."""
+
+
+def weight_peaks(joint: Joint, read: ReadWeight) -> Factors:
+    """The largest weight that each channel of the joint is multiplied with. ``read`` gives a stored weight's values."""
+    peaks = [folded_peaks(each.weight.layout.input_peaks(read(each.weight)), each.repeat) for each in joint.readers]
+    return np.asarray(np.max(peaks, axis=0), np.float64)
+
+
+def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float) -> Factors:
+    """The factors of one joint.
+
+    Args:
+        joint: The tensor and what reads it.
+        seen: Statistics of every tensor that a reader reads.
+        weights: Its :func:`weight_peaks`.
+        alpha: From 0 to 1: how much of the unevenness goes into the weights.
+    """
+    return _factors(joint, {reader.tensor: seen[reader.tensor].peak for reader in joint.readers}, weights, alpha)
+
+
+def fold_factors(
+    joint: Joint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float
+) -> list[Factors]:
+    """The factors that each part of the samples alone gives; one list entry where there is one part."""
+    return [_factors(joint, part, weights, alpha) for part in _parts(joint, seen)]
+
+
+def searched_alpha(
+    joint: Joint, seen: Mapping[Value, ChannelStatistics], weights: Factors, products: Sequence["TriedProduct"]
+) -> float | None:
+    """The alpha with the least error at one joint; None where none is clearly better than leaving the joint alone.
+
+    Args:
+        joint: A tensor with its channels on the last axis, and what reads it.
+        seen: Statistics of every tensor that a reader reads.
+        weights: Its :func:`weight_peaks`.
+        products: The products that read it, with some rows of their activations.
+    """
+    parts = _parts(joint, seen)
+
+    def error(factors: Factors, part: Peaks) -> float:
+        return sum(product.error(factors, part[product.tensor]) for product in products)
+
+    identity = np.ones(joint.channels)
+    best, least = None, WORTHWHILE * sum(error(identity, part) for part in parts)
+    for alpha in CANDIDATES:
+        found = sum(error(_factors(joint, part, weights, alpha), part) for part in parts)
+        if found < least:
+            best, least = alpha, found
+    return best
+
+
+def _factors(joint: Joint, seen: Peaks, weights: Factors, alpha: float) -> Factors:
+    peaks = [folded_peaks(seen[reader.tensor], reader.repeat) for reader in joint.readers]
+    return channel_factors(np.max(peaks, axis=0), weights, alpha)
+
+
+def _parts(joint: Joint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]:
+    """The peaks of every tensor that a reader reads, on each part of the samples; on all where there is no part."""
+    tensors = {reader.tensor for reader in joint.readers}
+    count = min(len(seen[tensor].folds) for tensor in tensors)
+    if not count:
+        return [{tensor: seen[tensor].peak for tensor in tensors}]
+    return [{tensor: seen[tensor].folds[number] for tensor in tensors} for number in range(count)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TriedProduct:
+    """A product on which factors are tried.
+
+    Attributes:
+        tensor: Its activation.
+        repeat: How many of its channels share a factor.
+        rows: Rows of the activation, ``[n, inputs]``, float32: candidates differ by far more than its roundings.
+        weight: Its weight, ``[inputs, outputs]``, float32.
+        exact: ``rows @ weight``.
+    """
+
+    tensor: Value
+    repeat: int
+    rows: Array
+    weight: Array
+    exact: Array
+
+    @classmethod
+    def of(cls, reader: Reader, weight: Array, rows: Array) -> "TriedProduct":
+        """Return the product of a reader with a weight ``[inputs, outputs]`` and rows ``[n, inputs]``."""
+        weight, rows = weight.astype(np.float32), rows.astype(np.float32)
+        return cls(reader.tensor, reader.repeat, rows, weight, rows @ weight)
+
+    def error(self, factors: Factors, peaks: Factors) -> float:
+        """The squared error with these factors, and both sides rounded to the steps that the peaks give."""
+        by = np.repeat(factors, self.repeat)
+        step = np.float32(np.max(peaks / by) / HIGH)
+        by = by.astype(np.float32)
+        scaled = self.weight * by[:, np.newaxis]
+        steps = np.maximum(scaled.max(axis=0), -scaled.min(axis=0)) / np.float32(HIGH)
+        rounded = _rounded(self.rows / by, step) @ _rounded(scaled, steps)
+        return float(np.square(rounded - self.exact).sum(dtype=np.float64))
+
+
+def _rounded(values: Array, step: Array | np.float32) -> Array:
+    steps = np.where(np.asarray(step) > 0, step, np.float32(1.0))
+    found = values / steps
+    np.rint(found, out=found)
+    np.clip(found, -HIGH, HIGH, out=found)
+    return np.multiply(found, steps, out=found)

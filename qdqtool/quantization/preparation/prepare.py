@@ -1,0 +1,212 @@
+"""Prepare a float model for quantization, step by step; each step is kept only if it is proven to change no output."""
+
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.preparation.bias_correction import (
+    BIAS_CORRECTION,
+    Means,
+    decode_means,
+    encode_means,
+    shortened,
+)
+from qdqtool.quantization.preparation.gate import GATE_LIMIT, PreparationGate
+from qdqtool.quantization.preparation.step import Change, Site, StepRequest
+from qdqtool.quantization.preparation.steps import asked_steps, known_steps
+from qdqtool.quantization.preparation.trial import TrialRunner
+from qdqtool.quantization.ranges.loud_layer import PLANNED
+from qdqtool.quantization.ranges.types import PreparationStep, Trial
+from qdqtool.quantization.statistics.channel_statistics import ChannelData
+from qdqtool.quantization.statistics.float_runs import FloatRuns
+from qdqtool.samples import Feeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationReport:
+    """The outcome of one step.
+
+    Attributes:
+        step: Its public id.
+        applied: Whether it was made.
+        sites: Places that it changed, or would have changed.
+        left: Places of the same kind that it does not change, with the reason.
+        max_difference: Largest difference of an output from the given model on calibration samples, relative to the
+            output's largest magnitude; or that of what a product reads from the model before the step, root mean
+            square over root mean square, if that is larger. None where there was nothing to do, or where the step is
+            repeated from a ranges file: it was measured when that was written.
+        limit: The largest difference that is allowed.
+        trial: What the step did to the quantized model; None where that was not measured.
+    """
+
+    step: str
+    applied: bool
+    sites: tuple[Site, ...]
+    left: tuple[Site, ...] = ()
+    max_difference: float | None = None
+    limit: float = GATE_LIMIT
+    trial: Trial | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The float model that is calibrated and quantized, and how it differs from the given one.
+
+    Attributes:
+        model: The model.
+        reports: What became of each step, in order.
+        record: The steps that were made or tried, for a ranges file.
+        means: The mean of each channel of the inputs of products, for bias correction; empty where that is not asked
+            for.
+    """
+
+    model: Model
+    reports: tuple[PreparationReport, ...] = ()
+    record: tuple[PreparationStep, ...] = ()
+    means: Means = field(default_factory=dict)
+
+
+def prepare(
+    model: Model,
+    feeds: Feeds,
+    runs: FloatRuns,
+    request: StepRequest | None = None,
+) -> Prepared:
+    """Make the steps that are asked for, each unless it changes an output on the data by more than rounding.
+
+    That is proven on few samples: a step changes the same weights for every sample, so more would show the same. Steps
+    that rescale channels are also tried on the quantized model, and left out where its outputs get worse.
+
+    Args:
+        model: The float model; it is not changed.
+        feeds: The choosing part of the calibration data. Of sharded data that of all shards, so that every shard makes
+            the same steps.
+        runs: Runs the model. Its session is of the prepared model afterwards.
+        request: Which steps, and for which quantization; None for the default steps, none of them on trial.
+
+    Raises:
+        UsageError: The model fails on a sample.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+    """
+    request = request or StepRequest(Preparation())
+    correct = request.asked.bias_correction
+    gate, data = PreparationGate(model, feeds, runs), ChannelData(feeds, runs)
+    reports: list[PreparationReport] = []
+    record: list[PreparationStep] = []
+    runner = None if request.slots is None else TrialRunner(data, request.slots, correct=correct)
+    for step in asked_steps(request):
+        step_gate = _StepGate(gate.limit, partial(gate.difference, model))
+        tried = _first_good(step.changes(model, data, request), step_gate, partial(_run_trial, runner, model))
+        change, harmless = tried.change, tried.difference is not None and tried.difference <= gate.limit
+        report = _report(step.name, change, applied=harmless, difference=tried.difference)
+        reports.append(replace(report, limit=gate.limit, trial=tried.trial))
+        if harmless:
+            model = change.model
+            data.rescale(change.rescaled)
+            record.append(PreparationStep(step.name, change.parameters, tried.trial))
+        elif tried.trial is not None:
+            record.append(PreparationStep(step.name, step.refused_parameters, tried.trial))
+    means = shortened(data.means(model)) if correct else {}
+    if means:
+        record.append(encode_means(means))
+    return Prepared(model, tuple(reports), tuple(record), means)
+
+
+def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: Preparation | None = None) -> Prepared:
+    """Repeat the steps that an earlier calibration made. Nothing is run.
+
+    Args:
+        model: The float model; it is not changed.
+        record: The steps that were made then.
+        asked: The options of the user, which the record must fit.
+
+    Raises:
+        UsageError: The record does not fit the options or the model, or has an unknown step.
+    """
+    asked = asked or Preparation()
+    _check_agreement({entry.step for entry in record if entry.was_made}, asked)
+    known = known_steps()
+    means: Means = {}
+    reports: list[PreparationReport] = []
+    for entry in record:
+        if entry.step == BIAS_CORRECTION:
+            means = decode_means(entry.parameters) if asked.bias_correction else {}
+            continue
+        if entry.step in PLANNED:
+            continue
+        if entry.step not in known:
+            raise UsageError(
+                f"the ranges were found after step '{entry.step}', which this qdqtool does not know",
+                hint="calibrate again, or use the qdqtool that wrote them",
+            )
+        step = known[entry.step]
+        change = step.replay(model, entry.parameters) if entry.was_made else Change(model=model)
+        model = change.model
+        report = _report(entry.step, change, applied=bool(change.done), difference=None)
+        reports.append(replace(report, trial=entry.trial))
+    return Prepared(spilled(model), tuple(reports), tuple(record), means)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A change, the difference that it makes to the outputs, and its trial; None where these were not measured."""
+
+    change: Change
+    difference: float | None = None
+    trial: Trial | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _StepGate:
+    """The gate for changes of one model: the largest difference that is allowed, and how a change is measured."""
+
+    limit: float
+    difference: Callable[[Change], float]
+
+
+def _first_good(changes: Iterator[Change], gate: _StepGate, run_trial: Callable[[Change], Trial | None]) -> _Tried:
+    """Return the first change that no trial refuses and that passes the gate.
+
+    Where there is none, return the first that a trial refused, otherwise the first that failed the gate. Where there is
+    nothing to do, neither the difference nor a trial is measured.
+    """
+    refused: list[_Tried] = []
+    harmful: list[_Tried] = []
+    for change in changes:
+        if not change.done:
+            return [*refused, *harmful, _Tried(change)][0]
+        # A change at the same places differs in the rounding of its factors only, and is not tried again.
+        if any(change.done == other.change.done for other in refused):
+            continue
+        # A trial with rehearsals makes models of its own: weights are rescaled here only where it accepts the change.
+        trial = run_trial(change if change.rehearsals else replace(change, model=spilled(change.model)))
+        if trial is not None and not trial.kept:
+            refused.append(_Tried(change, trial=trial))
+            continue
+        candidate = replace(change, model=spilled(change.model))
+        difference = gate.difference(candidate)
+        if difference <= gate.limit:
+            return _Tried(candidate, difference, trial)
+        harmful.append(_Tried(candidate, difference))
+    # Not empty: a step proposes at least one change.
+    return [*refused, *harmful][0]
+
+
+def _run_trial(runner: TrialRunner | None, model: Model, change: Change) -> Trial | None:
+    return runner.run(model, change) if runner is not None and change.on_trial else None
+
+
+def _check_agreement(made: AbstractSet[str], asked: Preparation) -> None:
+    for name, step in known_steps().items():
+        problem = step.disagreement(asked, made=name in made)
+        if problem:
+            raise UsageError(problem, hint="calibrate again with the options that you want")
+
+
+def _report(step: str, change: Change, *, applied: bool, difference: float | None) -> PreparationReport:
+    return PreparationReport(step=step, applied=applied, sites=change.done, left=change.left, max_difference=difference)

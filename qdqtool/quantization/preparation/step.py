@@ -1,0 +1,145 @@
+"""One step of preparing a float model: it changes weights and, up to rounding, no output."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.taps import TensorKey
+from qdqtool.numerics.product import Factors
+from qdqtool.quantization.planning.placement import ProposedSlot
+from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.statistics.channel_statistics import ChannelData
+
+Slots = Callable[[ModelIndex], Sequence[ProposedSlot]]
+"""Gives the places of pairs in a float model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One place that a step found.
+
+    Attributes:
+        name: The node or tensor.
+        graph: Its scope; empty for the main graph.
+        note: What was done there, or why nothing was.
+    """
+
+    name: str
+    graph: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The change that a step proposes for a model.
+
+    Attributes:
+        model: The changed model.
+        parameters: The JSON values with which the step repeats the same change without data.
+        done: Places that change.
+        left: Places of the same kind that stay as they are.
+        rescaled: Factors by which the channels of tensors are divided that products read.
+        on_trial: Whether the change is made only if it improves the quantized model.
+        rehearsals: Make the change as each part of the samples alone would have it, so that the others can judge it;
+            empty where no data decides, or there is one part.
+    """
+
+    model: Model
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    done: tuple[Site, ...] = ()
+    left: tuple[Site, ...] = ()
+    rescaled: Mapping[TensorKey, Factors] = field(default_factory=dict)
+    on_trial: bool = False
+    rehearsals: "tuple[Callable[[], Change], ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepRequest:
+    """The options that decide which steps are made, and how.
+
+    Attributes:
+        asked: The options of the user.
+        integer_activations: Whether activations are quantized to integers, so that all channels of a tensor have the
+            same step. Floating-point codes keep small channels precise beside large ones.
+        slots: Where pairs will go; None to try nothing.
+        few_bits: Whether weights get few bits, and codes that data chooses.
+    """
+
+    asked: Preparation
+    integer_activations: bool = True
+    slots: Slots | None = None
+    few_bits: bool = False
+
+
+class Step(ABC):
+    """A step. Each module of :mod:`qdqtool.quantization.preparation.steps` has one as ``STEP``.
+
+    Attributes:
+        order: Steps are made from the smallest to the largest; no two steps have the same.
+        thing: The name in reports of what the step changes: ``layer``.
+        done: The name of the change: ``equalised``.
+        off: The options that disable the step; empty where there are none.
+        rescales_tensors: Whether inner tensors have other values afterwards, so that their ranges are not those of the
+            given model.
+        refused_parameters: Parameters that a ranges file records where a trial refused the step.
+    """
+
+    order: ClassVar[int]
+    thing: ClassVar[str]
+    done: ClassVar[str]
+    off: ClassVar[str] = ""
+    rescales_tensors: ClassVar[bool] = False
+    refused_parameters: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+
+    @property
+    def name(self) -> str:
+        """Public id of the step, in reports and ranges files: the name of its module."""
+        return type(self).__module__.rpartition(".")[2]
+
+    def is_asked(self, request: StepRequest) -> bool:
+        """Return whether the step is made; a step without an option always is."""
+        del request
+        return True
+
+    def disagreement(self, asked: Preparation, *, made: bool) -> str:
+        """Return why ranges cannot be used with these options; empty where they can.
+
+        Args:
+            asked: The options of the user.
+            made: Whether the step was made before the ranges were found.
+        """
+        del asked, made
+        return ""
+
+    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[Change]:
+        """Propose changes, the best first: the next one is made only if that fails its trial or changes an output.
+
+        At least one, with ``done`` empty where there is nothing to do. Here for a step that needs no data.
+
+        Args:
+            model: The float model; it is not changed.
+            data: Statistics of the channels that products read, and the samples.
+            request: What the step is made for.
+
+        Raises:
+            UsageError: The model fails on a sample.
+            CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        """
+        del data, request
+        yield self.replay(model, {})
+
+    @abstractmethod
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+        """Make a recorded change again, without data.
+
+        Args:
+            model: The float model; it is not changed.
+            parameters: Those of the :class:`Change` that was made then.
+
+        Raises:
+            UsageError: The parameters are malformed, or do not fit the model.
+        """

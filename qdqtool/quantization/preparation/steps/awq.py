@@ -1,0 +1,103 @@
+"""AWQ in weight-only modes of few bits, at the joints where codes that data chooses gain by it too."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from qdqtool.models.graph.edits.edit import NodeKey
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import ScopePath
+from qdqtool.models.ops import ChannelLayout
+from qdqtool.models.transforms.joint_walk import Reader
+from qdqtool.models.transforms.joints import Joint, JointKind, find_joints, joint_tensors
+from qdqtool.numerics.granularity import Blocked
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.preparation.factor_records import joint_site
+from qdqtool.quantization.preparation.factors.awq import AwqFactors, BlockProduct, searched_factors
+from qdqtool.quantization.preparation.factors.tried_weights import tried_weights
+from qdqtool.quantization.preparation.rescaling import RescalingStep, rescalings
+from qdqtool.quantization.preparation.step import Change, Site, Slots, StepRequest
+from qdqtool.quantization.statistics.channel_statistics import ChannelData, sample_rows
+
+ROWS = 1024
+"""Rows of each tensor on which factors are tried: half of them choose, the other half judges."""
+
+Schemes = Mapping[tuple[ScopePath, NodeKey], QuantScheme]
+"""Schemes of weights in blocks, by the product that reads each."""
+
+
+class AwqStep(RescalingStep):
+    """AWQ at the joints behind normalizations, multiplications with a stored vector, and products."""
+
+    order = 40
+    thing, done = "layer", "scaled by AWQ"
+    off = "--awq off"
+
+    def is_asked(self, request: StepRequest) -> bool:
+        """Return whether weights get few bits, unless the user disables the step."""
+        return request.asked.awq and request.few_bits and request.slots is not None
+
+    def disagreement(self, asked: Preparation, *, made: bool) -> str:
+        """Return the problem where the model was scaled and must not be."""
+        if made and not asked.awq:
+            return "the ranges were found after scaling the model by AWQ, which --awq off forbids"
+        return ""
+
+    def joints(self, index: ModelIndex) -> tuple[tuple[Joint, ...], tuple[Site, ...]]:
+        """The joints of a model behind layers of either kind; no layer is listed that has none."""
+        return tuple(joint for kind in JointKind for joint in find_joints(index, kind)[0]), ()
+
+    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[Change]:
+        """Propose the best factors of the joints that gain, then the nearest powers of two, which round nothing."""
+        index = ModelIndex.of(model)
+        joints, _ = self.joints(index)
+        schemes = _schemes(index, request.slots) if joints and request.slots is not None else {}
+        found = _search(index, [joint for joint in joints if _is_in_blocks(joint, schemes)], schemes, data)
+        done = tuple(joint_site(joint, f"alpha {by.alpha:g}, {by.gain_db:.1f} dB") for joint, by in found.items())
+        factors = {joint: by.factors for joint, by in found.items()}
+        for change in rescalings(index, factors, done, (), of_folds={}):
+            # It was judged by products with chosen codes. A trial would round to the nearest.
+            yield replace(change, on_trial=False)
+
+
+def _search(index: ModelIndex, joints: list[Joint], schemes: Schemes, data: ChannelData) -> Mapping[Joint, AwqFactors]:
+    tensors = {value for value, layout in joint_tensors(tuple(joints)) if layout is ChannelLayout.LAST}
+    rows = sample_rows(index.model, tensors, data, ROWS) if tensors else {}
+
+    def products(readers: Sequence[Reader]) -> list[BlockProduct]:
+        weights = tried_weights(readers, lambda weight: weight.read(index.model))
+        return [
+            BlockProduct(weight, schemes[_key(reader)], rows[reader.tensor], reader.repeat)
+            for reader, weight in zip(readers, weights, strict=True)
+        ]
+
+    found: dict[Joint, AwqFactors] = {}
+    for joint in joints:
+        if all(reader.tensor in rows and len(rows[reader.tensor]) > 1 for reader in joint.readers):
+            best = searched_factors(products(joint.readers))
+            if best is not None:
+                found[joint] = best
+    return found
+
+
+def _schemes(index: ModelIndex, slots: Slots) -> Schemes:
+    """Return the schemes of matrices in blocks, as those of weights ``[K, N]``."""
+    found: dict[tuple[ScopePath, NodeKey], QuantScheme] = {}
+    for entry in slots(index):
+        granularity = entry.scheme.granularity
+        for use in entry.slot.uses or ():
+            if isinstance(granularity, Blocked) and use.index == 1:
+                found[use.scope, use.node] = replace(entry.scheme, granularity=Blocked(0, granularity.block_size))
+    return found
+
+
+def _is_in_blocks(joint: Joint, schemes: Schemes) -> bool:
+    return all(_key(reader) in schemes and reader.layout is ChannelLayout.LAST for reader in joint.readers)
+
+
+def _key(reader: Reader) -> tuple[ScopePath, NodeKey]:
+    return reader.weight.node.scope.path, reader.weight.node.key
+
+
+STEP = AwqStep()

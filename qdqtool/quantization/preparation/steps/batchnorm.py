@@ -1,0 +1,25 @@
+"""Fold BatchNormalizations into the layers in front of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.batchnorm import fold_batchnorm
+from qdqtool.quantization.preparation.step import Change, Site, Step
+
+
+class BatchNormStep(Step):
+    """Folds every BatchNormalization that directly follows a layer with stored weights."""
+
+    order = 10
+    thing, done = "BatchNormalization", "folded"
+
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+        """Fold what can be folded; the step has no parameters."""
+        del parameters
+        folded = fold_batchnorm(model)
+        sites = (Site(name=n.node, graph=n.graph, note=f"folded into {n.op_type} '{n.into}'") for n in folded.report)
+        return Change(model=folded.model, done=tuple(sites))
+
+
+STEP = BatchNormStep()

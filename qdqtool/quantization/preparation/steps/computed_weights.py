@@ -1,0 +1,25 @@
+"""Store weights that the model computes from constants, so that the steps behind this one can change them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.computed_weights import store_computed_weights
+from qdqtool.quantization.preparation.step import Change, Site, Step
+
+
+class ComputedWeightsStep(Step):
+    """Stores every weight of a product that arithmetic on constants makes, such as weight normalization."""
+
+    order = 5
+    thing, done = "computed weight", "stored"
+
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+        """Store what can be computed; the step has no parameters."""
+        del parameters
+        stored = store_computed_weights(model)
+        sites = (Site(name=each.tensor, graph=each.graph, note=f"made by {each.op_type}") for each in stored.report)
+        return Change(model=stored.model, done=tuple(sites))
+
+
+STEP = ComputedWeightsStep()

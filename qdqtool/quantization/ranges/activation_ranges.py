@@ -1,0 +1,174 @@
+"""What a report says of the ranges of activations: values seen, the chosen range, those of other methods."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from qdqtool.models.graph.scope import display
+from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.calibrators import Threshold, clipped_fraction
+from qdqtool.quantization.ranges.coarse_counts import coarse_counts
+from qdqtool.quantization.ranges.counts_text import encode_counts
+from qdqtool.quantization.ranges.range_choice import RangeChoice, final_thresholds
+from qdqtool.quantization.ranges.types import Ranges, TensorRange
+
+SHOWN = 4
+"""A histogram reaches at least to the largest magnitude or to this many times the chosen range: of a tensor with
+values far apart from all others it shows the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodRange:
+    """The range that a calibration method chooses for an activation.
+
+    Attributes:
+        method: Id of the method.
+        range: The magnitude that the largest code stands for.
+        clipped: Share of the values whose magnitude is larger, 0 to 1, with 4 significant digits.
+    """
+
+    method: str
+    range: float
+    clipped: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MagnitudeHistogram:
+    """The magnitudes of an activation.
+
+    Attributes:
+        bin_width: Width of a bin, a power of two: bin i counts ``i * bin_width <= |x| < (i + 1) * bin_width``. 0 where
+            every value is 0.
+        counts: The counts of at most 64 bins, exact: ``3 0*40 17`` for 3, forty zeros, 17.
+        zeros: Number of zeros, which no bin has.
+        beyond: Number of values behind the last bin.
+    """
+
+    bin_width: float
+    counts: str
+    zeros: int
+    beyond: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivationRange:
+    """The range of one quantized activation.
+
+    Attributes:
+        tensor: Its name.
+        graph: Its scope; empty for the main graph.
+        format: Its number format.
+        min: Its smallest value on the calibration data; of a range file of another tool, the end of its range.
+        max: Its largest value, likewise.
+        values: Number of values on the calibration data; None where another tool gave the range.
+        range: The magnitude that the largest code stands for.
+        clipped: Share of the values whose magnitude is larger, as for a method; None where that is not known.
+        method: Id of the calibration method that found the range; ``bound`` where no value can be larger, and ``given``
+            where another tool gave it.
+        reason: The reason in a few words.
+        shared: Whether it is the range of another tensor with the same scale, which has larger values.
+        methods: What each calibration method would choose from the same values; empty where only a range is known.
+        histogram: Its magnitudes; None where they were not counted.
+    """
+
+    tensor: str
+    graph: str
+    format: str
+    min: float
+    max: float
+    values: int | None
+    range: float
+    clipped: float | None
+    method: str
+    reason: str
+    shared: bool
+    methods: tuple[MethodRange, ...]
+    histogram: MagnitudeHistogram | None
+
+
+def activation_ranges(
+    choices: Sequence[RangeChoice], ranges: Ranges | None, method: str
+) -> tuple[ActivationRange, ...]:
+    """Describe the ranges of a plan, in its order.
+
+    Args:
+        choices: How they were chosen.
+        ranges: What the calibration found; None where another tool gave the ranges, or the mode needs none.
+        method: Id of the calibration method that was asked for.
+    """
+    chosen = final_thresholds(choices)
+    if ranges is None:
+        return tuple(map(_given, choices, chosen))
+    others = {
+        name: chosen if name == method else final_thresholds([choice.by(name, ranges.record) for choice in choices])
+        for name in calibrators.names()
+    }
+    return tuple(
+        _described(choice, found, {name: each[number] for name, each in others.items()})
+        for number, (choice, found) in enumerate(zip(choices, chosen, strict=True))
+    )
+
+
+def _described(choice: RangeChoice, chosen: Threshold, others: dict[str, Threshold]) -> ActivationRange:
+    slot, seen = choice.slot, choice.seen
+    return ActivationRange(
+        tensor=slot.tensor,
+        graph=display(slot.scope),
+        format=choice.goal.format.name,
+        min=seen.min,
+        max=seen.max,
+        values=seen.count,
+        range=chosen.amax,
+        clipped=_clipped(seen, chosen.amax),
+        method=chosen.method,
+        reason=chosen.reason,
+        shared=chosen is not choice.own,
+        methods=tuple(_methods(seen, others)),
+        histogram=_histogram(seen, chosen.amax),
+    )
+
+
+def _given(choice: RangeChoice, chosen: Threshold) -> ActivationRange:
+    bounded = choice.is_bound
+    return ActivationRange(
+        tensor=choice.slot.tensor,
+        graph=display(choice.slot.scope),
+        format=choice.goal.format.name,
+        min=choice.seen.min,
+        max=choice.seen.max,
+        values=None,
+        range=chosen.amax,
+        clipped=None,
+        method=chosen.method if bounded else "given",
+        reason=chosen.reason if bounded else "",
+        shared=chosen is not choice.own,
+        methods=(),
+        histogram=None,
+    )
+
+
+def _methods(seen: TensorRange, others: dict[str, Threshold]) -> Iterator[MethodRange]:
+    for name, found in others.items():
+        clipped = _clipped(seen, found.amax)
+        # Without counts, methods that need them would be said to clip nothing.
+        if clipped is not None and (seen.histogram is not None or not calibrators.get(name).needs_histogram):
+            yield MethodRange(method=name, range=found.amax, clipped=clipped)
+
+
+def _clipped(seen: TensorRange, amax: float) -> float | None:
+    if amax >= seen.amax:
+        return 0.0
+    return None if seen.histogram is None else float(f"{clipped_fraction(seen.histogram, amax):.4g}")
+
+
+def _histogram(seen: TensorRange, chosen: float) -> MagnitudeHistogram | None:
+    if seen.histogram is None:
+        return None
+    found = coarse_counts(seen.histogram, SHOWN * chosen)
+    if found is None:
+        return MagnitudeHistogram(bin_width=0.0, counts="", zeros=seen.histogram.zeros, beyond=0)
+    return MagnitudeHistogram(
+        bin_width=found.bin_width,
+        counts=encode_counts(found.counts),
+        zeros=seen.histogram.zeros,
+        beyond=found.beyond,
+    )

@@ -1,0 +1,117 @@
+"""Read a histogram as a density: values are spread evenly inside a bin, so that sums become integrals."""
+
+import functools
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.numerics.grid import magnitudes
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.quantization.ranges.histogram import Histogram
+
+LEAST_WIDTH = 2.0**-10
+"""Smallest share of the last bin over which its values are spread. The largest magnitude often is the lower bound of
+its bin: values of float16 tensors and the 6 of a Relu6 are bounds. Sums over a bin without width would be noise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Density:
+    """The distribution of the magnitudes of a tensor, without zeros.
+
+    Attributes:
+        edges: Bounds of the bins from 0 to the largest magnitude, float64, one more than bins.
+        counts: Values in each bin, float64, the last one not 0.
+        sums: Number, sum and sum of squares of the values up to each edge; shape [3, edges].
+        amax: The largest magnitude.
+    """
+
+    edges: Array
+    counts: Array
+    sums: Array
+    amax: float
+
+    @classmethod
+    def of(cls, histogram: Histogram, amax: float) -> Self:
+        """Make the density of a histogram whose largest magnitude ``amax`` is greater than 0."""
+        used = int(np.flatnonzero(histogram.counts)[-1]) + 1
+        counts = histogram.counts[:used].astype(FLOAT64)
+        edges = histogram.edges()[: used + 1].copy()
+        edges[-1] = max(amax, edges[-2] + LEAST_WIDTH * (edges[-1] - edges[-2]))
+        inside = counts * _means(edges[:-1], edges[1:])
+        return cls(edges, counts, np.concatenate([np.zeros((3, 1)), inside.cumsum(axis=1)], axis=1), amax)
+
+    def below(self, bounds: Array) -> Array:
+        """Return count, sum and sum of squares of the values up to each of ``bounds``, shape [3, ...]."""
+        inside = np.clip(bounds, 0.0, self.edges[-1])
+        bins = np.minimum((inside / self.edges[1]).astype(np.int64), len(self.counts) - 1)
+        start, width = self.edges[bins], np.diff(self.edges)[bins]
+        count = self.counts[bins] * ((inside - start) / width)
+        return np.asarray(self.sums[:, bins] + count * _means(start, inside))
+
+
+def _means(low: Array, high: Array) -> Array:
+    """Return the mean of the powers 0, 1 and 2 of values spread evenly from ``low`` to ``high``, shape [3, ...].
+
+    Differences of powers divided by the width would lose, in the narrowest last bin, 10 more bits than these.
+    """
+    return np.stack([np.ones_like(high), (low + high) / 2, (low**2 + low * high + high**2) / 3])
+
+
+def squared_error(density: Density, amax: Array, fmt: NumberFormat) -> Array:
+    """Return the summed squared error of rounding to a format whose largest value stands for ``amax``, symmetric.
+
+    All values in a cell, between the midpoints around a value g of the format's grid, become g. The error of a cell is
+    ``sum(x**2) - 2 g sum(x) + g**2 count``. The last cell has no upper end: it holds the clipped values.
+
+    Args:
+        density: The values.
+        amax: Thresholds to try, float64, greater than 0, shape [n].
+        fmt: The format.
+
+    Returns:
+        The error of each, in the tensor's unit squared, shape [n].
+    """
+    scale = amax / fmt.high
+    if fmt.bits > 8:
+        return _fine_error(density, amax, scale)
+    grid, ends = _cells(fmt)
+    code = scale[:, None] * grid
+    upto = density.below(np.append(scale[:, None] * ends, np.full((len(scale), 1), np.inf), axis=1))
+    return np.asarray(_distances(np.diff(upto, axis=-1, prepend=0.0), code).sum(axis=-1))
+
+
+def _fine_error(density: Density, amax: Array, scale: Array) -> Array:
+    """Return the error for steps narrower than bins: ``scale**2 / 12`` for each value that is not clipped."""
+    upto = density.below(amax)
+    # The mean square of an error that is uniform in half a step to both sides.
+    return np.asarray(upto[0] * scale**2 / 12 + _distances(density.sums[:, -1:] - upto, amax))
+
+
+def _distances(sums: Array, code: Array) -> Array:
+    """Return ``sum((x - code)**2)`` from count, sum and sum of squares."""
+    count, total, squares = sums
+    return np.asarray(np.maximum(squares - 2 * code * total + code**2 * count, 0.0))
+
+
+@functools.cache
+def _cells(fmt: NumberFormat) -> tuple[Array, Array]:
+    grid = magnitudes(fmt)
+    return grid, (grid[1:] + grid[:-1]) / 2
+
+
+def clipped_fraction(histogram: Histogram, amax: float) -> float:
+    """Return the share of a tensor's values, zeros included, whose magnitude is above ``amax``.
+
+    It is exact where ``amax`` is a bound of a bin; else the values of that bin are spread evenly.
+    """
+    total = int(histogram.counts.sum()) + histogram.zeros
+    if histogram.exponent is None or not total:
+        return 0.0
+    position = np.ldexp(amax, -histogram.exponent)
+    whole = min(int(position), len(histogram.counts))
+    above = float(histogram.counts[whole:].sum())
+    if whole < len(histogram.counts):
+        above -= float(histogram.counts[whole]) * (position - whole)
+    return above / total

@@ -1,0 +1,51 @@
+"""Auto: clip a tensor where that lowers the squared error on the format's own grid, else do not clip.
+
+``docs/calibration_methods.md`` has the reasons and the measurements. Three answers are possible:
+
+* ``mse``: the threshold with the least squared error, where that error is lower than without clipping by more than
+  :data:`GAIN`. A smaller gain is not worth it: rounding errors average out in later sums, clipped values are lost, and
+  later data may hold larger values than the calibration data.
+* ``max``: in all other cases.
+* ``mse`` over the bulk: where one scale would round nearly all values to 0, because a few outliers or those of a mask
+  are far away from all others. They are clipped; a mask is clipped only so far that it remains a mask.
+"""
+
+from qdqtool.numerics.grid import magnitudes
+from qdqtool.quantization.ranges.calibrators._density import Density, clipped_fraction
+from qdqtool.quantization.ranges.calibrators._stray import MASK_MARGIN, OutlierSplit, split_outliers
+from qdqtool.quantization.ranges.calibrators._types import Goal, Threshold
+from qdqtool.quantization.ranges.calibrators.mse import search
+from qdqtool.quantization.ranges.types import TensorRange
+
+GAIN = 0.02
+"""The share of the squared error that clipping must save; 2 % are 0.09 dB."""
+
+
+class _Auto:
+    needs_histogram = True
+
+    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+        """Choose the threshold, with the method that found it and the reason."""
+        if seen.histogram is None or seen.amax == 0:
+            return Threshold(seen.amax, "max", "nothing is clipped")
+        found = search(Density.of(seen.histogram, seen.amax), goal.format)
+        apart = split_outliers(seen, found.amax * float(magnitudes(goal.format)[1]) / goal.format.high / 2)
+        if apart is not None:
+            return _of_bulk(apart, seen, goal)
+        if found.error >= (1 - GAIN) * found.unclipped_error:
+            return Threshold(seen.amax, "max", "clipping would save next to nothing")
+        saved = 1 - found.error / found.unclipped_error
+        clipped = clipped_fraction(seen.histogram, found.amax)
+        return Threshold(found.amax, "mse", f"{saved:.0%} less squared error, with {clipped:.2g} of the values clipped")
+
+
+CALIBRATOR = _Auto()
+
+
+def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: Goal) -> Threshold:
+    what = f"{apart.share:.2g} of the values lie far away, up to {seen.amax:g}, and are clipped"
+    if apart.is_mask:
+        # A mask is at least 1,000 and 16 times the bulk, so the threshold lies well below it.
+        return Threshold(apart.edge + MASK_MARGIN, "mse", f"a mask: {what}; else the others would be 0", "mask")
+    found = search(Density.of(apart.bulk, apart.edge), goal.format)
+    return Threshold(found.amax, "mse", f"strays: {what}; else the others would be 0", "strays")

@@ -1,0 +1,170 @@
+"""Run a model over data and collect the ranges of its tensors.
+
+While a sample runs, the tensors of the sample before are counted in another thread, and then freed.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.running.nonfinite import first_nonfinite
+from qdqtool.models.running.observer import Observer, is_fed
+from qdqtool.models.transforms.taps import tensor_key
+from qdqtool.numerics.counting import Counter
+from qdqtool.numerics.dtypes import Array
+from qdqtool.quantization.ranges.collected import CollectedRanges
+from qdqtool.quantization.ranges.tensor_statistics import TensorStatistics
+from qdqtool.quantization.ranges.types import CHUNK, Part
+from qdqtool.quantization.statistics.float_runs import FloatRuns
+from qdqtool.samples import Feeds, sample_digest
+from qdqtool.samples.feeds import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The result of the run of one sample: the arrays of each tensor."""
+
+    number: int
+    sample: Mapping[str, Array]
+    arrays: Sequence[tuple[Value, Sequence[Array]]]
+
+
+class RangeCollector(CollectedRanges):
+    """Ranges of some tensors of a model over data.
+
+    Args:
+        index: The model.
+        values: Tensors of any scope, inputs included.
+        runs: Runs it.
+        histograms: Whether histograms are made as well.
+        held: Numbers of the samples that are held back. The ranges of the others are collected beside those of all.
+    """
+
+    def __init__(
+        self,
+        index: ModelIndex,
+        values: Iterable[Value],
+        runs: FloatRuns,
+        *,
+        histograms: bool = False,
+        held: Collection[int] = (),
+    ) -> None:
+        self._index = index
+        self._runs = runs
+        self._values = list(dict.fromkeys(values))
+        self._counter = Counter() if histograms else None
+        self._held = frozenset(held)
+        super().__init__(map(tensor_key, self._values), holds_back=bool(self._held))
+
+    def chunks(
+        self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
+    ) -> Iterator[int]:
+        """Run the samples of a part that are not done; pause after each chunk.
+
+        Args:
+            feeds: All samples.
+            digests: The digest of each sample, to detect data that changed since it was checked.
+            part: The samples to run.
+            progress: Called for every sample of the part.
+
+        Yields:
+            One past the last sample that is done.
+
+        Raises:
+            UsageError: The model fails on a sample, a tensor has NaN or infinities, or a sample changed.
+        """
+        observer = self._runs.observer(self._index.view.model, self._values)
+        with ThreadPoolExecutor(1) as beside:
+            chunk = _Chunk(self._values, self._counter, digests, self._held)
+            for number, sample in islice(enumerate(feeds), part.done, part.stop):
+                if progress is not None:
+                    progress(number - part.start, part.stop - part.start)
+                run = self._runs.run(sample, number, feeds)
+                self._raise_for(chunk.wait(), feeds)
+                arrays = [(value, list(observer.arrays(run, sample, value))) for value in self._values]
+                chunk.counting = beside.submit(chunk.count, _Taken(number, sample, arrays))
+                # The session's arrays of one sample are the largest memory of a calibration; only the counting thread
+                # still needs them.
+                del run, arrays
+                if (number + 1) % CHUNK and number + 1 < part.stop:
+                    continue
+                self._raise_for(chunk.wait(), feeds)
+                self._end(chunk, observer)
+                yield number + 1
+                chunk = _Chunk(self._values, self._counter, digests, self._held)
+
+    def _end(self, chunk: "_Chunk", observer: Observer) -> None:
+        choosing = {key: counted.result() for key, counted in chunk.choosing.items()}
+        self.merge({key: found.merge(chunk.held[key].result()) for key, found in choosing.items()}, choosing)
+        problems = ((tensor_key(value), observer.problem(value)) for value in self._values if not is_fed(value))
+        self.unreadable.update({key: why for key, why in problems if why is not None})
+
+    def _raise_for(self, fault: "_Fault | None", feeds: Feeds) -> None:
+        if fault is None:
+            return
+        taken = fault.taken
+        if fault.value is not None:
+            raise _nonfinite(fault.value, fault.array, taken.number, self._index, taken.sample)
+        raise UsageError(
+            f"{feeds.description.source} gave another sample {taken.number} than when it was checked",
+            hint="it must give the same samples each time it is read; shuffle with a fixed seed",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """A fault of a sample: in an array of a tensor, or, without a tensor, in the sample itself."""
+
+    taken: _Taken
+    value: Value | None
+    array: Array
+
+
+class _Chunk:
+    """The statistics of the samples of one chunk: of those that choose, and of those that are held back."""
+
+    def __init__(
+        self, values: Sequence[Value], counter: Counter | None, digests: Sequence[bytes], held: frozenset[int]
+    ) -> None:
+        self.choosing = {tensor_key(value): TensorStatistics(counter) for value in values}
+        self.held = {tensor_key(value): TensorStatistics(counter) for value in values}
+        self._numbers_held = held
+        self.counting: Future[_Fault | None] | None = None
+        self._counter = counter
+        self._digests = digests
+
+    def count(self, taken: _Taken) -> _Fault | None:
+        """Count one sample, and return its fault; None where it has none."""
+        if sample_digest(taken.sample) != self._digests[taken.number]:
+            return _Fault(taken, None, np.empty(0))
+        if self._counter is not None:
+            self._counter.expect(sum(array.nbytes for _, arrays in taken.arrays for array in arrays))
+        statistics = self.held if taken.number in self._numbers_held else self.choosing
+        for value, arrays in taken.arrays:
+            counted = statistics[tensor_key(value)]
+            for array in arrays:
+                if not counted.add(array):
+                    return _Fault(taken, value, array)
+        return None
+
+    def wait(self) -> _Fault | None:
+        """Wait until the last sample is counted, and return its fault."""
+        counting, self.counting = self.counting, None
+        return None if counting is None else counting.result()
+
+
+def _nonfinite(value: Value, array: Array, number: int, index: ModelIndex, sample: Mapping[str, Array]) -> UsageError:
+    bad = array[~np.isfinite(array)]
+    unseen = "no node makes such values while ONNX Runtime's optimizations are off"
+    origin = first_nonfinite(index, sample, [value]) or unseen
+    places = f"{bad.size} of {array.size} elements"
+    return UsageError(
+        f"tensor '{value.qualified_name}' is {bad[0]} on sample {number}, in {places}; {origin}",
+        hint="mend the model or leave the sample out; a scale needs finite values",
+    )

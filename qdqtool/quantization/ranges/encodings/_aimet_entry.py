@@ -1,0 +1,148 @@
+"""One tensor of AIMET's encodings, in one form for every version of the file."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.errors import UsageError
+from qdqtool.numerics import formats
+from qdqtool.quantization.ranges.encodings._json import as_array
+from qdqtool.quantization.ranges.encodings._types import ConstantScales, tensor_range
+from qdqtool.quantization.ranges.types import TensorRange
+
+Numbers = npt.NDArray[np.float64]
+
+FLOAT = "float"
+"""A tensor that the file leaves in float, of any float type."""
+SCALED_FLOATS = frozenset({"float8e4m3fn", "float8e5m2"})
+"""Float formats that have a scale in AIMET."""
+WIDEST = 16
+"""Largest number of bits of weights and activations in AIMET; its biases have 32."""
+ASYMMETRIC = "asymmetric in the file: range made symmetric"
+OTHER_BITS = "of other than 8 bits in the file: range used for 8"
+IN_FLOAT = "float in the file: left in float"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One tensor: ``real = (code + offset) * scale``, where integer codes count from 0 to ``2**bits - 1``.
+
+    Attributes:
+        name: Name of the tensor.
+        kind: ``int``, one of :data:`SCALED_FLOATS`, or :data:`FLOAT`.
+        bits: Bits of integers; else 0.
+        scales: float64, as the file nests them; empty for a float without a scale.
+        offsets: Offsets of integers, in the shape of the scales; else empty.
+        axis: Axis of the channels or blocks; None where the file does not say.
+        block_size: Elements in a block; None without blocks.
+    """
+
+    name: str
+    kind: str
+    bits: int
+    scales: Numbers
+    offsets: Numbers
+    axis: int | None = None
+    block_size: int | None = None
+
+    @property
+    def format(self) -> str:
+        """Name of the number format; a symmetric integer is signed, independent of how the file counts its codes."""
+        if self.kind != "int":
+            return self.kind
+        return f"int{self.bits}" if self.is_centred else f"uint{self.bits}"
+
+    @property
+    def is_centred(self) -> bool:
+        """Whether zero is the middle code, or the one below it, which AIMET calls strict symmetry."""
+        middle = -float(2 ** (self.bits - 1)) if self.kind == "int" else 0.0
+        return self.kind != "int" or bool(np.isin(self.offsets, (middle, middle + 1)).all())
+
+    @property
+    def is_per_tensor(self) -> bool:
+        """Whether it has one scale and is not a bias."""
+        return self.kind != FLOAT and self.scales.size == 1 and self.block_size is None and self.bits <= WIDEST
+
+    def range(self) -> TensorRange:
+        """Return the range that the codes of a tensor with one scale cover; equal on both sides if symmetric."""
+        scale = self.scales.item()
+        if self.kind != "int":
+            high = formats.get(self.kind).high * scale
+            return tensor_range(self.name, -high, high)
+        if self.is_centred:
+            high = (2 ** (self.bits - 1) - 1) * scale
+            return tensor_range(self.name, -high, high)
+        offset = self.offsets.item()
+        low, high = offset * scale, (offset + 2**self.bits - 1) * scale
+        return tensor_range(self.name, low, high)
+
+    def constant(self) -> ConstantScales | None:
+        """Return the scales of a constant; None for a bias and for a constant without scales."""
+        if self.kind == FLOAT or self.bits > WIDEST:
+            return None
+        problem = "" if self.is_centred else "is asymmetric in the file"
+        return ConstantScales(self.format, self.scales, self.axis, self.block_size, problem)
+
+    def remark(self) -> str | None:
+        """Return what cannot be done as the file says, if the tensor is an activation; None where all can."""
+        if self.kind == FLOAT:
+            return IN_FLOAT
+        if not self.is_centred:
+            return ASYMMETRIC
+        return OTHER_BITS if self.bits not in (0, 8) else None
+
+
+def float_entry(name: str) -> Entry:
+    """Make the entry of a tensor that stays float."""
+    return Entry(name, FLOAT, 0, np.zeros(0), np.zeros(0))
+
+
+def integer_entry(
+    name: str, bits: int, scales: Numbers, offsets: Numbers, axis: int | None = None, block_size: int | None = None
+) -> Entry:
+    """Make the entry of a tensor of integers.
+
+    Raises:
+        UsageError: Offsets and scales differ in number.
+    """
+    if scales.shape != offsets.shape:
+        raise UsageError(f"tensor '{name}' has {scales.size} scales and {offsets.size} offsets")
+    return Entry(name, "int", bits, scales, offsets, axis, block_size)
+
+
+def read_bits(name: str, value: Any) -> int:
+    """Read the number of bits of codes.
+
+    Raises:
+        UsageError: The value is not such a number.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= 32:
+        raise UsageError(f"tensor '{name}' has bitwidth {str(value)[:20]}; 2 to 32 is legal")
+    return value
+
+
+def read_numbers(name: str, value: Any, key: str) -> Numbers:
+    """Read the numbers of an entry, nested as in the file.
+
+    Raises:
+        UsageError: They are missing or not finite, or a scale is not above 0.
+    """
+    found = as_array(value)
+    if found is None:
+        raise UsageError(f"tensor '{name}' has the {key} {str(value)[:80]}; it must be numbers")
+    if not np.isfinite(found).all() or ("scale" in key and found.min() <= 0):
+        raise UsageError(f"tensor '{name}' has the {key} {str(value)[:80]}; it must be finite, a scale above 0")
+    return found
+
+
+def read_size(name: str, value: Any, key: str, least: int) -> int | None:
+    """Read a whole number that may be absent.
+
+    Raises:
+        UsageError: It is not a whole number, or below ``least``.
+    """
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
+        return value
+    raise UsageError(f"tensor '{name}' has the {key} {str(value)[:20]}; it must be a whole number from {least}")

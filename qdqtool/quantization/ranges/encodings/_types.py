@@ -1,0 +1,122 @@
+"""The content of a range file of another tool, in one form for all tools."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from qdqtool.errors import UsageError
+from qdqtool.quantization.ranges.types import TensorRange
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstantScales:
+    """Scales of one constant.
+
+    Attributes:
+        format: Name of the number format of its codes.
+        values: float64, finite and above 0: one element for the whole tensor, else one for each channel; with blocks,
+            of the rank of the tensor, or a list ordered by output channel and then by block.
+        axis: Axis of the channels, or along which the blocks lie; None where the file does not say.
+        block_size: Elements in a block; None without blocks.
+        problem: Why no symmetric quantizer can use them, in words that follow the tensor's name; empty if it can.
+    """
+
+    format: str
+    values: npt.NDArray[np.float64]
+    axis: int | None = None
+    block_size: int | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encodings:
+    """Ranges by tensor name. Such files know nothing of scopes.
+
+    Attributes:
+        ranges: The range that the codes of a tensor cover. For a file that does not distinguish activations from
+            constants, these include constants.
+        constants: Scales of tensors that are, or may be, constants.
+        formats: Names of the number formats that tensors have in the file, ``float`` for those that it leaves in float;
+            empty where the format of the file has int8 only.
+        remarks: By tensor, what the file specifies for an activation that a symmetric 8-bit quantizer cannot do.
+    """
+
+    ranges: Mapping[str, TensorRange]
+    constants: Mapping[str, ConstantScales] = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
+    remarks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every tensor that the file names, once."""
+        return tuple(dict.fromkeys([*self.ranges, *self.constants, *self.formats]))
+
+    def remarks_of(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the remarks on these tensors as sentences, each once."""
+        by_text: dict[str, list[str]] = {}
+        for name in names:
+            if name in self.remarks:
+                by_text.setdefault(self.remarks[name], []).append(name)
+        for text, tensors in by_text.items():
+            count = "1 activation" if len(tensors) == 1 else f"{len(tensors)} activations"
+            yield f"{count} {text}, such as '{tensors[0]}'"
+
+
+class EncodingFormat(Protocol):
+    """One file format.
+
+    Attributes:
+        title: What users call it.
+        can_write: Whether :meth:`write` does.
+        keeps_ends: Whether a file holds the smallest and the largest value instead of one magnitude.
+    """
+
+    title: str
+    can_write: bool
+    keeps_ends: bool
+
+    def recognizes(self, data: bytes) -> bool:
+        """Whether the data is such a file, valid or not, judged by its beginning and its keys."""
+        ...
+
+    def read(self, data: bytes) -> Encodings:
+        """Read the ranges.
+
+        Raises:
+            UsageError: The file is malformed; the message says where, without naming the file.
+        """
+        ...
+
+    def write(self, ranges: Mapping[str, TensorRange]) -> bytes:
+        """Write a file with these ranges; equal ranges give equal bytes.
+
+        Raises:
+            UsageError: The format cannot hold a name or a value.
+        """
+        ...
+
+
+def tensor_range(name: str, low: float, high: float) -> TensorRange:
+    """Make the range from ``low`` to ``high``.
+
+    Raises:
+        UsageError: An end is not finite, or they are in the wrong order.
+    """
+    if not (isfinite(low) and isfinite(high) and low <= high):
+        raise UsageError(f"tensor '{name}' has the range {low:g} to {high:g}; both ends must be finite and in order")
+    return TensorRange(low, high, max(abs(low), abs(high)), 1)
+
+
+def symmetric_range(name: str, scale: float) -> TensorRange:
+    """Make the range of 127 steps to both sides: dividing it by 127 gives the same float32 scale again.
+
+    Raises:
+        UsageError: The scale is negative or not finite.
+    """
+    if not isfinite(scale) or scale < 0:
+        raise UsageError(f"tensor '{name}' has the scale {scale:g}; a scale must be finite and not negative")
+    return tensor_range(name, -127.0 * scale, 127.0 * scale)

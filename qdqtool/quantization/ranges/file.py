@@ -1,0 +1,228 @@
+"""Read and write the JSON file of ranges (``docs/calibration.md``); reading is strict.
+
+Equal ranges give equal bytes, and reading them gives equal ranges. Files of schema version 1 are still read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import isfinite, ldexp
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from qdqtool.errors import UsageError
+from qdqtool.quantization.ranges.counts_text import decode_counts, encode_counts
+from qdqtool.quantization.ranges.file_content import (
+    RangesFile,
+    StoredData,
+    StoredHistogram,
+    StoredMethod,
+    StoredModel,
+    StoredPart,
+    StoredRange,
+    StoredStep,
+)
+from qdqtool.quantization.ranges.histogram import Histogram, exponent_for
+from qdqtool.quantization.ranges.types import (
+    UNSEEN,
+    CalibrationRecord,
+    Part,
+    PreparationStep,
+    Ranges,
+    TensorKey,
+    TensorRange,
+)
+
+SCHEMA_VERSION = 2
+READ_VERSIONS = (1, SCHEMA_VERSION)
+MAX_RANGES_BYTES = 1 << 28
+
+
+def encode_ranges(ranges: Ranges) -> bytes:
+    """Encode ranges as indented JSON.
+
+    Those of the choosing part are left out where the calibration has ended: only a calibration that goes on needs them.
+    """
+    record, part = ranges.record, ranges.part
+    choosing = None if part is None or part.is_whole else ranges.choosing
+    document = RangesFile(
+        schema_version=SCHEMA_VERSION,
+        model=StoredModel(
+            sha256=record.model_sha256,
+            preparation=[_step(made) for made in record.preparation],
+        ),
+        data=StoredData(
+            sha256=record.data_sha256,
+            samples=record.samples,
+            random=record.random,
+            seed=record.seed,
+            chunk=record.chunk,
+            preprocessing=record.preprocessing,
+        ),
+        method=StoredMethod(name=record.method, parameters=dict(record.parameters)),
+        part=None if part is None else StoredPart(start=part.start, stop=part.stop, done=part.done),
+        tensors=[_entry(key, found, ranges.unreadable.get(key)) for key, found in ranges.tensors.items()],
+        choosing=None if choosing is None else [_entry(key, found, None) for key, found in choosing.items()],
+    )
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def read_ranges(path: Path) -> Ranges:
+    """Read a ranges file strictly.
+
+    Raises:
+        UsageError: It is missing, not a ranges file, of another schema version, or contradicts itself.
+    """
+    document = _decode(path)
+    record = CalibrationRecord(
+        method=document.method.name,
+        parameters=document.method.parameters,
+        samples=document.data.samples,
+        random=document.data.random,
+        seed=document.data.seed,
+        data_sha256=document.data.sha256,
+        chunk=document.data.chunk,
+        preprocessing=document.data.preprocessing,
+        model_sha256=document.model.sha256,
+        preparation=_preparation(document.model),
+    )
+    entries, part = _by_key(document.tensors, path), _part(document, path)
+    tensors = {key: _range(entry, path) for key, entry in entries.items()}
+    unreadable = {key: entry.unreadable for key, entry in entries.items() if entry.unreadable is not None}
+    choosing = _choosing(document.choosing, tensors, path)
+    if choosing is not None and (part is None or part.is_whole):
+        raise UsageError(f"ranges {path} have ranges of the choosing part, although the calibration has ended")
+    return Ranges(record, tensors, unreadable, part, choosing)
+
+
+def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> StoredRange:
+    scope, name = key
+    low, high = (found.min, found.max) if found.count else (None, None)
+    return StoredRange(
+        tensor=name,
+        scope=list(scope),
+        min=low,
+        max=high,
+        amax=found.amax,
+        count=found.count,
+        histogram=None if found.histogram is None else _histogram(found.histogram),
+        unreadable=unreadable,
+    )
+
+
+def _histogram(found: Histogram) -> StoredHistogram:
+    return StoredHistogram(exponent=found.exponent, zeros=found.zeros, counts=encode_counts(found.counts))
+
+
+def _decode(path: Path) -> RangesFile:
+    try:
+        if path.stat().st_size > MAX_RANGES_BYTES:
+            raise UsageError(f"ranges {path} is larger than {MAX_RANGES_BYTES >> 20} MiB")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"ranges {path} cannot be read: {error.strerror or error}") from None
+    hint = (
+        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; `qdqtool explain foreign_ranges` lists "
+        "those of other tools that are read"
+    )
+    try:
+        version = msgspec.json.decode(data, type=dict[str, Any]).get("schema_version")
+        if version not in READ_VERSIONS:
+            known = " and ".join(map(str, READ_VERSIONS))
+            raise UsageError(f"ranges {path} has schema_version {version!r}; this qdqtool reads {known}", hint=hint)
+        return msgspec.json.decode(data, type=RangesFile)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = str(error).replace("`", "'")
+        raise UsageError(f"ranges {path} is no ranges file: {reason}", hint=hint) from None
+
+
+def _preparation(model: StoredModel) -> tuple[PreparationStep, ...]:
+    if model.batchnorm_folded is True:
+        return (PreparationStep("batchnorm"),)
+    return tuple(
+        PreparationStep(made.step, made.parameters, None if made.trial is msgspec.UNSET else made.trial)
+        for made in model.preparation
+    )
+
+
+def _step(made: PreparationStep) -> StoredStep:
+    trial = msgspec.UNSET if made.trial is None else made.trial
+    return StoredStep(step=made.step, parameters=dict(made.parameters), trial=trial)
+
+
+def _part(document: RangesFile, path: Path) -> Part | None:
+    found = document.part
+    if found is None:
+        return None
+    if not 0 <= found.start <= found.done <= found.stop <= document.data.samples:
+        raise UsageError(
+            f"ranges {path}: part {found.start} to {found.stop} of {document.data.samples} samples, "
+            f"done to {found.done}, contradicts itself"
+        )
+    return Part(found.start, found.stop, found.done)
+
+
+def _choosing(
+    entries: list[StoredRange] | None, tensors: Mapping[TensorKey, TensorRange], path: Path
+) -> Mapping[TensorKey, TensorRange] | None:
+    if entries is None:
+        return None
+    found = {key: _range(entry, path) for key, entry in _by_key(entries, path).items()}
+    if list(found) != list(tensors):
+        raise UsageError(f"ranges {path}: the choosing part has other tensors than all samples")
+    for key, part in found.items():
+        whole = tensors[key]
+        if part.count > whole.count or part.min < whole.min or part.max > whole.max:
+            raise UsageError(f"ranges {path}: tensor '{key[1]}' has values in the choosing part that it has not in all")
+    return found
+
+
+def _by_key(entries: list[StoredRange], path: Path) -> Mapping[TensorKey, StoredRange]:
+    found: dict[TensorKey, StoredRange] = {}
+    for entry in entries:
+        key = (tuple(entry.scope), entry.tensor)
+        if key in found:
+            raise UsageError(f"ranges {path} names tensor '{entry.tensor}' twice")
+        found[key] = entry
+    return found
+
+
+def _range(entry: StoredRange, path: Path) -> TensorRange:
+    if entry.count == 0 and entry.min is None and entry.max is None and entry.amax == 0 and entry.histogram is None:
+        return UNSEEN
+    low, high = entry.min, entry.max
+    whole = entry.count > 0 and low is not None and high is not None and low <= high and entry.unreadable is None
+    if not whole or not isfinite(entry.amax) or entry.amax != max(abs(low or 0.0), abs(high or 0.0)):
+        raise UsageError(
+            f"ranges {path}: tensor '{entry.tensor}' has min {low}, max {high}, amax {entry.amax}, "
+            f"count {entry.count}, which contradict each other"
+        )
+    assert low is not None
+    assert high is not None
+    return TensorRange(low, high, entry.amax, entry.count, _checked_histogram(entry, path))
+
+
+def _checked_histogram(entry: StoredRange, path: Path) -> Histogram | None:
+    stored = entry.histogram
+    if stored is None:
+        return None
+    try:
+        counts = decode_counts(stored.counts)
+    except ValueError as error:
+        raise UsageError(f"ranges {path}: tensor '{entry.tensor}': counts: {error}") from None
+    found = Histogram(stored.exponent, counts, stored.zeros)
+    for problem in _contradictions(found, entry):
+        raise UsageError(f"ranges {path}: tensor '{entry.tensor}': the histogram {problem}")
+    return found
+
+
+def _contradictions(found: Histogram, entry: StoredRange) -> Iterator[str]:
+    total = int(found.counts.sum()) + found.zeros
+    if total != entry.count or found.zeros < 0:
+        yield f"has {total} values, {found.zeros} of them zeros; the tensor has {entry.count}"
+    elif found.exponent != exponent_for(entry.amax):
+        yield f"has exponent {found.exponent}; a largest magnitude of {entry.amax} has {exponent_for(entry.amax)}"
+    elif found.exponent is not None and not found.counts[int(ldexp(entry.amax, -found.exponent))]:
+        yield f"has nothing in the bin of the largest magnitude, {entry.amax}"

@@ -1,0 +1,78 @@
+"""The calibration method that ``auto`` uses for a whole model, where the outputs keep more with it.
+
+``auto`` judges each tensor by itself. What matters is what reaches the outputs: so a calibration may try other methods
+on the quantized model, and then records here which one it chose. Values far apart from all others, as those of a mask,
+are clipped as ``auto`` does in any case.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from qdqtool.errors import UsageError
+from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.calibrators import Goal, Threshold
+from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, TensorRange
+
+METHOD_CHOICE = "calibration-method"
+"""Name under which a ranges file keeps the choice, among the steps of preparation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodTrial:
+    """What the methods do to the outputs of the quantized model.
+
+    Attributes:
+        method: The method that was chosen.
+        samples: Number of samples on which outputs were compared. None of them chose the scales that it judged.
+        gains_db: By how much the outputs are nearer to those of the float model than with ``auto``, in dB, by method.
+            What is far worse on a quarter of the samples is judged by these alone.
+        errors_db: The standard error of each gain, in dB: a method is taken where it gains more than that.
+    """
+
+    method: str
+    samples: int
+    gains_db: dict[str, float] = field(default_factory=dict)
+    errors_db: dict[str, float] = field(default_factory=dict)
+
+
+def encode_choice(method: str) -> PreparationStep:
+    """Return the choice as a ranges file keeps it."""
+    return PreparationStep(METHOD_CHOICE, {"method": method})
+
+
+def chosen_method(record: CalibrationRecord, method: str) -> str:
+    """Return the method that chooses thresholds where a caller asks for ``method``.
+
+    Raises:
+        UsageError: The record has a choice that is malformed or unknown.
+    """
+    return method if method != calibrators.DEFAULT else _choice(record.preparation)
+
+
+def threshold(method: str, seen: TensorRange, goal: Goal, *, automatic: bool) -> Threshold:
+    """Choose the threshold of one tensor.
+
+    Args:
+        method: Id of the method, from :func:`chosen_method`.
+        seen: Statistics of the tensor.
+        goal: The purpose.
+        automatic: Whether the method was chosen for ``auto``, which clips values that lie far apart in any case.
+    """
+    if automatic and method != calibrators.DEFAULT:
+        found = calibrators.get(calibrators.DEFAULT).threshold(seen, goal)
+        if found.apart is not None:
+            return found
+    return calibrators.get(method).threshold(seen, goal)
+
+
+def _choice(steps: Sequence[PreparationStep]) -> str:
+    for step in steps:
+        if step.step == METHOD_CHOICE:
+            name = step.parameters.get("method")
+            if not isinstance(name, str) or name not in calibrators.names():
+                raise UsageError(
+                    f"the ranges have a malformed step '{METHOD_CHOICE}': method {name!r}",
+                    hint="calibrate again, or use the qdqtool that wrote them",
+                )
+            return name
+    return calibrators.DEFAULT

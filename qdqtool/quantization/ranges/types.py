@@ -1,0 +1,190 @@
+"""The results of calibration: the range of each tensor, and the record of the runs that gave it.
+
+Ranges merge exactly: the same values give the same range in any order and grouping.
+:mod:`qdqtool.quantization.ranges.file` keeps ranges in files, :mod:`qdqtool.quantization.ranges.merge` merges those of
+shards.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+from qdqtool.quantization.ranges.histogram import Histogram
+from qdqtool.samples.media.preprocessing import Preprocessing
+
+CHUNK = 16
+"""Samples whose digests and statistics are merged together: data is divided into shards only between chunks."""
+
+TensorKey = tuple[tuple[str, ...], str]
+"""Scope path (empty for the main graph) and name of a tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRange:
+    """The range of the values of a tensor.
+
+    Attributes:
+        min: Smallest value; infinity where there was none.
+        max: Largest value; minus infinity where there was none.
+        amax: Largest magnitude; 0 where there was none.
+        count: Number of values.
+        histogram: Histogram of their magnitudes; None where none was made.
+    """
+
+    min: float = inf
+    max: float = -inf
+    amax: float = 0.0
+    count: int = 0
+    histogram: Histogram | None = None
+
+    def merge(self, other: "TensorRange") -> "TensorRange":
+        """Return the range of the values of both; without a histogram where one of them has none."""
+        if not self.count or not other.count:
+            return self if self.count else other
+        one, two = self.histogram, other.histogram
+        return TensorRange(
+            min(self.min, other.min),
+            max(self.max, other.max),
+            max(self.amax, other.amax),
+            self.count + other.count,
+            None if one is None or two is None else one.merge(two),
+        )
+
+
+UNSEEN = TensorRange()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialOutput:
+    """The SQNR of one output of the quantized model, with a change and without, against the float model.
+
+    Attributes:
+        name: Name of the output.
+        without_db: SQNR without the change, in dB; None where it is undefined.
+        with_db: SQNR with the change.
+    """
+
+    name: str
+    without_db: float | None
+    with_db: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The effect of a change of weights on the quantized model.
+
+    Attributes:
+        samples: Number of samples.
+        kept: Whether the change was kept.
+        outputs: SQNR of the float outputs.
+        problem: Why nothing was measured; empty where it was.
+        sample_gain_db: Fall of the noise in dB, the mean of samples and outputs; None where it was not measured.
+        gain_error_db: The standard error of that mean over the samples; 0 for one sample.
+    """
+
+    samples: int
+    kept: bool
+    outputs: tuple[TrialOutput, ...] = ()
+    problem: str = ""
+    sample_gain_db: float | None = None
+    gain_error_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparationStep:
+    """One change of the model's weights that was made, or tried, before the model was calibrated.
+
+    Attributes:
+        step: Name of the step.
+        parameters: What is needed to make the change again without data: JSON values.
+        trial: Its effect on the quantized model; None where that was not measured. Steps that made the same change are
+            equal, since another machine may measure a hundredth of a dB more or less.
+    """
+
+    step: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    trial: Trial | None = field(default=None, compare=False)
+
+    @property
+    def was_made(self) -> bool:
+        """Whether the change was made and not only tried."""
+        return self.trial is None or self.trial.kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationRecord:
+    """The record of the runs that gave ranges.
+
+    Attributes:
+        method: Id of the calibration method that the ranges were made for.
+        parameters: Parameters of the method: JSON values.
+        samples: Number of samples, those of other shards included.
+        random: Whether they were random.
+        seed: Seed of random samples; None for real ones.
+        data_sha256: Digest of every sample (:class:`qdqtool.samples.DataDigest`).
+        chunk: Samples of a chunk of that digest; None for the digest of an earlier version, which had no chunks.
+        model_sha256: Digest of the model that was run, weights included, independent of how they are stored.
+        preparation: The steps that made that model from the given one, in order.
+        preprocessing: How files became samples; None for samples that were arrays.
+    """
+
+    method: str
+    samples: int
+    random: bool
+    seed: int | None
+    data_sha256: str
+    model_sha256: str
+    preparation: tuple[PreparationStep, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    chunk: int | None = CHUNK
+    preprocessing: Preprocessing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of the samples that ranges cover.
+
+    Attributes:
+        start: The first sample of the part.
+        stop: One past the last sample.
+        done: One past the last sample that was run; less than ``stop`` where calibration was interrupted.
+    """
+
+    start: int
+    stop: int
+    done: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its samples were run."""
+        return self.done == self.stop
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Ranges of the tensors of one model.
+
+    Attributes:
+        record: The record of the runs.
+        tensors: The range of each requested tensor, those that were never computed included.
+        unreadable: Why tensors could not be read while the model ran; they have no range.
+        part: The samples that were run; None for all.
+        choosing: The range of each tensor on the samples of the choosing part alone (:mod:`qdqtool.samples.split`);
+            None where they are not known. A file keeps them until the calibration has ended.
+    """
+
+    record: CalibrationRecord
+    tensors: Mapping[TensorKey, TensorRange] = field(default_factory=dict)
+    unreadable: Mapping[TensorKey, str] = field(default_factory=dict)
+    part: Part | None = None
+    choosing: Mapping[TensorKey, TensorRange] | None = None
+
+    @property
+    def samples(self) -> int:
+        """The number of samples that they cover."""
+        return self.record.samples if self.part is None else self.part.done - self.part.start
+
+    def unseen(self) -> tuple[TensorKey, ...]:
+        """Return the tensors that had no value on the data."""
+        return tuple(key for key, found in self.tensors.items() if not found.count)

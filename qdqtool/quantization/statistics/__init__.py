@@ -1,0 +1,1 @@
+"""Statistics of a float model that is run over samples: moments of inputs, channels, rounding."""

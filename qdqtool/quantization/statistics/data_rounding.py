@@ -1,0 +1,149 @@
+"""Choose the codes of weights of few bits with data, matrix after matrix, so that products change little."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from qdqtool.errors import QdqError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.spill_file import spilled_bytes
+from qdqtool.models.payload import Payload
+from qdqtool.models.plan import Slot
+from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.compensation import Compensation, PairedMoments, useful_shares
+from qdqtool.numerics.derive import ScaleRule
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.gptq import Factor, Moments, round_weights
+from qdqtool.numerics.gptq_bound import is_within_bound
+from qdqtool.numerics.granularity import Blocked, Granularity
+from qdqtool.numerics.packing import pack
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.quantization.statistics.input_moments import InputMoments
+from qdqtool.quantization.statistics.staged_moments import StagedMoments
+from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Progress
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DerivedScales:
+    """Scales of one weight, and the largest magnitude under each.
+
+    Attributes:
+        params: The scales.
+        amax: The magnitudes, in the scales' shape.
+        rule: How the scales were derived.
+        codes: Packed codes that data chose, outside of memory where they are large; None for the nearest ones.
+    """
+
+    params: QuantParams
+    amax: Array
+    rule: ScaleRule
+    codes: Payload | None = None
+
+
+Derive = Callable[[Slot, Array], DerivedScales]
+"""Derives the scales of a weight from its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataRounding:
+    """Rounds the matrices of one model.
+
+    Attributes:
+        index: The float model.
+        feeds: The samples.
+        derive: Derives scales.
+        progress: Told of every run.
+    """
+
+    index: ModelIndex
+    feeds: Feeds
+    derive: Derive
+    progress: Progress | None = None
+
+    def of(self, schemes: Mapping[Slot, QuantScheme]) -> dict[Slot, DerivedScales]:
+        """Return the scales and codes of every matrix whose inputs can be observed.
+
+        Args:
+            schemes: The weights, with the schemes that they get.
+
+        Raises:
+            UsageError: The model fails on a sample, or a weight is not finite.
+        """
+        counts = {slot: self._channels(slot, scheme.granularity) for slot, scheme in schemes.items()}
+        channels = {slot: count for slot, count in counts.items() if count is not None}
+        rounded = self._in_order({slot: schemes[slot] for slot in channels})
+        rest = {slot: count for slot, count in channels.items() if slot not in rounded}
+        for slot, moments in InputMoments(self.index, self.feeds, self.progress).of(rest):
+            rounded[slot] = self._rounded(slot, self._values(slot), moments)[0]
+        return rounded
+
+    def _in_order(self, schemes: Mapping[Slot, QuantScheme]) -> dict[Slot, DerivedScales]:
+        """Return those of weights whose inputs can be observed in the quantized model."""
+        staged = StagedMoments(self.index, self.feeds, self.progress)
+        rounded: dict[Slot, DerivedScales] = {}
+        # What ONNX Runtime does not run in parts, it may run as a whole; what it does not run at all fails there.
+        with suppress(QdqError):
+            for slots, folds in staged.of(list(schemes)):
+                found = self._side_by_side({slot: schemes[slot] for slot in slots}, folds)
+                rounded |= {slot: derived for slot, (derived, _) in found.items()}
+                for slot, (_, restored) in found.items():
+                    staged.decide(slot, restored)
+        return rounded
+
+    def _side_by_side(
+        self, schemes: Mapping[Slot, QuantScheme], folds: list[PairedMoments]
+    ) -> dict[Slot, tuple[DerivedScales, Array]]:
+        """Return the scales, codes and values of matrices that read the same inputs; the moments are used up."""
+        matrices = [partial(self._inputs_first, slot, scheme) for slot, scheme in schemes.items()]
+        shares = useful_shares(matrices, folds)
+        compensation = Compensation.of(folds)
+        pairs = zip(schemes.items(), shares, strict=True)
+        return {slot: self._compensated(slot, scheme, compensation, share) for (slot, scheme), share in pairs}
+
+    def _compensated(
+        self, slot: Slot, scheme: QuantScheme, compensation: Compensation, share: float
+    ) -> tuple[DerivedScales, Array]:
+        weights = self._values(slot)
+        wanted = _turned(compensation.compensated(_turned(weights, scheme), share), scheme)
+        if not np.array_equal(wanted, weights):
+            wanted = np.ascontiguousarray(wanted, np.float32)
+            found, restored = self._rounded(slot, wanted, compensation.factor)
+            # A check takes codes further away than this for damage.
+            if is_within_bound(weights, restored, found.params):
+                return found, restored
+        return self._rounded(slot, weights, compensation.factor)
+
+    def _rounded(self, slot: Slot, wanted: Array, moments: Moments | Factor) -> tuple[DerivedScales, Array]:
+        """Return the scales and codes of these values, and the values that the codes stand for."""
+        found = self.derive(slot, wanted)
+        codes = round_weights(wanted, found.params, moments)
+        restored = dequantize(codes, found.params.scale, found.params.scheme.granularity)
+        # Those of a whole model are half a byte for each weight until they are written.
+        kept = spilled_bytes(pack(codes, found.params.scheme.format).tobytes())
+        return replace(found, codes=kept), restored
+
+    def _values(self, slot: Slot) -> Array:
+        weights = self.index.constant(self.index.value(slot))
+        assert weights is not None
+        return weights
+
+    def _inputs_first(self, slot: Slot, scheme: QuantScheme) -> Array:
+        return _turned(self._values(slot), scheme)
+
+    def _channels(self, slot: Slot, granularity: Granularity) -> int | None:
+        """Return the number of input channels of a matrix in blocks; None for others, or for unknown extents."""
+        shape = self.index.types.shape(self.index.value(slot)) or ()
+        if not isinstance(granularity, Blocked) or len(shape) != 2:
+            return None
+        extent = shape[granularity.axis]
+        return extent if isinstance(extent, int) else None
+
+
+def _turned(matrix: Array, scheme: QuantScheme) -> Array:
+    """Return ``[inputs, outputs]`` of a matrix as stored, or the other way round: blocks lie along its inputs."""
+    assert isinstance(scheme.granularity, Blocked)
+    return matrix if scheme.granularity.axis % 2 == 0 else matrix.T

@@ -1,0 +1,199 @@
+"""Run the float model of a job: one session at a time, shared by every step that runs the model.
+
+Opening a session of a ResNet-50 takes as long as running three images, and its weights are in memory twice meanwhile.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Self
+
+from qdqtool.errors import CapabilityError, ModelError, UsageError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.soundness import require_sound
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.model import Model
+from qdqtool.models.running.observer import Observer, Run, is_fed
+from qdqtool.models.running.ort_cpu import Profile, Session
+from qdqtool.models.running.ort_errors import RunError
+from qdqtool.models.transforms.taps import TensorKey, tensor_key
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import Feeds
+from qdqtool.samples.sample import Samples
+
+KEPT = 3
+"""Number of samples whose outputs are kept for a later comparison."""
+
+Outputs = Mapping[str, Array]
+"""The outputs of a model in one run, by name."""
+
+
+def nothing_else(_: ModelIndex) -> tuple[Value, ...]:
+    """Name no tensors: for a job whose steps name all tensors that they read."""
+    return ()
+
+
+class FloatRuns:
+    """Runs of a float model and of its changed forms. A context manager.
+
+    The model runs in ONNX Runtime with its default optimizations, for speed: they change float results by rounding
+    only. A model that already has Q/DQ nodes runs without them, because there they change more.
+
+    Args:
+        read: The tensors that later steps of the job read, so that one session serves all of them.
+
+    Attributes:
+        values: How many values the last run returned; 0 before the first.
+    """
+
+    def __init__(self, read: Callable[[ModelIndex], Iterable[Value]] = nothing_else) -> None:
+        self.values = 0
+        self._read = read
+        self._open: _Open | None = None
+        self._kept: list[_Kept] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the session; the kept outputs remain."""
+        if self._open is not None:
+            self._open.observer.close()
+            self._open = None
+
+    def index_of(self, model: Model) -> ModelIndex:
+        """Return the index of a model; for the model of the open session, the index of that session."""
+        is_open = self._open is not None and self._open.model is model
+        return self._open.index if self._open is not None and is_open else ModelIndex.of(model)
+
+    def observer(self, model: Model, values: Iterable[Value]) -> Observer:
+        """Return a session that returns some tensors and the outputs of the model; the session before it is closed.
+
+        Args:
+            model: The model.
+            values: Tensors of it, inputs included.
+
+        Raises:
+            CapabilityError: ONNX Runtime is not installed or cannot run the model.
+            ModelError: The model is not sound, or ONNX Runtime refuses it.
+        """
+        wanted = [value for value in values if not is_fed(value)]
+        if self._open is None or self._open.model is not model or not self._open.has(wanted):
+            index = self.index_of(model)
+            require_sound(index.view)
+            self.close()
+            self._open = _Open(model, index, [*_outputs(index), *self._read(index), *wanted])
+        return self._open.observer
+
+    def run(self, sample: Mapping[str, Array], number: int, feeds: Feeds) -> Run:
+        """Run the open session on one sample; arguments and errors are those of :func:`run_sample`."""
+        assert self._open is not None
+        found = run_sample(self._open.observer, sample, number, feeds)
+        self.values = sum(array.size for array in found.values())
+        if number < KEPT:
+            self._kept_of(self._open.model, feeds)[number] = self._open.outputs(found, sample)
+        return found
+
+    def first(self, model: Model, feeds: Feeds, count: int = KEPT) -> list[Outputs]:
+        """Return the outputs of a model on the first samples; only those that were not kept are run.
+
+        The outputs of the first and of the last model of the job are kept, on :data:`KEPT` samples of the same data.
+
+        Raises:
+            UsageError: The model fails on a sample.
+            CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        """
+        found, few = dict(self._kept_of(model, feeds)), feeds.first(count)
+        if any(number not in found for number in range(len(few))):
+            self.observer(model, ())
+            for number, sample in enumerate(few):
+                if number not in found and self._open is not None:
+                    found[number] = self._open.outputs(self.run(sample, number, feeds), sample)
+        return [found[number] for number in range(len(few))]
+
+    def _kept_of(self, model: Model, feeds: Feeds) -> dict[int, Outputs]:
+        for kept in self._kept:
+            if kept.model is model and kept.samples is feeds.samples:
+                return kept.outputs
+        self._kept = [*self._kept[:1], _Kept(model, feeds.samples)]
+        return self._kept[-1].outputs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """Outputs of a model, by the number of the sample: another part of the data has other samples at these numbers."""
+
+    model: Model
+    samples: Samples
+    outputs: dict[int, Outputs] = field(default_factory=dict)
+
+
+class _Open:
+    """A session that is open.
+
+    Args:
+        model: Of this model.
+        index: Of the model.
+        values: What it returns.
+    """
+
+    def __init__(self, model: Model, index: ModelIndex, values: Iterable[Value]) -> None:
+        self.model, self.index = model, index
+        inner = {tensor_key(value): value for value in values if not is_fed(value)}
+        self._tapped: set[TensorKey] = set(inner)
+        self.observer = _observer(index, inner.values())
+
+    def has(self, values: Iterable[Value]) -> bool:
+        """Whether all of these are returned."""
+        return all(tensor_key(value) in self._tapped for value in values)
+
+    def outputs(self, run: Run, sample: Mapping[str, Array]) -> Outputs:
+        """Return copies of the model's outputs in a run: one array of a session keeps all memory of the run alive."""
+        return {
+            value.name: array.copy()
+            for value in _outputs(self.index)
+            for array in self.observer.arrays(run, sample, value)
+        }
+
+
+def run_sample(
+    runner: Observer | Session, sample: Mapping[str, Array], number: int, feeds: Feeds
+) -> Mapping[str, Array]:
+    """Run one sample.
+
+    Args:
+        runner: The session.
+        sample: The inputs.
+        number: Position of the sample in ``feeds``, for the message.
+        feeds: The data that it came from.
+
+    Raises:
+        UsageError: A node fails on it.
+    """
+    try:
+        return runner.run(sample)
+    except RunError as error:
+        is_random = feeds.description.seed is not None
+        hint = "the inputs are random; give real ones: `--calib-data DATA`" if is_random else error.hint
+        where = feeds.number_in_data(number)
+        raise UsageError(f"the model does not run on sample {where}: {error.message}", hint=hint) from None
+
+
+def _outputs(index: ModelIndex) -> list[Value]:
+    main = index.view.main
+    return [main.values[name] for name in main.output_names()]
+
+
+def _observer(index: ModelIndex, values: Iterable[Value]) -> Observer:
+    """Open a model; a float one with ONNX Runtime's optimizations, which save time, if it takes the result of them.
+
+    ONNX Runtime 1.31.1 fuses a Pad into the MaxPool behind it, and then refuses pads that are not below the kernel.
+    """
+    values = list(values)
+    if not index.qdq.nodes:
+        with suppress(ModelError, CapabilityError):
+            return Observer(index, values, Profile.DEPLOYED)
+    return Observer(index, values, Profile.SEMANTIC)

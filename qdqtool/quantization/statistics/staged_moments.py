@@ -1,0 +1,152 @@
+"""Moments of the inputs of products whose weights are decided one after the other, each behind all in front of it.
+
+The float model and a copy with the weights that are decided already run side by side, in parts
+(:mod:`qdqtool.models.running.graph_parts`): every node runs once for a sample in each of the two. What later parts read
+is kept in memory meanwhile.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from qdqtool.models import ops
+from qdqtool.models.graph.edits.edit import NodeKey
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.plan import Slot
+from qdqtool.models.running.graph_parts import BEFORE, Parts, cut_graph
+from qdqtool.models.running.own_support import plan_split
+from qdqtool.numerics.compensation import Change, PairedMoments
+from qdqtool.numerics.dtypes import FLOAT32, Array
+from qdqtool.quantization.statistics.channel_statistics import FOLDS
+from qdqtool.quantization.statistics.input_moments import activation_of, is_usable
+from qdqtool.quantization.statistics.part_runs import PartRuns, SamplePair
+from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Progress
+
+MOST_BYTES = 1 << 30
+"""The most bytes of tensors that are kept between parts. Where they take more, the last samples are left out."""
+
+BATCH = 16
+"""Samples whose rows are multiplied at once."""
+
+Folds = list[PairedMoments]
+"""Moments on disjoint parts of the samples."""
+
+
+class StagedMoments:
+    """Moments for weights of the main graph, each behind those in front of it.
+
+    Args:
+        index: The float model.
+        feeds: The samples.
+        progress: Told of every part.
+    """
+
+    def __init__(self, index: ModelIndex, feeds: Feeds, progress: Progress | None = None) -> None:
+        self._index = index
+        self._feeds = feeds
+        self._progress = progress
+        self._nodes = {node.key: node for node in index.view.main.nodes}
+        self._runs = PartRuns(index)
+
+    def of(self, weights: Sequence[Slot]) -> Iterator[tuple[list[Slot], Folds]]:
+        """Yield matrices that read one activation, with the moments of its values, in the order of the graph.
+
+        Before the next ones are taken, :meth:`decide` says what each matrix became.
+
+        Left out are weights that a product of a body or function reads, that several activations are multiplied with,
+        or whose inputs are not finite; and all weights of a model that ONNX Runtime cannot run alone, or whose parts
+        would have to exchange other things than arrays.
+
+        Raises:
+            QdqError: ONNX Runtime fails on a part.
+        """
+        products = {slot: found for slot in weights if (found := self._products(slot))}
+        inputs = {slot: next(iter(found.values())) for slot, found in products.items()}
+        merged = {key: name for found in products.values() for key, name in found.items()}
+        main = self._index.view.main
+        parts = cut_graph(self._index.model.proto.graph, merged, main.input_names())
+        crossing = {name for part in parts.parts for name in part.kept}
+        if not inputs or plan_split(self._index) is not None or not self._runs.can_exchange(crossing):
+            return
+        yield from self._by_stage(inputs, parts)
+
+    def decide(self, slot: Slot, values: Array) -> None:
+        """Take the dequantized values of a matrix: what is behind it is measured with them from now on."""
+        self._runs.replace(slot, values)
+
+    def _by_stage(self, inputs: Mapping[Slot, str], parts: Parts) -> Iterator[tuple[list[Slot], Folds]]:
+        samples = [SamplePair(known, known) for known in map(dict, self._feeds)]
+        last = max((parts.made.get(name, BEFORE) for name in inputs.values()), default=BEFORE)
+        for number in range(BEFORE, last + 1):
+            if number != BEFORE:
+                if self._progress is not None:
+                    self._progress(number, last + 1)
+                self._runs.run(parts.parts[number], samples)
+            stage = {slot: name for slot, name in inputs.items() if parts.made.get(name) == number}
+            for name in dict.fromkeys(stage.values()):
+                if folds := _folds(samples, name):
+                    yield [slot for slot, read in stage.items() if read == name], folds
+            if number != BEFORE:
+                for sample in samples:
+                    sample.drop(parts.parts[number].unread)
+            samples = _affordable(samples)
+
+    def _products(self, slot: Slot) -> dict[NodeKey, str]:
+        """Return the products that read a matrix, with the one activation that they read; empty where it has others."""
+        found: dict[NodeKey, str] = {}
+        for use in slot.uses or ():
+            reader = None if slot.scope or use.scope else self._nodes.get(use.node)
+            products = list(ops.computing_nodes(reader)) if reader is not None else []
+            activations = [self._activation(product) for product in products]
+            if not activations or "" in activations:
+                return {}
+            found.update({product.key: name for product, name in zip(products, activations, strict=True)})
+        return found if len(set(found.values())) == 1 else {}
+
+    def _activation(self, product: NodeView) -> str:
+        value = activation_of(product)
+        return "" if value is None or product.scope.path or value.scope.path else value.name
+
+
+def _folds(samples: Sequence[SamplePair], name: str) -> Folds:
+    """Return the moments on every :data:`FOLDS`-th sample; empty where they are not finite, or all zero."""
+    found = [_moments(samples[first::FOLDS], name) for first in range(FOLDS)]
+    kept = [each for each in found if each is not None]
+    usable = all(is_usable(each.inputs) and (each.change is None or each.change.is_finite) for each in kept)
+    return kept if usable else []
+
+
+def _moments(samples: Sequence[SamplePair], name: str) -> PairedMoments | None:
+    full = [sample for sample in samples if sample.rounded[name].size]
+    inputs, changes = None, list[Callable[[], tuple[Array, Array]]]()
+    for first in range(0, len(full), BATCH):
+        batch = full[first : first + BATCH]
+        rounded = _rows([sample.rounded[name] for sample in batch])
+        # An overflow gives infinity, which the caller finds.
+        with np.errstate(all="ignore"):
+            moments = rounded.T @ rounded
+            inputs = moments if inputs is None else np.add(inputs, moments, out=inputs)
+            if batch[0].rounded is not batch[0].exact:
+                exact = [sample.exact[name] for sample in batch]
+                # The arrays of the samples are in memory anyway, rows of them would be there once more.
+                changes.append(partial(_changed_rows, [sample.rounded[name] for sample in batch], exact))
+    return None if inputs is None else PairedMoments(inputs, Change(tuple(changes)) if changes else None)
+
+
+def _changed_rows(rounded: Sequence[Array], exact: Sequence[Array]) -> tuple[Array, Array]:
+    rows = _rows(rounded)
+    return rows, _rows(exact) - rows
+
+
+def _rows(arrays: Sequence[Array]) -> Array:
+    rows = [array.reshape(-1, array.shape[-1]) for array in arrays]
+    return np.concatenate(rows).astype(FLOAT32, copy=False)
+
+
+def _affordable(samples: list[SamplePair]) -> list[SamplePair]:
+    """Return the first samples that fit into :data:`MOST_BYTES`, at least one."""
+    total = np.cumsum([sample.bytes for sample in samples])
+    return samples[: max(int(np.count_nonzero(total <= MOST_BYTES)), 1)]

@@ -1,1 +1,0 @@
-"""Recipes: the options of a command in a TOML file."""

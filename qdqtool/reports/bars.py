@@ -1,0 +1,137 @@
+"""A table whose rows have a bar each on a terminal; bars begin at 0."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.bar import Bar
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions
+from rich.table import Table
+from rich.text import Text
+
+from qdqtool.reports.terminal import PIPE_WIDTH
+
+LEAST_WIDTH = 60
+"""Characters in a line of a terminal from which on bars are drawn."""
+
+_SHORTEST, _LONGEST = 16, 36
+"""Characters that bars are given: fewer show no difference, more say nothing more."""
+_LEAST_NAME = 20
+"""A name that is cut shorter than this says nothing."""
+_GAP = 2
+_COLOR = "cyan"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    value: float
+    texts: tuple[str, ...]
+    figures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Characters for the names and for the bars; without bars both are 0."""
+
+    names: int = 0
+    bars: int = 0
+
+
+class BarTable:
+    """Names, a few words about each, bars, and the figures that the bars show.
+
+    Bars are drawn on a terminal of at least :data:`LEAST_WIDTH` characters, of blocks, or of ``#`` where the encoding
+    has no blocks. Elsewhere, and where there is nothing to compare, the table is the same without them.
+
+    Args:
+        name: Heading of the first column.
+        texts: Headings of the columns between names and bars.
+        bars: What the bars show.
+        figures: Headings of the columns behind the bars.
+        of_whole: Whether values are shares of 1, which the full width stands for; else it stands for the largest value.
+        shortens: Whether a long name may lose its middle to make room for bars; else there are no bars then.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        texts: tuple[str, ...],
+        bars: str,
+        figures: tuple[str, ...],
+        of_whole: bool = False,
+        shortens: bool = True,
+    ) -> None:
+        self._name, self._texts, self._bars, self._figures = name, texts, bars, figures
+        self._of_whole, self._shortens = of_whole, shortens
+        self._rows: list[_Row] = []
+
+    def add_row(self, name: str, value: float, texts: tuple[str, ...], figures: tuple[str, ...]) -> None:
+        """Add a row.
+
+        Args:
+            name: What it is about, without characters that may not reach a terminal.
+            value: What its bar shows, at least 0.
+            texts: A cell for each column between name and bar.
+            figures: A cell for each column behind the bar.
+        """
+        self._rows.append(_Row(name, value, texts, figures))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        room = self._room(console, options.max_width)
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column(self._name, overflow="fold", no_wrap=room.bars > 0)
+        for heading in self._texts:
+            table.add_column(heading)
+        if room.bars:
+            end = "100%".rjust(room.bars - cell_len(self._bars)) if self._of_whole else ""
+            table.add_column(self._bars + end, no_wrap=True)
+        for heading in self._figures:
+            table.add_column(heading, justify="right", no_wrap=True)
+        ellipsis = "..." if options.ascii_only else "…"
+        for row in self._rows:
+            name = shortened(row.name, room.names, ellipsis) if room.bars else row.name
+            bar = (_bar(row.value / self._full, room.bars, ascii_only=options.ascii_only),) if room.bars else ()
+            table.add_row(Text(name), *map(Text, row.texts), *bar, *row.figures)
+        yield table
+
+    @property
+    def _full(self) -> float:
+        """The value that a bar of the full width stands for."""
+        return 1.0 if self._of_whole else max((row.value for row in self._rows), default=0.0)
+
+    def _room(self, console: Console, total: int) -> _Room:
+        """Return how much room names and bars have."""
+        if not console.is_terminal or not LEAST_WIDTH <= total < PIPE_WIDTH:
+            return _Room()
+        if not self._full or not any(row.value for row in self._rows) or (len(self._rows) < 2 and not self._of_whole):
+            return _Room()
+        names = max(cell_len(each) for each in (self._name, *(row.name for row in self._rows)))
+        cells = zip((*self._texts, *self._figures), *((*row.texts, *row.figures) for row in self._rows), strict=True)
+        others = [max(map(cell_len, column)) for column in cells]
+        left = total - sum(others) - _GAP * (len(others) + 1)
+        bars = max(_SHORTEST, cell_len(self._bars) + (len(" 100%") if self._of_whole else 0))
+        least = min(names, _LEAST_NAME) if self._shortens else names
+        if left < least + bars:
+            return _Room()
+        names = min(names, left - bars)
+        return _Room(names, min(left - names, max(_LONGEST, bars)))
+
+
+def _bar(share: float, width: int, *, ascii_only: bool) -> Bar | Text:
+    if ascii_only:
+        return Text("#" * round(width * share), _COLOR)
+    return Bar(1, 0, share, width=width, color=_COLOR)
+
+
+def shortened(text: str, width: int, ellipsis: str = "…") -> str:
+    """Return a text that takes at most so many characters of a terminal, without its middle where it is longer."""
+    if cell_len(text) <= width:
+        return text
+    room = width - len(ellipsis)
+    # A character may be two wide, so that an end can be one short; one without a width would join the ellipsis.
+    end = text[-(room // 2) :] if room > 1 else ""
+    while end and (cell_len(end) > room // 2 or not cell_len(end[0])):
+        end = end[1:]
+    return set_cell_size(text, room - room // 2).rstrip() + ellipsis + end

@@ -1,0 +1,108 @@
+"""Reports in files beside what a command prints: ``--report FORMAT=FILE``."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qdqtool.engines.build.report import refused_report
+from qdqtool.engines.tensorrt.builder import BuildRefusedError
+from qdqtool.errors import CapabilityError, GateError, OutputError, QdqError
+from qdqtool.models.graph.io.output import write_output
+from qdqtool.reports import json
+from qdqtool.reports.failure import Failure, FailureReport, tell
+from qdqtool.reports.terminal import make_console
+
+FORMATS = ("text", "json", "html")
+_DETAILS: Mapping[str, Mapping[str, bool]] = {"findings": {"show_context": True}}
+"""What text renderers take besides report and console."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """A file that gets a report.
+
+    Attributes:
+        format: One of ``FORMATS``.
+        path: The file.
+    """
+
+    format: str
+    path: Path
+
+
+def write_report_files(report: Any, kind: str, files: tuple[ReportFile, ...]) -> None:
+    """Write a report to each file, in its format.
+
+    Args:
+        report: A report dataclass.
+        kind: Module name of its renderer in :mod:`qdqtool.reports.text`.
+        files: The files.
+
+    Raises:
+        OutputError: A file cannot be written.
+    """
+    for file in files:
+        write_output(file.path, rendered(report, kind, file.format))
+
+
+def rendered(report: Any, kind: str, output_format: str) -> bytes:
+    """Return the content of a file with a report: text with every list in full, JSON, or an HTML page.
+
+    Args:
+        report: A report dataclass.
+        kind: Module name of its renderer in :mod:`qdqtool.reports.text`.
+        output_format: One of ``FORMATS``.
+    """
+    if output_format == "html":
+        from qdqtool.reports.page.write import page_of_report
+
+        return page_of_report(report)
+    return f"{_told(report, kind, output_format).rstrip()}\n".encode()
+
+
+@contextlib.contextmanager
+def failures_in(files: tuple[ReportFile, ...], command: str, model: str) -> Iterator[None]:
+    """Write why there is no report, where the block ends with an error whose exit code is 1 or 4.
+
+    Args:
+        files: The files that were asked for.
+        command: The command that runs.
+        model: Its model.
+    """
+    try:
+        yield
+    except (GateError, CapabilityError) as error:
+        try:
+            for file in files:
+                write_output(file.path, _failed(error, command, model, file.format))
+        except OutputError as second:
+            tell(Failure(f"error: {second.message}", second.hint, second.exit_code))
+        raise
+
+
+def _failed(error: QdqError, command: str, model: str, output_format: str) -> bytes:
+    if isinstance(error, BuildRefusedError):
+        return rendered(refused_report(model, error), "build_refused", output_format)
+    if output_format == "html":
+        from qdqtool.reports.page.write import page_of_failure
+
+        return page_of_failure(error, command, model)
+    if output_format == "json":
+        return f"{json.render(FailureReport(Failure(error.message, error.hint, error.exit_code)))}\n".encode()
+    hint = f"hint: {error.hint}\n" if error.hint else ""
+    return f"error: {error.message}\n{hint}".encode()
+
+
+def _told(report: Any, kind: str, output_format: str) -> str:
+    if output_format == "json":
+        return json.render(report)
+    buffer = io.StringIO()
+    module = importlib.import_module(f"qdqtool.reports.text.{kind}")
+    module.render(report, make_console(buffer, verbose=True), **_DETAILS.get(kind, {}))
+    return buffer.getvalue()

@@ -1,0 +1,81 @@
+"""Words and paths that the formats share. Strings from models come out escaped."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from urllib.parse import quote
+
+from qdqtool.errors import plural
+from qdqtool.linting.findings import SEVERITIES, Finding
+from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.reports.terminal import escape
+
+
+def repository_path(path: str) -> str:
+    """A path as :func:`from_repository` gives it, with ``/``."""
+    return from_repository(path).as_posix()
+
+
+def place(finding: Finding) -> str:
+    """The node with its scope, escaped; empty for findings about the model."""
+    if finding.node is None:
+        return ""
+    return escape(f"{finding.graph}/{finding.node}" if finding.graph else finding.node)
+
+
+def sentence(finding: Finding) -> str:
+    """Node, message and expectation in one escaped line."""
+    where = f"{place(finding)}: " if finding.node is not None else ""
+    wanted = f"; expected {escape(finding.expected)}" if finding.expected is not None else ""
+    return f"{where}{escape(finding.message)}{wanted}"
+
+
+def worst_first(report: ValidateReport) -> Iterator[tuple[ModelReport, TargetReport, Finding]]:
+    """Every finding with its model and target; all errors before all warnings before all infos."""
+    found = [
+        (model, target, finding) for model in report.models for target in model.targets for finding in target.findings
+    ]
+    yield from sorted(found, key=lambda each: SEVERITIES.index(each[2].severity))
+
+
+def counts(report: ValidateReport) -> str:
+    """The last line of a report: ``2 models, 1 error, 0 warnings, 0 infos, 3 suppressed``."""
+    summary = report.summary
+    words = [
+        plural(len(report.models), "model"),
+        plural(summary.errors, "error"),
+        plural(summary.warnings, "warning"),
+        plural(summary.infos, "info"),
+    ]
+    if summary.suppressed:
+        words.append(f"{summary.suppressed} suppressed")
+    if summary.known:
+        words.append(f"{summary.known} in the baseline")
+    if report.ignored:
+        words.append(f"{summary.ignored} ignored ({', '.join(map(escape, report.ignored))})")
+    without = sum(model.qdq_nodes == 0 for model in report.models)
+    if without:
+        words.append(f"{without} without Q/DQ")
+    if report.unreadable:
+        words.append(f"{len(report.unreadable)} unreadable")
+    return ", ".join(words)
+
+
+def repository_root() -> Path:
+    """The root of the git repository around the working directory; the working directory where there is none."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+
+
+def from_repository(path: str) -> PurePath:
+    """A path relative to :func:`repository_root`: the same on every machine. A file outside keeps its absolute path."""
+    absolute, root = Path(os.path.normpath(Path.cwd() / path)), repository_root()
+    return absolute.relative_to(root) if absolute.is_relative_to(root) else absolute
+
+
+def file_uri(path: PurePath) -> str:
+    """A URI reference: relative for a relative path, ``file:`` for an absolute one, with a drive or a server too.
+
+    Bytes that are no UTF-8 are percent-encoded as they are.
+    """
+    return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))

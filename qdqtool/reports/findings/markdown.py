@@ -1,0 +1,60 @@
+"""A summary in Markdown, as for the summary page of a CI job."""
+
+import re
+
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Finding
+from qdqtool.linting.report import ModelReport, ValidateReport
+from qdqtool.reports.finding_words import counts, place, worst_first
+from qdqtool.reports.terminal import escape
+
+SHOWN = 200
+"""Findings in the table; a CI job's summary page holds 1 MiB."""
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@$-])")
+
+
+def render(report: ValidateReport) -> str:
+    """Verdicts by model and target, then the findings, errors first, and what to do about each kind."""
+    lines = ["## qdqtool validate", "", counts(report), "", "| model | target | verdict | errors | warnings | infos |"]
+    lines.append("|---|---|---|---|---|---|")
+    for model in report.models:
+        lines += _verdicts(model)
+    found = list(worst_first(report))
+    if found:
+        lines += ["", "| code | severity | effect | model | target | node | finding |", "|---|---|---|---|---|---|---|"]
+        lines += [_row(finding, model.path, target.target) for model, target, finding in found[:SHOWN]]
+    if len(found) > SHOWN:
+        lines += ["", f"... and {len(found) - SHOWN} more"]
+    if found:
+        codes = dict.fromkeys(finding.code for _, _, finding in found)
+        lines += ["", "What to do (`qdqtool explain CODE` tells more):", ""]
+        lines += [f"- {code}: {_text(rules.get(code).remedy)}" for code in codes]
+    return "\n".join(lines)
+
+
+def _verdicts(model: ModelReport) -> list[str]:
+    path = _text(model.path)
+    if model.error is not None:
+        return [f"| {path} | | unreadable: {_text(model.error)} | | | |"]
+    rows = []
+    for target in model.targets:
+        severities = [finding.severity for finding in target.findings]
+        numbers = " | ".join(str(severities.count(severity)) for severity in ("error", "warning", "info"))
+        rows.append(f"| {path} | {target.target} | {target.verdict} | {numbers} |")
+    return rows
+
+
+def _row(finding: Finding, path: str, target: str) -> str:
+    expected = f"; expected {finding.expected}" if finding.expected is not None else ""
+    cells = (_text(path), target, _literal(place(finding)), _text(f"{finding.message}{expected}"))
+    return f"| {finding.code} | {finding.severity} | {finding.effect} | {' | '.join(cells)} |"
+
+
+def _text(raw: str) -> str:
+    return _literal(escape(raw))
+
+
+def _literal(text: str) -> str:
+    """Text that Markdown shows as it is: every character that could mean something is a character reference."""
+    return _SPECIAL.sub(lambda match: f"&#{ord(match[1])};", text)

@@ -1,0 +1,119 @@
+"""What a module of ``advice/`` exposes: steps that a reader can take, and the files that their commands name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from qdqtool.accuracy.checking.limits import ON_OUTPUTS
+from qdqtool.jobs.advice import command
+from qdqtool.models import targets
+from qdqtool.quantization.planning import modes
+from qdqtool.reports.page.content import Step
+from qdqtool.reports.saved.stored_outputs import StoredOutput
+from qdqtool.reports.saved.stored_parts import StoredCalibration
+from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity
+from qdqtool.reports.saved.story import Story
+
+ACCURACY_GATES = ON_OUTPUTS | {"accuracy"}
+"""The gates that say how much quantizing costs; the others find faults."""
+
+_ARRAYS = (".npz", ".npy")
+_IN_MEMORY = frozenset({"array", "dict of arrays", "list", "tuple", "generator", "DataLoader"})
+"""How reports call data that Python code handed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files that commands name; a word in capitals stands for one that no report names.
+
+    Attributes:
+        float_model: The float model.
+        model: The quantized model.
+        data: Real samples: those of the calibration, else those of a check.
+        measured: Samples to check with: those of a check, else those of the calibration.
+        options: Mode and target as options of ``quantize``, where they are not the default.
+    """
+
+    float_model: str
+    model: str
+    data: str
+    measured: str
+    options: tuple[str, ...]
+
+    @classmethod
+    def of(cls, story: Story) -> Self:
+        """Return the files of the reports."""
+        quantized = story.first(StoredQuantize) or story.first(StoredSensitivity)
+        calibrated = _calibrated_on(quantized.calibration) if quantized is not None else None
+        checked = next(
+            (_path(check.data.source) for _, check in story.each(StoredCheck) if check.data.seed is None), None
+        )
+        return cls(
+            float_model=story.float_model or "FLOAT.onnx",
+            model=story.quantized_model or "MODEL.onnx",
+            data=calibrated or checked or "DATA",
+            measured=checked or calibrated or "DATA",
+            options=() if quantized is None else _options(quantized.mode, quantized.target),
+        )
+
+    def quantize(self, *words: str) -> str:
+        """Return the command that quantizes the float model again, as before but for some words."""
+        given = ("--calib-data", self.data, *self.options, *words)
+        return command("quantize", self.float_model, *given, "-o", "NEW.onnx")
+
+    def check(self, *words: str) -> str:
+        """Return the command that compares the quantized model with the float model."""
+        return command("check", self.model, "--baseline", self.float_model, "--data", self.measured, *words)
+
+    def build(self, *words: str) -> str:
+        """Return the command that builds an engine, with the shapes of the data where `build` reads such data."""
+        shapes = ("--data", self.measured) if self.measured.endswith(_ARRAYS) else ()
+        return command("build", self.model, *shapes, *words, "-o", "NEW.engine")
+
+
+def _calibrated_on(used: StoredCalibration | None) -> str | None:
+    if used is None or used.random or used.from_file or used.given is not None:
+        return None
+    return _path(used.source)
+
+
+def _path(source: str) -> str | None:
+    return None if source in _IN_MEMORY else source
+
+
+def _options(mode: str, target: str) -> tuple[str, ...]:
+    given = () if mode == modes.DEFAULT else ("--quantize-mode", mode)
+    return given if target == targets.DEFAULT else (*given, "--target", target)
+
+
+def compared(story: Story) -> Iterator[tuple[str, StoredCheck]]:
+    """Yield the checks on real data against a float model, each with its source."""
+    for source, check in story.each(StoredCheck):
+        if check.baseline is not None and check.data.seed is None:
+            yield source, check
+
+
+def has_fault(check: StoredCheck) -> bool:
+    """Return whether a gate was missed that is not about accuracy: what quantizing costs is not the question then."""
+    return any(not gate.passed and gate.name not in ACCURACY_GATES for gate in check.gates)
+
+
+def worst_output(check: StoredCheck) -> StoredOutput | None:
+    """Return the output with the lowest SQNR; None where none has one."""
+    known = [output for output in check.outputs if output.sqnr_db is not None]
+    return min(known, key=lambda output: output.sqnr_db or 0.0, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One kind of advice.
+
+    Attributes:
+        order: Its place: what a reader should do first comes first.
+        steps: Makes the steps; none where the reports give no reason.
+    """
+
+    order: int
+    steps: Callable[[Story, Files], Iterator[Step]]

@@ -1,0 +1,148 @@
+"""Whether two results may be subtracted: they may if both were measured on the same data against the same float model.
+
+A report has the path of its data and the number of samples, and no digest of them. So two files of the same path count
+as the same data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from qdqtool.errors import plural
+from qdqtool.reports.page.pair import Pair
+from qdqtool.reports.saved.identity import same_content, same_file
+from qdqtool.reports.saved.stored_parts import StoredCalibration, StoredModelFile
+from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity
+from qdqtool.reports.saved.story import Story
+
+FAIR = ""
+"""What stands for: the two may be subtracted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPair:
+    """A check of each model.
+
+    Attributes:
+        a: That of the first model.
+        b: That of the second one.
+        why: Why their numbers must not be subtracted, in two or three words; empty where they may.
+    """
+
+    a: StoredCheck
+    b: StoredCheck
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """On what each was measured, and whether a difference is fair."""
+        if self.why == FAIR:
+            return f"Both checks ran on {_data(self.a)}, against the same float model."
+        return f"No difference of SQNRs is given ({self.why}): A was checked on {_data(self.a)}, B on {_data(self.b)}."
+
+
+def check_pairs(pair: Pair) -> tuple[CheckPair, ...]:
+    """Return the checks against a float model that were made in the same way; else one of each model, with the reason.
+
+    Where one of the models has no such check there is no pair.
+    """
+    first, second = map(_against_float, pair.stories)
+    left = list(second)
+    found: list[CheckPair] = []
+    for a in first:
+        b = next((each for each in left if _checks_differ(a, each) == FAIR), None)
+        if b is not None:
+            left.remove(b)
+            found.append(CheckPair(a, b, FAIR))
+    if not found and first and second:
+        return (CheckPair(first[0], second[0], _checks_differ(first[0], second[0])),)
+    return tuple(found)
+
+
+def only(story: Story, checks: tuple[StoredCheck, ...]) -> Story:
+    """Return what is known of a model without any other check."""
+    kept = tuple(
+        report
+        for report in story.reports
+        if not isinstance(report.content, StoredCheck) or any(report.content is check for check in checks)
+    )
+    return replace(story, reports=kept)
+
+
+def sensitivities_differ(a: StoredSensitivity | None, b: StoredSensitivity | None) -> str:
+    """Return why effects of layers must not be subtracted; empty where they may, or where one of them is missing."""
+    if a is None or b is None:
+        return FAIR
+    if a is b:
+        return "one report for both"
+    return _floats_differ(a.model_file, b.model_file) or _samples_differ(a, b)
+
+
+def accuracies_differ(a: StoredQuantize, b: StoredQuantize) -> str:
+    """Return why SQNRs that ``quantize`` measured must not be subtracted; empty where they may."""
+    if a.accuracy is None or b.accuracy is None:
+        return FAIR
+    if (a.accuracy.validation, a.accuracy.held_back) != (b.accuracy.validation, b.accuracy.held_back):
+        return "other data"
+    if a.accuracy.samples != b.accuracy.samples:
+        return "other samples"
+    return _floats_differ(a.model_file, b.model_file) or _calibrations_differ(a.calibration, b.calibration)
+
+
+def _against_float(story: Story) -> list[StoredCheck]:
+    return [check for _, check in story.each(StoredCheck) if check.baseline is not None]
+
+
+def _checks_differ(a: StoredCheck, b: StoredCheck) -> str:
+    return next(_check_differences(a, b), FAIR)
+
+
+def _check_differences(a: StoredCheck, b: StoredCheck) -> Iterator[str]:
+    floats = _floats_differ(a.baseline_file, b.baseline_file)
+    if floats:
+        yield floats
+    if (a.data.seed is None) != (b.data.seed is None) or not same_file(a.data.source, b.data.source):
+        yield "other data"
+    if a.data.seed != b.data.seed:
+        yield "other seed"
+    if a.data.samples != b.data.samples:
+        yield "other samples"
+    if a.data.shapes != b.data.shapes:
+        yield "other shapes"
+    if a.data.preprocessing != b.data.preprocessing:
+        yield "other preprocessing"
+    if a.reference.profile != b.reference.profile:
+        yield "other profile"
+
+
+def _floats_differ(a: StoredModelFile | None, b: StoredModelFile | None) -> str:
+    if a is None or b is None:
+        return "float model unknown"
+    return FAIR if same_content(a, b) else "other float model"
+
+
+def _samples_differ(a: StoredSensitivity, b: StoredSensitivity) -> str:
+    return "other samples" if a.samples != b.samples else _calibrations_differ(a.calibration, b.calibration)
+
+
+def _calibrations_differ(a: StoredCalibration | None, b: StoredCalibration | None) -> str:
+    """The method may differ: it is a part of what is compared."""
+    if a is None or b is None:
+        return FAIR if a is b else "other data"
+    if a.random != b.random or not same_file(a.source, b.source):
+        return "other data"
+    return "other samples" if a.samples != b.samples else FAIR
+
+
+def _data(check: StoredCheck) -> str:
+    data = check.data
+    origin = f"random inputs, seed {data.seed}" if data.seed is not None else data.source
+    shapes = f" of {_plain(data.shapes)}" if data.shapes else ""
+    return f"{origin} ({plural(data.samples, 'sample')}{shapes})"
+
+
+def _plain(shapes: object) -> str:
+    return msgspec.json.encode(shapes).decode().replace('"', "").strip("{}")

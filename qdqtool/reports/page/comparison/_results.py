@@ -1,0 +1,158 @@
+"""What came of two models: accuracy, number of pairs, sizes, precision of the engine, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from qdqtool.linting.findings import SEVERITIES
+from qdqtool.reports.page.comparison._cells import EXACT, Row, in_bytes, in_decibels, in_numbers, in_parts
+from qdqtool.reports.page.comparison._fairness import accuracies_differ, check_pairs
+from qdqtool.reports.page.comparison._origin import builder
+from qdqtool.reports.page.pair import Pair
+from qdqtool.reports.page.sections.findings import findings_of
+from qdqtool.reports.saved.stored_reports import StoredBuild, StoredCheck, StoredInspect, StoredQuantize
+from qdqtool.reports.saved.story import Story
+
+
+class Measured(Protocol):
+    """An output with its SQNR in dB, which is None where it is exact or not known."""
+
+    @property
+    def sqnr_db(self) -> float | None: ...
+    @property
+    def exact(self) -> bool | None: ...
+
+
+def result_rows(pair: Pair) -> Iterator[Row]:
+    """Yield accuracy, counts, sizes, precision and findings."""
+    yield _checked(pair)
+    yield _measured(pair)
+    yield from _counts(pair)
+    yield from _engine(pair)
+    yield from _findings(pair)
+
+
+def sqnr(output: Measured) -> float | None:
+    """Return the SQNR of an output in dB; infinite where it is exact."""
+    return EXACT if output.exact else output.sqnr_db
+
+
+def _checked(pair: Pair) -> Row:
+    """Return the worst SQNR of the checks that can be compared; else of all checks."""
+    pairs = check_pairs(pair)
+    why = pairs[0].why if pairs else ""
+    if pairs and not why:
+        worst = _worst(_floats(each.a for each in pairs)), _worst(_floats(each.b for each in pairs))
+    else:
+        worst = pair.each(lambda story: _worst(_floats(check for _, check in story.each(StoredCheck))))
+    return Row("Worst output SQNR, by check", in_decibels(worst, why))
+
+
+def _floats(checks: Iterable[StoredCheck]) -> Iterator[Measured]:
+    """Yield the float outputs of checks against a float model."""
+    for check in checks:
+        if check.baseline is not None:
+            yield from (output for output in check.outputs if output.agreement is None)
+
+
+def _measured(pair: Pair) -> Row:
+    a, b = pair.each(lambda story: story.first(StoredQuantize))
+    why = accuracies_differ(a, b) if a is not None and b is not None else ""
+    return Row("Worst output SQNR, by quantize", in_decibels((_worst_of(a), _worst_of(b)), why))
+
+
+def _worst_of(quantize: StoredQuantize | None) -> float | None:
+    return _worst(quantize.accuracy.outputs) if quantize is not None and quantize.accuracy is not None else None
+
+
+def _worst(outputs: Iterable[Measured]) -> float | None:
+    """Return the smallest SQNR; None where that of an output is not known."""
+    found = [sqnr(output) for output in outputs]
+    known = [each for each in found if each is not None]
+    return min(known) if known and len(known) == len(found) else None
+
+
+def _counts(pair: Pair) -> Iterator[Row]:
+    quantize = pair.each(lambda story: story.first(StoredQuantize))
+    a, b = ((len(each.quantized), len(each.skipped)) if each is not None else (None, None) for each in quantize)
+    yield Row("Quantized tensors", in_numbers((a[0], b[0])))
+    yield Row("Nodes left in float", in_numbers((a[1], b[1])))
+    yield Row("QuantizeLinear nodes", in_numbers(pair.each(lambda story: _nodes(story, "QuantizeLinear"))))
+    yield Row("DequantizeLinear nodes", in_numbers(pair.each(lambda story: _nodes(story, "DequantizeLinear"))))
+    yield Row("Size of the model", in_bytes(pair.each(_model_bytes)))
+
+
+def _nodes(story: Story, op_type: str) -> int | None:
+    inspected = story.first(StoredInspect)
+    if inspected is None or not inspected.groups:
+        return None
+    return sum(group.count for group in inspected.groups if group.op_type == op_type)
+
+
+def _model_bytes(story: Story) -> int | None:
+    """Return the size of the quantized model with its external data."""
+    quantize = story.first(StoredQuantize)
+    if quantize is not None:
+        return quantize.sizes.after
+    file = story.quantized.file if story.quantized is not None else None
+    return file.bytes + sum(each.bytes for each in file.external_data) if file is not None else None
+
+
+def _engine(pair: Pair) -> Iterator[Row]:
+    a, b = _builds(*pair.each(lambda story: [build for _, build in story.each(StoredBuild)]))
+    sizes = a.bytes if a is not None else None, b.bytes if b is not None else None
+    why = _builders_differ(a, b)
+    yield Row("Size of the engine", in_bytes(sizes, why or _targets_differ(a, b)))
+    kinds = tuple(dict.fromkeys(kind for build in (a, b) if build is not None for kind in build.planned))
+    for name, counted in (("Nodes that run as planned", kinds), *((f"Of these in {kind}", (kind,)) for kind in kinds)):
+        run, planned = (_achieved(a, counted), _achieved(b, counted)), (_planned(a, counted), _planned(b, counted))
+        yield Row(name, in_parts(run, planned, why))
+
+
+def _builds(
+    first: Sequence[StoredBuild], second: Sequence[StoredBuild]
+) -> tuple[StoredBuild | None, StoredBuild | None]:
+    """Return a build of each model, for the same targets by the same builder if there are such."""
+    same = next(((a, b) for a in first for b in second if builder(a) == builder(b)), None)
+    return same or (first[0] if first else None, second[0] if second else None)
+
+
+def _builders_differ(a: StoredBuild | None, b: StoredBuild | None) -> str:
+    if a is None or b is None or (a.backend, a.version) == (b.backend, b.version):
+        return ""
+    return "other builder"
+
+
+def _targets_differ(a: StoredBuild | None, b: StoredBuild | None) -> str:
+    return "" if a is None or b is None or a.targets == b.targets else "other targets"
+
+
+def _planned(build: StoredBuild | None, kinds: Sequence[str]) -> int | None:
+    return sum(build.planned.get(kind, 0) for kind in kinds) if build is not None else None
+
+
+def _achieved(build: StoredBuild | None, kinds: Sequence[str]) -> int | None:
+    """Return how many of the planned nodes run as planned; None where the builder does not show it."""
+    if build is None or build.evidence == "none":
+        return None
+    return sum(min(build.achieved.get(kind, 0), build.planned.get(kind, 0)) for kind in kinds)
+
+
+def _findings(pair: Pair) -> Iterator[Row]:
+    targets = pair.each(_targets)
+    why = "" if targets[0] == targets[1] else "other targets"
+    found = pair.each(lambda story: set(findings_of(story)))
+    for severity in SEVERITIES:
+        a, b = (
+            sum(finding.severity == severity for _, finding in each) if asked else None
+            for each, asked in zip(found, targets, strict=True)
+        )
+        yield Row(f"Findings: {severity}", in_numbers((a, b), why))
+
+
+def _targets(story: Story) -> frozenset[str]:
+    """Return the targets whose rules were applied to a model."""
+    quantize = story.first(StoredQuantize)
+    of_quantize = {quantize.target} if quantize is not None else set()
+    return frozenset(of_quantize | {target.target for _, model in story.validated() for target in model.targets})

@@ -1,0 +1,288 @@
+"""What a section of the page consists of: facts, tables and lines, as data. ``assets/page.html`` lays them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from qdqtool.errors import escape
+
+State = Literal["passed", "failed", "unknown", "warning", "skipped"]
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value in a table or a list of facts.
+
+    Attributes:
+        text: What is shown. Characters that have no glyph are spelled as escapes.
+        sort: What the column is sorted by; None sorts last in both directions.
+        state: What it says of the model, for its colour; None for a plain value.
+        chart: The order of the section with the chart of the tensor that the text names; None where it has none.
+    """
+
+    text: str
+    sort: float | str | None = None
+    state: State | None = None
+    chart: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", escape(self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        title: Its heading.
+        numeric: Whether its cells are numbers.
+        bars: Whether the chart above the table can show it.
+        prose: Whether its cells are sentences, which need width.
+    """
+
+    title: str
+    numeric: bool = False
+    bars: bool = False
+    prose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        caption: What its rows are.
+        columns: Its columns; the first one names the row.
+        rows: As many cells as there are columns.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def has_chart(self) -> bool:
+        """Whether there is something to draw."""
+        return len(self.rows) > 1 and any(column.bars for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names with values.
+
+    Attributes:
+        rows: The pairs.
+    """
+
+    rows: tuple[tuple[str, Cell], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Sentences, one below the other.
+
+    Attributes:
+        heading: What they are.
+        lines: The sentences.
+    """
+
+    heading: str
+    lines: tuple[str, ...]
+
+
+NodeState = Literal["quantized", "fallback", "float", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnNode:
+    """One operator of a drawing.
+
+    Attributes:
+        name: Its label.
+        op_type: Its operator.
+        state: Its colour: quantized as planned, not as planned, left in float, or nothing to quantize.
+        label: Its precision in words.
+        detail: All that is known of it, in one line.
+        inputs: The number of the node that makes each input, and the format of the Q/DQ pair between; -1 for an input
+            of the model, and an empty format for a connection in float.
+    """
+
+    name: str
+    op_type: str
+    state: NodeState
+    label: str
+    detail: str
+    inputs: tuple[tuple[int, str], ...]
+
+    def data(self) -> tuple[object, ...]:
+        """Return what ``assets/graph.js`` reads, in this order. Characters without a glyph are spelled as escapes."""
+        told = escape(self.op_type if self.state == "other" else f"{self.op_type}: {self.label}")
+        return escape(self.name), told, self.state, escape(self.detail), self.inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A graph that is laid out in the browser.
+
+    Attributes:
+        caption: What it shows.
+        nodes: Its operators.
+        start: The number of the node around which a large graph is shown first.
+    """
+
+    caption: str
+    nodes: tuple[DrawnNode, ...]
+    start: int
+
+    @property
+    def counts(self) -> dict[NodeState, int]:
+        """Number of nodes by colour, those that there are."""
+        states = [node.state for node in self.nodes]
+        return {state: states.count(state) for state in get_args(NodeState) if state in states}
+
+    @property
+    def data(self) -> dict[str, object]:
+        """What ``assets/graph.js`` reads."""
+        return {"nodes": [node.data() for node in self.nodes], "start": self.start}
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """Charts of which the reader chooses one.
+
+    Attributes:
+        caption: What they show.
+        kind: How they are drawn: the magnitudes of activations with ranges, or the scales of weights.
+        charts: The name of each tensor, and what ``assets/ranges.js`` reads of it.
+    """
+
+    caption: str
+    kind: Literal["ranges", "scales"]
+    charts: tuple[tuple[str, tuple[object, ...]], ...]
+
+    @property
+    def data(self) -> list[tuple[object, ...]]:
+        """What ``assets/ranges.js`` reads. Characters of names without a glyph are spelled as escapes."""
+        return [(escape(name), *values) for name, values in self.charts]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of a curve, one for each x.
+
+    Attributes:
+        name: What they are.
+        values: The values; None where one is not known.
+        is_line: Whether a line joins them; else they are points alone.
+    """
+
+    name: str
+    values: tuple[float | None, ...]
+    is_line: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Figures against a share of 1, drawn in the browser.
+
+    Attributes:
+        caption: What it shows.
+        x_title: What the shares are.
+        y_title: What the figures are.
+        unit: Their unit; may be empty.
+        x: The shares, ascending.
+        series: The figures.
+        limit: A figure that is drawn as a line; None for none.
+        chosen: Number of the x that is marked; None for none.
+    """
+
+    caption: str
+    x_title: str
+    y_title: str
+    unit: str
+    x: tuple[float, ...]
+    series: tuple[Series, ...]
+    limit: float | None = None
+    chosen: int | None = None
+
+    @property
+    def data(self) -> dict[str, object]:
+        """What ``assets/curve.js`` reads. Characters without a glyph are spelled as escapes."""
+        return {
+            "titles": [escape(each) for each in (self.x_title, self.y_title, self.unit)],
+            "x": self.x,
+            "series": [(escape(each.name), each.values, each.is_line) for each in self.series],
+            "limit": self.limit,
+            "chosen": self.chosen,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that a reader can do.
+
+    Attributes:
+        fact: Why.
+        command: The command, as it is pasted.
+    """
+
+    fact: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps, the one to take first in front.
+
+    Attributes:
+        steps: The steps.
+        note: What holds for all commands.
+    """
+
+    steps: tuple[Step, ...]
+    note: str
+
+
+Block = Table | Facts | Lines | Drawing | Charts | Curve | Steps
+
+
+def text(value: str | None, state: State | None = None) -> Cell:
+    """Return a cell with a text; ``unknown`` for None."""
+    return Cell(UNKNOWN, None, "unknown") if value is None else Cell(value, value.casefold(), state)
+
+
+def number(value: float | None, form: str = ",.6g", unit: str = "") -> Cell:
+    """Return a cell with a number; ``unknown`` for None.
+
+    Args:
+        value: The number.
+        form: How it is formatted.
+        unit: What follows it.
+    """
+    if value is None:
+        return Cell(UNKNOWN, None, "unknown")
+    return Cell(f"{value:{form}}{f' {unit}' if unit else ''}", float(value))
+
+
+def decibels(value: float | None, *, exact: bool = False) -> Cell:
+    """Return a cell with an SQNR in dB; equal outputs have none, and sort as the best."""
+    return Cell("exact", float("1e9")) if exact else number(value, ".2f", "dB")
+
+
+def share(value: float | None) -> Cell:
+    """Return a cell with a share of 1, as a percentage."""
+    return Cell(UNKNOWN, None, "unknown") if value is None else Cell(percentage(value), float(value))
+
+
+def percentage(value: float) -> str:
+    """Return a share of 1 in percent; what is not 0 is never shown as 0."""
+    if 0 < value < 0.0001:
+        return "< 0.01%"
+    return f"{100 * value:.2f}%"
+
+
+def scoped(name: str, graph: str) -> str:
+    """Return the label of a node or tensor with its scope."""
+    return f"{graph}/{name}" if graph else name

@@ -1,0 +1,101 @@
+"""The models of a page, each with its verdict and a name that tells it from the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from qdqtool.reports.page.verdict import Verdict, judge
+from qdqtool.reports.saved.identity import DIGITS
+from qdqtool.reports.saved.story import Story
+
+_LETTERS = "AB"
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedModel:
+    """One model.
+
+    Attributes:
+        letter: ``A`` or ``B``; empty where the page shows one model.
+        name: Its file, with as many folders as tell it from the other.
+        story: What is known of it.
+        verdict: What that means.
+    """
+
+    letter: str
+    name: str
+    story: Story
+    verdict: Verdict
+
+    @property
+    def label(self) -> str:
+        """The letter and the name."""
+        return f"{self.letter}: {self.name}" if self.letter else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two models that are compared.
+
+    Attributes:
+        a: The first one.
+        b: The one that it is compared with.
+    """
+
+    a: JudgedModel
+    b: JudgedModel
+
+    @property
+    def stories(self) -> tuple[Story, Story]:
+        """What is known of each."""
+        return self.a.story, self.b.story
+
+    def each(self, read: Callable[[Story], Found]) -> tuple[Found, Found]:
+        """Return what a function finds in the story of each model."""
+        return read(self.a.story), read(self.b.story)
+
+
+def judged(stories: Sequence[Story]) -> tuple[JudgedModel, ...]:
+    """Return the models of a page with their verdicts.
+
+    Args:
+        stories: One or two.
+    """
+    letters = _LETTERS if len(stories) > 1 else ("",)
+    return tuple(
+        JudgedModel(letter, name, story, judge(story))
+        for letter, name, story in zip(letters, _names(stories), stories, strict=True)
+    )
+
+
+def _names(stories: Sequence[Story]) -> tuple[str, ...]:
+    """Return the shortest ends of the paths that differ.
+
+    Where the paths are equal, as those of two runs of one CI job, names have the file of a report, or the digest.
+    """
+    paths = [story.quantized_model or story.float_model or "a model" for story in stories]
+    found = _told_apart(paths)
+    if found is not None:
+        return found
+    names = [path.replace("\\", "/").rpartition("/")[2] for path in paths]
+    sources = _told_apart([story.reports[0].source if story.reports else "" for story in stories])
+    marks = sources or [_digest(story) for story in stories]
+    return tuple(f"{name} [{mark}]" if mark else name for name, mark in zip(names, marks, strict=True))
+
+
+def _told_apart(paths: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the ends of paths with as many folders as make them differ; None where the paths are equal."""
+    parts = [path.replace("\\", "/").split("/") for path in paths]
+    for count in range(1, max(map(len, parts)) + 1):
+        names = tuple("/".join(each[-count:]) for each in parts)
+        if len(set(names)) == len(names):
+            return names
+    return None
+
+
+def _digest(story: Story) -> str:
+    file = story.quantized.file if story.quantized is not None else None
+    return f"{file.sha256[:DIGITS]}…" if file is not None else ""

@@ -1,0 +1,68 @@
+"""The findings of ``validate`` and ``quantize``, with what their rules say."""
+
+from collections.abc import Iterator
+
+from qdqtool.jobs.catalogue import RuleCard, catalogue
+from qdqtool.linting.findings import SEVERITIES
+from qdqtool.reports.page.content import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
+from qdqtool.reports.page.section import Section
+from qdqtool.reports.saved.stored_parts import StoredFinding
+from qdqtool.reports.saved.stored_reports import StoredQuantize
+from qdqtool.reports.saved.story import Story
+
+COLUMNS = (
+    Column("Rule"),
+    Column("Severity"),
+    Column("Effect"),
+    Column("Target"),
+    Column("Node"),
+    Column("Finding", prose=True),
+)
+_STATES: dict[str, State] = {"error": "failed", "warning": "warning"}
+
+
+def blocks(story: Story) -> tuple[Block, ...]:
+    """Return the findings, errors first, and the text of each rule that has some."""
+    # A set would have another order in every process, and so would findings of one rule.
+    found = sorted(
+        dict.fromkeys(findings_of(story)),
+        key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0]),
+    )
+    if not found:
+        judged = any(True for _ in story.validated()) or story.first(StoredQuantize) is not None
+        return (Lines("Findings", ("No rule found anything.",)),) if judged else ()
+    table = Table("Findings, errors first", COLUMNS, tuple(_row(target, finding) for target, finding in found))
+    known = {rule.code: rule for rule in catalogue().rules}
+    codes = sorted({finding.code for _, finding in found})
+    texts = tuple((code, _rule_text(known.get(code))) for code in codes)
+    return table, Facts(texts)
+
+
+def findings_of(story: Story) -> Iterator[tuple[str, StoredFinding]]:
+    """Yield each target with a finding; one that two reports have comes twice."""
+    for _, model in story.validated():
+        for target in model.targets:
+            yield from ((target.target, finding) for finding in target.findings)
+    quantize = story.first(StoredQuantize)
+    if quantize is not None:
+        yield from ((quantize.target, finding) for finding in quantize.findings)
+
+
+def _row(target: str, finding: StoredFinding) -> tuple[Cell, ...]:
+    return (
+        text(f"{finding.code} {finding.name}"),
+        Cell(finding.severity, str(SEVERITIES.index(finding.severity)), _STATES.get(finding.severity)),
+        text(finding.effect),
+        text(target),
+        text(scoped(finding.node, finding.graph) if finding.node is not None else "the model"),
+        text(finding.message),
+    )
+
+
+def _rule_text(rule: RuleCard | None) -> Cell:
+    if rule is None:
+        return Cell("this version of qdqtool does not know the rule", None, "unknown")
+    return text(f"{rule.summary} {rule.remedy}")
+
+
+SECTION = Section(90, "Findings", ("validate", "quantize"), blocks)

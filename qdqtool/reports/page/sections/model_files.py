@@ -1,0 +1,69 @@
+"""The files that each report is of, with their digests, and the version of qdqtool that made it."""
+
+from collections.abc import Iterator
+
+from qdqtool.reports.page.content import Block, Cell, Column, Table, number, text
+from qdqtool.reports.page.section import Section
+from qdqtool.reports.saved.stored_parts import StoredDataFile, StoredModelFile
+from qdqtool.reports.saved.stored_reports import (
+    StoredBuild,
+    StoredCheck,
+    StoredInspect,
+    StoredQuantize,
+    StoredRefusedBuild,
+    StoredSensitivity,
+)
+from qdqtool.reports.saved.story import Story
+
+COLUMNS = (
+    Column("Report"),
+    Column("qdqtool"),
+    Column("Model"),
+    Column("File"),
+    Column("Bytes", numeric=True),
+    Column("SHA-256", prose=True),
+)
+_OF_MODEL = (StoredBuild, StoredInspect, StoredQuantize, StoredRefusedBuild, StoredSensitivity)
+
+
+def blocks(story: Story) -> tuple[Block, ...]:
+    """Return a row for each file of a model that a report names with its digest."""
+    rows = tuple(
+        row for source, version, kind, path, file in _files(story) for row in _rows(source, version, kind, path, file)
+    )
+    return (Table("Files of the models, as each report read them", COLUMNS, rows),) if rows else ()
+
+
+def _files(story: Story) -> Iterator[tuple[str, str | None, str, str, StoredModelFile]]:
+    """Yield report, version, kind of model, path and digests."""
+    for report in story.reports:
+        content = report.content
+        found: list[tuple[str, str | None, StoredModelFile | None]] = []
+        if isinstance(content, _OF_MODEL):
+            found = [("model", content.model, content.model_file)]
+        if isinstance(content, StoredCheck):
+            found = [
+                ("model", content.model, content.model_file),
+                ("baseline", content.baseline, content.baseline_file),
+            ]
+        if isinstance(content, StoredQuantize):
+            found.append(("output", content.output, content.output_file))
+        version = getattr(content, "qdqtool_version", None)
+        yield from ((report.source, version, kind, path or "", file) for kind, path, file in found if file is not None)
+    for source, version, model in story.validated_with_version():
+        if model.file is not None:
+            yield source, version, "model", model.path, model.file
+
+
+def _rows(source: str, version: str | None, kind: str, path: str, file: StoredModelFile) -> Iterator[tuple[Cell, ...]]:
+    head = (text(source), text(version), text(kind))
+    yield (*head, text(path), number(file.bytes, ","), text(file.sha256))
+    for data in file.external_data:
+        yield (*head, text(data.name), number(data.bytes, ","), _digest(data))
+
+
+def _digest(data: StoredDataFile) -> Cell:
+    return text(data.sha256) if data.sha256 is not None else Cell("not computed: large external data", None, "unknown")
+
+
+SECTION = Section(85, "Files and digests", ("quantize", "check", "build", "validate", "inspect"), blocks)

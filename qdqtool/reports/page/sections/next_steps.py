@@ -1,0 +1,43 @@
+"""What to try next: facts of the reports, each with a command."""
+
+from collections.abc import Iterator
+
+from qdqtool.reports.page.advice import every_advice
+from qdqtool.reports.page.advised import Files
+from qdqtool.reports.page.content import Block, Lines, Steps
+from qdqtool.reports.page.section import Section
+from qdqtool.reports.page.verdict import judge
+from qdqtool.reports.saved.stored_reports import FailedCommand, StoredBuild, StoredSensitivity
+from qdqtool.reports.saved.story import Story
+
+NOTE = (
+    "Words in capitals stand for files of your own. Add the options of the first run that the reports do not have, "
+    "such as those of images or shapes."
+)
+
+
+def blocks(story: Story) -> tuple[Block, ...]:
+    """Return the steps; where there are none, that nothing stands out, and what is not known.
+
+    A command that ended without a report has its way out in the section of its failure.
+    """
+    if story.first(FailedCommand) is not None:
+        return ()
+    files = Files.of(story)
+    found = tuple(step for advice in every_advice() for step in advice.steps(story, files))
+    if found:
+        return (Steps(found, NOTE),)
+    if judge(story).overall == "failed":
+        return (Lines("No way out is known", ("The verdict names what failed; the reports have no remedy.",)),)
+    return (Lines("Nothing stands out", ("No report gives a reason to change anything.", *_unknown(story))),)
+
+
+def _unknown(story: Story) -> Iterator[str]:
+    if story.first(StoredSensitivity) is None:
+        yield "Not known: what each layer costs (qdqtool sensitivity)."
+    if story.first(StoredBuild) is not None:
+        yield "Not known: how fast the engine is (qdqtool bench)."
+    yield "Not known: the accuracy on other data than that of the reports."
+
+
+SECTION = Section(8, "What to try next", (), blocks)

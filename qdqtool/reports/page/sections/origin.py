@@ -1,0 +1,98 @@
+"""Where the model comes from: files, data, versions, digests."""
+
+from collections.abc import Iterator
+
+from qdqtool.errors import plural
+from qdqtool.reports.page.content import Block, Cell, Column, Facts, State, Table, number, text
+from qdqtool.reports.page.section import Section
+from qdqtool.reports.saved.reading import step_source
+from qdqtool.reports.saved.stored_parts import StoredCalibration
+from qdqtool.reports.saved.stored_reports import (
+    StoredBuild,
+    StoredCheck,
+    StoredConvert,
+    StoredInspect,
+    StoredQuantize,
+    StoredSensitivity,
+)
+from qdqtool.reports.saved.story import Story
+
+FILES = (Column("File"), Column("Content"), Column("Bytes", numeric=True), Column("SHA-256"))
+
+
+def blocks(story: Story) -> tuple[Block, ...]:
+    """Return facts about model, data and versions, and the files of a conversion with their digests."""
+    facts = Facts(
+        (
+            ("Float model", text(story.float_model)),
+            ("Quantized model", text(story.quantized_model)),
+            *_quantization(story),
+            *_data(story),
+            *_versions(story),
+        )
+    )
+    conversion = story.first(StoredConvert)
+    if conversion is None or not conversion.files:
+        return (facts,)
+    rows = tuple(
+        (text(file.name), text(file.what), number(file.bytes, ","), text(file.sha256)) for file in conversion.files
+    )
+    return facts, Table("Files and their digests", FILES, rows)
+
+
+def _quantization(story: Story) -> Iterator[tuple[str, Cell]]:
+    quantize, sensitivity = story.first(StoredQuantize), story.first(StoredSensitivity)
+    if quantize is not None:
+        yield "Mode and target", text(f"{quantize.mode} for {quantize.target}, opset {quantize.opset_after}")
+    elif sensitivity is not None:
+        yield "Mode and target", text(f"{sensitivity.mode} for {sensitivity.target}")
+    inspected = story.first(StoredInspect)
+    if inspected is not None:
+        opsets = ", ".join(f"{domain} {version}" for domain, version in inspected.opset_imports.items())
+        yield "Opsets", text(f"{opsets}; IR version {inspected.ir_version}")
+        yield "Producer", text(inspected.producer or "not named in the model")
+
+
+def _data(story: Story) -> Iterator[tuple[str, Cell]]:
+    calibrated = story.first(StoredQuantize) or story.first(StoredSensitivity)
+    if calibrated is not None:
+        yield "Calibration data", _calibration(calibrated.calibration)
+    parts = dict(_parts(story))
+    for source, check in story.each(StoredCheck):
+        part = f" ({parts[source]})" if source in parts else ""
+        origin = f"random inputs, seed {check.data.seed}" if check.data.seed is not None else check.data.source
+        state: State | None = "warning" if check.data.seed is not None else None
+        yield "Data of the check", text(f"{origin}: {plural(check.data.samples, 'sample')}{part} [{source}]", state)
+
+
+def _parts(story: Story) -> Iterator[tuple[str, str]]:
+    """Yield the check of a conversion, and the part of the samples that it ran."""
+    for source, conversion in story.each(StoredConvert):
+        if conversion.measured_on is not None:
+            yield step_source(source, "check"), conversion.measured_on.part
+
+
+def _calibration(found: StoredCalibration | None) -> Cell:
+    if found is None:
+        return text("none: the scales follow from the weights alone")
+    origin = "random inputs" if found.random else found.source
+    return text(
+        f"{origin}: {plural(found.samples, 'sample')}, method {found.method_used}", "warning" if found.random else None
+    )
+
+
+def _versions(story: Story) -> Iterator[tuple[str, Cell]]:
+    references = {
+        f"{check.reference.runtime} {check.reference.version}, profile {check.reference.profile}, on "
+        f"{check.reference.cpu}"
+        for _, check in story.each(StoredCheck)
+    }
+    yield "Reference", text("; ".join(sorted(references)) or None)
+    builders = {
+        f"{build.backend} {build.version} for {', '.join(build.targets) or 'the GPU of the machine'}"
+        for _, build in story.each(StoredBuild)
+    }
+    yield "Builder", text("; ".join(sorted(builders)) or None)
+
+
+SECTION = Section(20, "Model, data and versions", ("quantize", "check", "build", "convert", "inspect"), blocks)

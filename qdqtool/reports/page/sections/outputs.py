@@ -1,0 +1,169 @@
+"""The accuracy of each output against the float model, and the samples at which it is worst."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from qdqtool.accuracy.checking.sample_errors import is_outlier
+from qdqtool.errors import plural
+from qdqtool.reports.page.content import Block, Cell, Column, Lines, Table, decibels, number, share, text
+from qdqtool.reports.page.section import Section
+from qdqtool.reports.saved.stored_outputs import StoredDistribution, StoredOutput, StoredWorstSample
+from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize
+from qdqtool.reports.saved.story import Story
+
+CHECKED = (
+    Column("Output"),
+    Column("SQNR", numeric=True),
+    Column("Cosine", numeric=True),
+    Column("Largest difference", numeric=True),
+    Column("Equal elements", numeric=True),
+    Column("NaN or infinite", numeric=True),
+    Column("Report"),
+)
+MEASURED = (
+    Column("Output"),
+    Column("SQNR", numeric=True),
+    Column("Standard error", numeric=True),
+    Column("Finite"),
+)
+SAMPLES = (
+    Column("Output"),
+    Column("Sample", numeric=True),
+    Column("SQNR", numeric=True),
+    Column("Largest difference", numeric=True),
+    Column("File"),
+    Column("Report"),
+)
+DISTRIBUTION = (
+    Column("Output"),
+    Column("Lowest", numeric=True),
+    Column("Lower quartile", numeric=True),
+    Column("Median", numeric=True),
+    Column("Upper quartile", numeric=True),
+    Column("Highest", numeric=True),
+    Column("Samples", numeric=True),
+    Column("Exact", numeric=True),
+    Column("Float output 0", numeric=True),
+    Column("NaN or infinite", numeric=True),
+    Column("Report"),
+)
+
+
+def blocks(story: Story) -> tuple[Block, ...]:
+    """Return the outputs as ``check`` and ``quantize`` measured them, worst first, and the worst samples."""
+    compared = [
+        (source, output)
+        for source, check in story.each(StoredCheck)
+        if check.baseline is not None
+        for output in check.outputs
+    ]
+    compared.sort(key=lambda found: _badness(found[1]))
+    rows = tuple(_row(source, output) for source, output in compared)
+    tables = (Table("Outputs against the float model, worst first", CHECKED, rows),) if rows else ()
+    return (*tables, *_samples(compared), *_measured(story), *_warnings(story))
+
+
+def _badness(output: StoredOutput) -> float:
+    if output.exact:
+        return float("inf")
+    return output.sqnr_db if output.sqnr_db is not None else float("-inf")
+
+
+def _row(source: str, output: StoredOutput) -> tuple[Cell, ...]:
+    agreement = 1.0 if output.exact else output.agreement
+    is_float = output.agreement is None
+    return (
+        text(output.name),
+        decibels(output.sqnr_db, exact=bool(output.exact)) if is_float else Cell("not a float output"),
+        number(output.cosine, ".8f") if is_float else Cell("not a float output"),
+        number(output.max_abs),
+        share(agreement) if agreement is not None else Cell("not exact"),
+        Cell(str(output.nonfinite), float(output.nonfinite), "warning" if output.nonfinite else None),
+        text(source),
+    )
+
+
+_NO_FILE = Cell("no file of its own")
+_EMPTY = {"0", _NO_FILE.text}
+OPTIONAL = {"File", "Exact", "Float output 0", "NaN or infinite"}
+"""Columns of samples that are left out where no row says anything in them."""
+
+
+def _samples(compared: Sequence[tuple[str, StoredOutput]]) -> Iterator[Block]:
+    spread = tuple(
+        _spread(source, output.name, output.sample_sqnr)
+        for source, output in compared
+        if output.sample_sqnr is not None
+    )
+    if spread:
+        yield _without_empty(Table("SQNR of single samples", DISTRIBUTION, spread))
+    worst = tuple(_sample(source, output, sample) for source, output in compared for sample in output.worst_samples)
+    if worst:
+        yield _without_empty(Table("Worst samples", SAMPLES, worst))
+
+
+def _without_empty(table: Table) -> Table:
+    """Return a table without the columns that may be left out, where they say nothing."""
+    kept = [
+        at
+        for at, column in enumerate(table.columns)
+        if column.title not in OPTIONAL or any(row[at].text not in _EMPTY for row in table.rows)
+    ]
+    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
+    return Table(table.caption, tuple(table.columns[at] for at in kept), rows)
+
+
+def _sample(source: str, output: StoredOutput, sample: StoredWorstSample) -> tuple[Cell, ...]:
+    return (
+        text(output.name),
+        number(sample.number, "d"),
+        _sample_sqnr(sample, output.sample_sqnr),
+        number(sample.max_abs),
+        text(", ".join(sample.files)) if sample.files else _NO_FILE,
+        text(source),
+    )
+
+
+def _sample_sqnr(sample: StoredWorstSample, all_: StoredDistribution | None) -> Cell:
+    """Return the SQNR of a sample; what is worse than any ratio sorts below all of them."""
+    if sample.nonfinite:
+        return Cell(f"NaN or infinite in {plural(sample.nonfinite, 'element')}", float("-1e9"), "failed")
+    if sample.zero_reference:
+        return Cell("float output is 0", float("-1e8"), "warning")
+    is_far = all_ is not None and is_outlier(sample.sqnr_db, all_.median_db, all_.samples)
+    return replace(decibels(sample.sqnr_db), state="warning" if is_far else None)
+
+
+def _spread(source: str, output: str, found: StoredDistribution) -> tuple[Cell, ...]:
+    figures = (found.min_db, found.lower_quartile_db, found.median_db, found.upper_quartile_db, found.max_db)
+    counts = (found.samples, found.exact, found.zero_reference, found.nonfinite)
+    return (text(output), *map(decibels, figures), *(number(count, ",") for count in counts), text(source))
+
+
+def _measured(story: Story) -> Iterator[Block]:
+    quantize = story.first(StoredQuantize)
+    if quantize is None or quantize.accuracy is None:
+        return
+    if quantize.accuracy.problem:
+        yield Lines("Accuracy that quantize measured", (f"Nothing was measured: {quantize.accuracy.problem}",))
+    rows = tuple(
+        (
+            text(output.name),
+            decibels(output.sqnr_db, exact=output.exact),
+            number(output.standard_error_db, ".2f", "dB"),
+            text("yes") if output.finite else Cell("no", "no", "failed"),
+        )
+        for output in quantize.accuracy.outputs
+    )
+    if rows:
+        on = f"{quantize.accuracy.samples} {quantize.accuracy.part} samples"
+        yield Table(f"The same as quantize measured it on {on}", MEASURED, rows)
+
+
+def _warnings(story: Story) -> Iterator[Block]:
+    lines = tuple(f"{warning} [{source}]" for source, check in story.each(StoredCheck) for warning in check.warnings)
+    if lines:
+        yield Lines("Warnings of the check", lines)
+
+
+SECTION = Section(30, "Accuracy of the outputs", ("check", "quantize"), blocks)

@@ -1,0 +1,128 @@
+"""The ranges of activations over the values that they took, and the scales of weights by channel."""
+
+from collections.abc import Iterable
+
+from qdqtool.errors import escape
+from qdqtool.reports.page.content import UNKNOWN, Block, Cell, Charts, Column, Table, number, scoped, text
+from qdqtool.reports.page.section import Section
+from qdqtool.reports.page.tensor_charts import (
+    ORDER,
+    charted,
+    extremes,
+    reach,
+    shown_ranges,
+    shown_scales,
+    tensor_cell,
+    unevenness,
+)
+from qdqtool.reports.saved.stored_ranges import StoredActivationRange, StoredWeightScales
+from qdqtool.reports.saved.stored_reports import StoredQuantize
+from qdqtool.reports.saved.story import Story
+
+ACTIVATIONS = (
+    Column("Tensor"),
+    Column("Smallest value", numeric=True),
+    Column("Largest value", numeric=True),
+    Column("Range", numeric=True),
+    Column("Found by"),
+    Column("Clipped", numeric=True),
+    Column("Largest magnitude / range", numeric=True),
+)
+WEIGHTS = (
+    Column("Tensor"),
+    Column("Channels", numeric=True),
+    Column("Channels of zeros", numeric=True),
+    Column("Smallest scale", numeric=True),
+    Column("Largest scale", numeric=True),
+    Column("Largest / smallest", numeric=True),
+)
+
+
+def blocks(story: Story) -> tuple[Block, ...]:
+    """Return charts and a table of the activations, and of the weights with several scales."""
+    quantize = story.first(StoredQuantize)
+    if quantize is None:
+        return ()
+    known = charted(story)
+    return (
+        *_activations(shown_ranges(story), len(quantize.activation_ranges), known),
+        *_weights(shown_scales(story), len(quantize.weight_scales), known),
+    )
+
+
+def _activations(ranges: tuple[StoredActivationRange, ...], count: int, known: frozenset[str]) -> Iterable[Block]:
+    if ranges:
+        drawn = tuple((scoped(each.tensor, each.graph), _histogram(each)) for each in ranges)
+        rows = tuple(_range_row(each, known) for each in ranges)
+        yield Charts("Magnitudes of an activation, and its range", "ranges", drawn)
+        order = "the largest values in units of the range first"
+        yield Table(f"Ranges of activations, {order}{_part(len(ranges), count)}", ACTIVATIONS, rows)
+
+
+def _weights(scales: tuple[StoredWeightScales, ...], count: int, known: frozenset[str]) -> Iterable[Block]:
+    if scales:
+        drawn = tuple((scoped(each.tensor, each.graph), _points(each)) for each in scales)
+        rows = tuple(_scales_row(each, known) for each in scales)
+        yield Charts("Scales of a weight by channel", "scales", drawn)
+        yield Table(f"Weights with several scales, the most uneven first{_part(len(scales), count)}", WEIGHTS, rows)
+
+
+def _part(shown: int, count: int) -> str:
+    return "" if shown == count else f"; the others of {count:,} are in the JSON report"
+
+
+def _range_row(found: StoredActivationRange, known: frozenset[str]) -> tuple[Cell, ...]:
+    return (
+        tensor_cell(scoped(found.tensor, found.graph), known),
+        number(found.min, ".4g"),
+        number(found.max, ".4g"),
+        number(found.range, ".4g"),
+        text(_found_by(found)),
+        _clipped(found.clipped),
+        number(reach(found), ".3g"),
+    )
+
+
+def _scales_row(found: StoredWeightScales, known: frozenset[str]) -> tuple[Cell, ...]:
+    low, high = extremes(found)
+    return (
+        tensor_cell(scoped(found.tensor, found.graph), known),
+        number(found.channels),
+        number(found.dead),
+        number(low, ".4g"),
+        number(high, ".4g"),
+        number(unevenness(found), ".3g"),
+    )
+
+
+def _clipped(share: float | None) -> Cell:
+    """Return a cell with a share of 1, in percent with three digits: that of a good range is far below 0.01%."""
+    return number(None) if share is None else Cell(f"{100 * share:.3g}%", share)
+
+
+def _found_by(found: StoredActivationRange) -> str:
+    return f"{found.method}, of a tensor with the same scale" if found.shared else found.method
+
+
+def _histogram(found: StoredActivationRange) -> tuple[object, ...]:
+    values = UNKNOWN if found.values is None else found.values
+    counts = found.histogram
+    return (
+        escape(found.format),
+        (_rounded(found.min), _rounded(found.max), values),
+        (_rounded(found.range), escape(_found_by(found)), escape(found.reason), found.clipped),
+        tuple((escape(each.method), _rounded(each.range), each.clipped) for each in found.methods),
+        None if counts is None else (counts.bin_width, counts.counts, counts.zeros, counts.beyond),
+    )
+
+
+def _rounded(value: float) -> float:
+    """Return what is drawn, and shown with four digits."""
+    return float(f"{value:.6g}")
+
+
+def _points(found: StoredWeightScales) -> tuple[object, ...]:
+    return escape(found.format), found.axis, found.channels, found.grouped, found.smallest, found.largest, found.dead
+
+
+SECTION = Section(ORDER, "Ranges and scales", ("quantize",), blocks)

@@ -1,0 +1,140 @@
+"""Accuracy against cost: the states that the search of ``quantize`` came by, and the one that was written."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from qdqtool.errors import plural
+from qdqtool.reports.page.content import Block, Cell, Column, Curve, Facts, Series, Table, decibels, number, share, text
+from qdqtool.reports.page.section import Section
+from qdqtool.reports.saved.stored_reports import StoredQuantize
+from qdqtool.reports.saved.stored_search import StoredSearch, StoredState
+from qdqtool.reports.saved.story import Story
+
+_NONE = Cell("\N{EN DASH}")
+_X = "Cost in float"
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A column of the table that is there where a state has a value in it."""
+
+    title: str
+    has: Callable[[StoredState], object]
+    cell: Callable[[StoredState], Cell]
+
+
+def blocks(story: Story) -> tuple[Block, ...]:
+    """Return the curve of a search with its table; nothing where ``quantize`` searched nothing."""
+    quantize = story.first(StoredQuantize)
+    search = quantize.search if quantize is not None else None
+    if quantize is None or search is None:
+        return ()
+    measured_on = quantize.accuracy.part if quantize.accuracy is not None else "calibration"
+    facts = Facts(tuple(_facts(search, measured_on)))
+    return (facts, *_curves(search, measured_on), _table(search))
+
+
+def _facts(search: StoredSearch, measured_on: str) -> Iterator[tuple[str, Cell]]:
+    limits = [f"every output keeps {search.min_sqnr_db:g} dB"] if search.min_sqnr_db is not None else []
+    if search.max_metric_loss is not None:
+        limits.append(f"{search.metric} loses at most {_loss(search.max_metric_loss, search)}")
+    yield "Asked for", text(" and ".join(limits))
+    for state in search.states:
+        if state.chosen:
+            yield "Written model", text(_told(state, search))
+    yield "Search", text(f"on {plural(search.samples, 'sample')} that chose the layers, so its figures flatter")
+    yield "Measured", text(f"on {measured_on} samples, with a model made of a state")
+
+
+def _told(state: StoredState, search: StoredSearch) -> str:
+    layers = plural(state.layers_in_float, "layer")
+    if state.layers_in_fallback:
+        layers += f" in float and {state.layers_in_fallback} in the fallback format"
+    else:
+        layers += " in float"
+    kept = [f"{state.measured_sqnr_db:.2f} dB measured"] if state.measured_sqnr_db is not None else []
+    if state.measured_metric_loss is not None:
+        kept.append(f"{search.metric} loses {_loss(state.measured_metric_loss, search)}")
+    return ", ".join((layers, f"{share(1 - state.quantized_share).text} of the cost", *kept))
+
+
+def _loss(loss: float, search: StoredSearch) -> str:
+    return f"{loss:.4g} {search.loss_unit}".rstrip()
+
+
+def _curves(search: StoredSearch, measured_on: str) -> Iterator[Curve]:
+    states = search.states
+    names = (f"on the {search.samples} samples that chose", f"measured on {measured_on} samples")
+    chosen = next((number for number, state in enumerate(states) if state.chosen), None)
+    costs = tuple(1 - state.quantized_share for state in states)
+    found: tuple[tuple[str, str, float | None, list[float | None], list[float | None]], ...] = (
+        (
+            "SQNR of the worst output",
+            "dB",
+            search.min_sqnr_db,
+            [state.worst_sqnr_db for state in states],
+            [state.measured_sqnr_db for state in states],
+        ),
+        (
+            f"Loss of {search.metric}",
+            search.loss_unit,
+            search.max_metric_loss,
+            [state.metric_loss for state in states],
+            [state.measured_metric_loss for state in states],
+        ),
+    )
+    for title, unit, limit, chose, measured in found:
+        if sum(value is not None for value in (*chose, *measured)) > 1:
+            series = (Series(names[0], tuple(chose), is_line=True), Series(names[1], tuple(measured)))
+            caption = f"{title} against the cost in float"
+            yield Curve(caption, _X, title.partition(" of ")[0], unit, costs, series, limit, chosen)
+
+
+def _table(search: StoredSearch) -> Table:
+    every = (
+        _Shown("State", bool, lambda state: text(_name(state))),
+        _Shown("Layers in float", bool, lambda state: number(state.layers_in_float, ",")),
+        _Shown(
+            "In the fallback format",
+            lambda state: state.layers_in_fallback,
+            lambda state: number(state.layers_in_fallback, ","),
+        ),
+        _Shown(_X, bool, lambda state: share(1 - state.quantized_share)),
+        _Shown("SQNR, search", bool, lambda state: _sqnr(state, state.worst_sqnr_db)),
+        _Shown("SQNR, measured", bool, lambda state: _sqnr(state, state.measured_sqnr_db)),
+        _Shown(
+            "Loss, search",
+            lambda state: state.metric_loss is not None,
+            lambda state: _known(state.metric_loss, search.loss_unit),
+        ),
+        _Shown(
+            "Loss, measured",
+            lambda state: state.measured_metric_loss is not None,
+            lambda state: _known(state.measured_metric_loss, search.loss_unit),
+        ),
+    )
+    shown = [column for column in every if any(map(column.has, search.states))]
+    columns = tuple(Column(column.title, numeric=column.title != "State") for column in shown)
+    rows = tuple(tuple(column.cell(state) for column in shown) for state in search.states)
+    return Table("States, the cheapest first", columns, rows)
+
+
+def _name(state: StoredState) -> str:
+    if state.chosen:
+        return "written model"
+    if not state.layers_in_float + state.layers_in_fallback:
+        return "every layer quantized"
+    return "measured" if state.measured_sqnr_db is not None else "search only"
+
+
+def _sqnr(state: StoredState, value: float | None) -> Cell:
+    if not state.finite and value is None:
+        return Cell("NaN or infinite", float("-1e9"), "failed")
+    return _NONE if value is None else decibels(value)
+
+
+def _known(value: float | None, unit: str) -> Cell:
+    return _NONE if value is None else number(value, ".4g", unit)
+
+
+SECTION = Section(35, "Accuracy against cost", ("quantize --min-sqnr DB",), blocks)

@@ -1,0 +1,151 @@
+"""The command ``report``: saved JSON reports in, one HTML page out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from qdqtool.errors import QdqError
+from qdqtool.models.graph.io.output import check_output, write_output
+from qdqtool.reports.page.html import render
+from qdqtool.reports.page.pair import JudgedModel, judged
+from qdqtool.reports.page.verdict import Overall
+from qdqtool.reports.saved.grouping import group
+from qdqtool.reports.saved.reading import SavedReport, read_document, read_reports
+from qdqtool.reports.saved.stored_reports import FailedCommand
+from qdqtool.reports.saved.story import join
+from qdqtool.results import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedModel:
+    """The second model of a page.
+
+    Attributes:
+        model: The quantized model; None where no report names it.
+        verdict: The verdict on it.
+        reason: The verdict in one sentence.
+    """
+
+    model: str | None
+    verdict: Overall
+    reason: str
+
+    @staticmethod
+    def of(model: JudgedModel) -> ComparedModel:
+        """Return what is told of a model."""
+        return ComparedModel(
+            model=model.story.quantized_model, verdict=model.verdict.overall, reason=model.verdict.sentence
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageReport(Report):
+    """What was written.
+
+    Attributes:
+        output: The HTML file.
+        bytes: Its size.
+        reports: The files it was made of, those of the second model last.
+        verdict: ``failed`` where a gate of any report failed, ``passed`` where all is known and passed, else
+            ``unknown``. Of two models, that on the first one.
+        reason: The verdict in one sentence.
+        model: The quantized model; None where no report names it. Of two models, the first one.
+        against: The model that it is compared with; None where the page shows one model.
+    """
+
+    output: str
+    bytes: int
+    reports: tuple[str, ...]
+    verdict: Overall
+    reason: str
+    model: str | None
+    against: ComparedModel | None = None
+
+
+def write_page(
+    reports: Sequence[str | Path | Report], output: str | Path, *, against: Sequence[str | Path | Report] = ()
+) -> PageReport:
+    """Write one HTML page about a quantized model, or about two side by side, made of JSON reports.
+
+    The page needs no other file and makes no request. The same reports give the same bytes.
+
+    Args:
+        reports: Files with what ``--output-format json`` prints, or ``report.json`` of ``convert``; or reports as the
+            functions of this library return them. All are of one model; or of two, where ``against`` is empty and two
+            reports of ``quantize`` or ``convert`` tell them apart by their digests.
+        output: The HTML file to write.
+        against: Reports of a second model, which the first is compared with.
+
+    Raises:
+        UsageError: A file is no report, or the reports contradict each other, or are of more than two models.
+        OutputError: The page cannot be written.
+    """
+    output = Path(output)
+    files, others = _files(reports), _files(against)
+    check_output(output, [*files, *others])
+    first, *more = judged(group(_saved(reports, others), _saved(against, files)))
+    page = render((first, *more)).encode()
+    write_output(output, page)
+    return PageReport(
+        output=str(output),
+        bytes=len(page),
+        reports=(*_told(reports), *_told(against)),
+        verdict=first.verdict.overall,
+        reason=first.verdict.sentence,
+        model=first.story.quantized_model,
+        against=next((ComparedModel.of(model) for model in more), None),
+    )
+
+
+def _files(reports: Sequence[str | Path | Report]) -> list[Path]:
+    return [Path(each) for each in reports if not isinstance(each, Report)]
+
+
+def _saved(reports: Sequence[str | Path | Report], others: Sequence[Path]) -> tuple[SavedReport, ...]:
+    held = (saved for each in reports if isinstance(each, Report) for saved in _read(each))
+    return *read_reports(_files(reports), others), *held
+
+
+def _told(reports: Sequence[str | Path | Report]) -> tuple[str, ...]:
+    held = (type(each).__name__ for each in reports if isinstance(each, Report))
+    return *map(str, _files(reports)), *held
+
+
+def page_of_report(report: Report) -> bytes:
+    """Return the page of one report, which was not saved.
+
+    Raises:
+        UsageError: A page shows no such report.
+    """
+    return _page(_read(report, "this run"))
+
+
+def page_of_document(document: bytes, source: str) -> bytes:
+    """Return the page of one JSON report, which ``source`` names."""
+    return _page(read_document(msgspec.json.decode(document), source))
+
+
+def page_of_failure(error: QdqError, command: str, model: str) -> bytes:
+    """Return the page of a command that ended without a report.
+
+    Args:
+        error: Why it ended.
+        command: Its name.
+        model: Its model.
+    """
+    failed = FailedCommand(
+        command=command, model=model, message=error.message, hint=error.hint, exit_code=error.exit_code
+    )
+    return _page((SavedReport("this run", command, failed),))
+
+
+def _read(report: Report, source: str | None = None) -> tuple[SavedReport, ...]:
+    return read_document(report.to_dict(), source or type(report).__name__)
+
+
+def _page(reports: tuple[SavedReport, ...]) -> bytes:
+    return render(judged((join(reports),))).encode()

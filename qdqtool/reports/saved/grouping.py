@@ -1,0 +1,164 @@
+"""Which reports are of which model: a page shows one model, or two of them side by side.
+
+Reports are told apart without ``--against`` only where nothing has to be guessed: two reports of ``quantize`` or
+``convert`` with different digests of the quantized model, and others that name one of these. In every other case
+reports that contradict each other are refused: one of them may be of an older file of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from qdqtool.errors import UsageError
+from qdqtool.reports.saved.claims import float_claims, quantized_claims, validated_claims
+from qdqtool.reports.saved.identity import ANOTHER_MODEL, Claim, same_file, same_model, way_out
+from qdqtool.reports.saved.reading import SavedReport
+from qdqtool.reports.saved.stored_reports import StoredQuantize, StoredSensitivity
+from qdqtool.reports.saved.story import Story, join
+
+_Unit = tuple[SavedReport, ...]
+"""One file: a report, or that of a conversion with those of its steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """A report that describes a whole model.
+
+    Attributes:
+        quantized: The quantized model, with its digests.
+        original: The float model.
+        quantize: How it was quantized.
+    """
+
+    quantized: Claim
+    original: Claim
+    quantize: StoredQuantize
+
+
+def group(reports: Sequence[SavedReport], against: Sequence[SavedReport] = ()) -> tuple[Story, ...]:
+    """Return the one or two models that reports are of.
+
+    Args:
+        reports: The reports of one model; or of two, where their digests tell them apart.
+        against: The reports of the second model; where there are some, ``reports`` are of the first.
+
+    Raises:
+        UsageError: Reports contradict each other, or are of more than two models.
+    """
+    if against:
+        return join(tuple(reports)), join(tuple(against))
+    units = tuple(_units(reports))
+    anchors = _anchors(units)
+    if len(anchors) < 2:
+        return (join(tuple(reports)),)
+    if len(anchors) > 2:
+        names = ", ".join(str(anchor.quantized) for anchor in anchors)
+        raise UsageError(
+            f"the reports are of {len(anchors)} models ({names}), and a page shows one or two",
+            hint="write a page for each two of them",
+        )
+    owners = [_owners(unit, anchors) for unit in units]
+    return tuple(
+        join(tuple(report for unit, found in zip(units, owners, strict=True) if anchor in found for report in unit))
+        for anchor in anchors
+    )
+
+
+def _units(reports: Sequence[SavedReport]) -> Iterator[_Unit]:
+    starts = [at for at, report in enumerate(reports) if not report.is_step]
+    for start, end in zip(starts, [*starts[1:], len(reports)], strict=True):
+        yield tuple(reports[start:end])
+
+
+def _anchors(units: Sequence[_Unit]) -> tuple[_Anchor, ...]:
+    """Return each model that a report describes as a whole; none where one of these reports has no digest."""
+    found: list[_Anchor] = []
+    for unit in units:
+        if unit[0].command not in {"convert", "quantize"}:
+            continue
+        anchor = _anchor(unit)
+        if anchor is None:
+            return ()
+        if not any(same_model(anchor.quantized, other.quantized) for other in found):
+            found.append(anchor)
+    return tuple(found)
+
+
+def _anchor(unit: _Unit) -> _Anchor | None:
+    for report in unit:
+        content = report.content
+        if isinstance(content, StoredQuantize) and content.output_file is not None:
+            (quantized,), (original,) = quantized_claims(report), float_claims(report)
+            return _Anchor(quantized, original, content)
+    return None
+
+
+def _owners(unit: _Unit, anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
+    """Return the models that a file is about."""
+    anchor = _anchor(unit)
+    if anchor is not None:
+        return tuple(each for each in anchors if same_model(anchor.quantized, each.quantized))
+    report = unit[0]
+    if isinstance(report.content, StoredSensitivity):
+        return _measured(report, report.content, anchors)
+    quantized = [*quantized_claims(report), *(claim for _, claim in validated_claims(report))]
+    if quantized:
+        return _named(quantized, anchors)
+    return _of_original([*float_claims(report)], anchors)
+
+
+def _named(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
+    """Return the models that a report names; a report of ``validate`` may name both."""
+    named = [_named_by(claim, anchors) for claim in claims]
+    found = tuple(anchor for anchor in anchors if anchor in named)
+    if not found:
+        alike = next((each for each in anchors if same_file(claims[0].path, each.quantized.path)), anchors[0])
+        _refuse(claims, " and ".join(str(anchor.quantized) for anchor in anchors), way_out(claims[0], alike.quantized))
+    return found
+
+
+def _named_by(claim: Claim, anchors: Sequence[_Anchor]) -> _Anchor | None:
+    found = [anchor for anchor in anchors if same_model(claim, anchor.quantized)]
+    if len(found) > 1:
+        raise UsageError(
+            f"{claim.source} has no digest of its model, and its path fits two models: {claim.path}",
+            hint=ANOTHER_MODEL,
+        )
+    return found[0] if found else None
+
+
+def _of_original(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
+    """Return the models that were made of the float model that a report names."""
+    found = tuple(anchor for anchor in anchors if any(same_model(claim, anchor.original) for claim in claims))
+    if not found and claims:
+        _refuse(
+            claims, " and ".join(str(anchor.original) for anchor in anchors), way_out(claims[0], anchors[0].original)
+        )
+    return found or tuple(anchors)
+
+
+def _measured(report: SavedReport, sensitivity: StoredSensitivity, anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
+    """Return the models whose layers were measured: those that were calibrated in the same way, if there are any."""
+    made = [each for each in _of_original([*float_claims(report)], anchors) if each.quantize.mode == sensitivity.mode]
+    if not made:
+        modes = " and ".join(each.quantize.mode for each in anchors)
+        raise UsageError(
+            f"the reports do not belong together: {report.source} is about {sensitivity.mode}, "
+            f"the models are in {modes}",
+            hint="measure the sensitivity in the mode of a quantized model",
+        )
+    wanted = _calibrated(sensitivity)
+    return tuple(each for each in made if _calibrated(each.quantize) == wanted) or tuple(made)
+
+
+def _calibrated(report: StoredQuantize | StoredSensitivity) -> tuple[str, int, bool, str] | None:
+    found = report.calibration
+    return (found.source, found.samples, found.random, found.method_used) if found is not None else None
+
+
+def _refuse(claims: Sequence[Claim], others: str, hint: str) -> None:
+    names = ", ".join(map(str, claims))
+    raise UsageError(
+        f"the reports do not belong together: {claims[0].source} is about {names}, the others about {others}", hint=hint
+    )

@@ -1,0 +1,107 @@
+"""Whether two reports are of the same model: by the digests of its files, or by paths where a digest is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from qdqtool.errors import UsageError
+from qdqtool.reports.saved.stored_parts import StoredModelFile
+
+DIGITS = 12
+"""Digits of a digest that a message shows."""
+ANOTHER_MODEL = "to compare two models, put --against before each report of the second one"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a report says of a model.
+
+    Attributes:
+        source: The report.
+        path: The file of the model.
+        file: Its digests; None where the report has none.
+        command: The command that printed the report.
+    """
+
+    source: str
+    path: str
+    file: StoredModelFile | None = None
+    command: str = ""
+
+    def __str__(self) -> str:
+        return self.path if self.file is None else f"{self.path} (SHA-256 {self.file.sha256[:DIGITS]}…)"
+
+
+def same_model(first: Claim, second: Claim) -> bool:
+    """Return whether two reports are of one model: their digests are equal, or their paths where one is unknown."""
+    if first.file is not None and second.file is not None:
+        return same_content(first.file, second.file)
+    return same_file(first.path, second.path)
+
+
+def same_file(first: str, second: str) -> bool:
+    """Return whether two paths may name the same file: one ends with the other, folder by folder."""
+    a, b = _parts(first), _parts(second)
+    shorter = min(len(a), len(b))
+    return a[-shorter:] == b[-shorter:]
+
+
+def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
+    """Return the claim with the longest path, with the digests that any report has; None where there is no claim.
+
+    Args:
+        claims: What reports say of one model.
+        what: The model in words.
+
+    Raises:
+        UsageError: Two reports are of different models.
+    """
+    known: list[Claim] = []
+    for claim in claims:
+        if not claim.path and claim.file is None:  # a model in memory
+            continue
+        other = _contradicted(claim, known)
+        if other is not None:
+            raise UsageError(
+                f"the reports do not belong together: the {what} of {other.source} is {other}, "
+                f"that of {claim.source} is {claim}",
+                hint=way_out(claim, other),
+            )
+        known.append(claim)
+    if not known:
+        return None
+    longest = max(known, key=lambda claim: len(_parts(claim.path)))
+    file = next((claim.file for claim in known if claim.file is not None), None)
+    return Claim(longest.source, longest.path, file, longest.command)
+
+
+def _contradicted(claim: Claim, known: list[Claim]) -> Claim | None:
+    """Return a claim that another digest contradicts, or any where none is of the same model."""
+    for other in known:
+        if claim.file is not None and other.file is not None and not same_model(claim, other):
+            return other
+    return known[0] if known and not any(same_model(claim, other) for other in known) else None
+
+
+def way_out(claim: Claim, other: Claim) -> str:
+    """Return the hint for two reports of different models: one may be stale, or two models are meant."""
+    if claim.file is None or other.file is None or not same_file(claim.path, other.path):
+        return f"give the reports of one model; {ANOTHER_MODEL}"
+    again = f"run `qdqtool {other.command}` and `qdqtool {claim.command}` again"
+    return f"the file was changed between the two: {again}; {ANOTHER_MODEL}"
+
+
+def same_content(first: StoredModelFile, second: StoredModelFile) -> bool:
+    """Return whether two files are equal, as far as their digests are known."""
+    if first.sha256 != second.sha256:
+        return False
+    others = {each.name: each for each in second.external_data}
+    pairs = [(each, others[each.name]) for each in first.external_data if each.name in others]
+    return all(a.bytes == b.bytes and (None in {a.sha256, b.sha256} or a.sha256 == b.sha256) for a, b in pairs)
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    found = PurePosixPath(path.replace("\\", "/")).parts
+    return tuple(part for part in found if part not in {".", ".."})

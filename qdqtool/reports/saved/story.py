@@ -1,0 +1,160 @@
+"""The reports of one model, joined: reports of several models, or of several runs of ``quantize``, are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from qdqtool.errors import UsageError
+from qdqtool.reports.saved.claims import float_claims, quantized_claims, validated_claims
+from qdqtool.reports.saved.identity import ANOTHER_MODEL, Claim, agreed, same_model, way_out
+from qdqtool.reports.saved.reading import SavedReport
+from qdqtool.reports.saved.stored_parts import StoredModel
+from qdqtool.reports.saved.stored_reports import (
+    FailedCommand,
+    StoredInspect,
+    StoredQuantize,
+    StoredReport,
+    StoredSensitivity,
+    StoredValidate,
+)
+
+Content = TypeVar("Content", bound=StoredReport | FailedCommand)
+_SINGLE = ("convert", "quantize", "sensitivity", "inspect")
+"""Commands whose reports describe the same thing when there are two of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Everything that is known of one quantized model.
+
+    Attributes:
+        reports: The reports, in the order given.
+        float_model: The file of the float model; None where no report names it.
+        quantized_model: The file of the quantized model; None where no report names it.
+        quantized: The same with its digests.
+        original: The float model with its digests.
+    """
+
+    reports: tuple[SavedReport, ...]
+    float_model: str | None
+    quantized_model: str | None
+    quantized: Claim | None = None
+    original: Claim | None = None
+
+    def each(self, kind: type[Content]) -> Iterator[tuple[str, Content]]:
+        """Yield the reports of a kind, each with its source."""
+        for report in self.reports:
+            if isinstance(report.content, kind):
+                yield report.source, report.content
+
+    def first(self, kind: type[Content]) -> Content | None:
+        """Return the first report of a kind; None where there is none."""
+        return next((content for _, content in self.each(kind)), None)
+
+    def validated(self) -> Iterator[tuple[str, StoredModel]]:
+        """Yield what ``validate`` says of the quantized model, each with its source."""
+        yield from ((report.source, model) for report, model in self._of_this_model())
+
+    def validated_with_version(self) -> Iterator[tuple[str, str | None, StoredModel]]:
+        """Yield the same with the version of qdqtool that made the report."""
+        for report, model in self._of_this_model():
+            version = report.content.qdqtool_version if isinstance(report.content, StoredValidate) else None
+            yield report.source, version, model
+
+    def _of_this_model(self) -> Iterator[tuple[SavedReport, StoredModel]]:
+        for report in self.reports:
+            for model, claim in validated_claims(report):
+                if self.quantized is None or same_model(claim, self.quantized):
+                    yield report, model
+
+
+def join(reports: tuple[SavedReport, ...]) -> Story:
+    """Join the reports of one model.
+
+    Reports with digests are of the same model where these are equal. Else two paths name the same file where one ends
+    with the other: reports may have been made from several folders.
+
+    Raises:
+        UsageError: There is no report, two reports are of different models, or a command comes twice that describes
+            the whole model.
+    """
+    if not reports:
+        raise UsageError("a page needs at least one report")
+    for command in _SINGLE:
+        found = [report.source for report in reports if report.command == command]
+        if len(found) > 1:
+            raise UsageError(
+                f"{found[0]} and {found[1]} are two reports of `qdqtool {command}`, and one model has one",
+                hint=ANOTHER_MODEL,
+            )
+    quantized = agreed([claim for report in reports for claim in quantized_claims(report)], "quantized model")
+    _check_validated(reports, quantized)
+    _check_sizes(reports)
+    baseline = agreed([claim for report in reports for claim in float_claims(report)], "float model")
+    _check_modes(reports)
+    quantized = quantized or _only_validated(reports)
+    return Story(reports, _path(baseline), _path(quantized), quantized, baseline)
+
+
+def _path(claim: Claim | None) -> str | None:
+    return claim.path or None if claim is not None else None
+
+
+def _check_validated(reports: Iterable[SavedReport], quantized: Claim | None) -> None:
+    for found in map(validated_claims, reports):
+        if found and quantized is not None and not any(same_model(claim, quantized) for _, claim in found):
+            names = ", ".join(str(claim) for _, claim in found)
+            raise UsageError(
+                f"the reports do not belong together: {found[0][1].source} is about {names}, the others about "
+                f"{quantized}",
+                hint=way_out(found[0][1], quantized),
+            )
+
+
+def _only_validated(reports: Iterable[SavedReport]) -> Claim | None:
+    claims = [claim for report in reports for _, claim in validated_claims(report)]
+    count = len({claim.path for claim in claims})
+    if count > 1:
+        raise UsageError(
+            f"the reports are about {count} models, and none says which of them the page is about",
+            hint="add the report of check or quantize of one of them",
+        )
+    return agreed(claims, "model")
+
+
+def _check_sizes(reports: Iterable[SavedReport]) -> None:
+    """A model that was quantized again under the same name has, as a rule, another size."""
+    sizes = {
+        each.source: size
+        for each in reports
+        for size in (
+            (each.content.sizes.after,)
+            if isinstance(each.content, StoredQuantize)
+            else (each.content.bytes,)
+            if isinstance(each.content, StoredInspect) and each.content.groups
+            else ()
+        )
+    }
+    if len(set(sizes.values())) > 1:
+        (first, before), (second, after), *_ = sizes.items()
+        raise UsageError(
+            f"the reports do not belong together: the quantized model has {before} bytes in {first}, "
+            f"{after} bytes in {second}",
+            hint="make the older report again",
+        )
+
+
+def _check_modes(reports: Iterable[SavedReport]) -> None:
+    modes = {
+        each.source: each.content.mode
+        for each in reports
+        if isinstance(each.content, StoredQuantize | StoredSensitivity)
+    }
+    if len(set(modes.values())) > 1:
+        (first, mode), (second, other) = modes.items()
+        raise UsageError(
+            f"the reports do not belong together: {first} is about {mode}, {second} about {other}",
+            hint="measure the sensitivity in the mode of the quantized model",
+        )

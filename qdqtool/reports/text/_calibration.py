@@ -1,0 +1,134 @@
+"""What reports of calibrate, check and quantize have in common: samples, preparation, and skipped nodes."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from qdqtool.errors import plural
+from qdqtool.jobs.quantize_report import LeftInFloat
+from qdqtool.quantization.planning.given_ranges import GivenReport
+from qdqtool.quantization.planning.placement.context import QUANTIZED_ALREADY
+from qdqtool.quantization.preparation.prepare import PreparationReport
+from qdqtool.quantization.preparation.steps import known_steps
+from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.method_choice import MethodTrial
+from qdqtool.quantization.ranges.types import Trial
+from qdqtool.reports.terminal import escape
+from qdqtool.reports.text._rest import limit, print_rest
+from qdqtool.samples.media.preprocessing import Preprocessing
+
+SHOWN = 20
+SHOWN_NODES = 4
+
+
+def print_repeated(samples: int, repeated: int, console: Console) -> None:
+    """Print that samples are equal to others, if there are such: a hundred copies of one show no more than it does."""
+    if repeated:
+        share = f"{repeated} of {plural(samples, 'sample')}"
+        console.print(f"REPEATED {share} equal an earlier one: the data has {samples - repeated}", style="yellow")
+
+
+def print_preprocessing(how: Preprocessing | None, console: Console) -> None:
+    """Print how files became samples, if the data did not hold arrays."""
+    if how is not None:
+        console.print(f"{how.kind}: {how}")
+
+
+def print_single(samples: int, repeated: int, console: Console) -> None:
+    """Print that all ranges come from one sample, if so: the accuracy that is measured on it is not that on others."""
+    if samples - repeated == 1:
+        console.print("ONE sample: what lies outside its ranges in other samples is clipped", style="yellow")
+
+
+def print_chosen(chosen: str, trial: MethodTrial | None, console: Console) -> None:
+    """Print which method ``auto`` chose for the whole model, if it chose one."""
+    if chosen in ("", calibrators.DEFAULT):
+        return
+    if trial is None:
+        console.print(f"scales by {escape(chosen)}, as the ranges file says")
+        return
+    gain, error = trial.gains_db.get(chosen, 0.0), trial.errors_db.get(chosen, 0.0)
+    samples = plural(trial.samples, "sample")
+    told = f"outputs keep {gain:.1f} ± {error:.1f} dB more than where each tensor is judged by itself ({samples})"
+    console.print(f"scales by {escape(chosen)}: {told}")
+
+
+def print_preparation(reports: Sequence[PreparationReport], console: Console) -> None:
+    """Print what became of each step that found something to do."""
+    for report in reports:
+        if report.trial is not None and not report.trial.kept:
+            _print_refused(report, report.trial, console)
+        elif report.sites:
+            _print_step(report, console)
+
+
+def _print_step(report: PreparationReport, console: Console) -> None:
+    step = known_steps()[report.step]
+    count, done = plural(len(report.sites), step.thing), step.done
+    measured = f"; {_measured(report.trial)}" if report.trial is not None else ""
+    if report.max_difference is None:
+        console.print(f"{count} {done}, as the ranges file says{measured}")
+        return
+    seen = f"outputs and inner tensors differ by {report.max_difference:.2g} at most"
+    if report.applied:
+        console.print(f"{count} {done}: {seen}, limit {report.limit:g}{measured}")
+    else:
+        console.print(f"{count} NOT {done}: {seen}, more than {report.limit:g}", style="yellow")
+
+
+def _print_refused(report: PreparationReport, trial: Trial, console: Console) -> None:
+    step = known_steps()[report.step]
+    count = plural(len(report.sites), step.thing) if report.sites else f"{step.thing}s"
+    console.print(f"{count} left, not {step.done}: {_measured(trial)}")
+
+
+def _measured(trial: Trial) -> str:
+    """What a trial says of the output that decides most: where several are, of the one that falls most, or gains least.
+
+    The JSON report has them all.
+    """
+    if trial.problem:
+        return f"not measured: {escape(trial.problem)}"
+    known = [(o.with_db - o.without_db, o) for o in trial.outputs if o.with_db is not None and o.without_db is not None]
+    if not known:
+        return "no output changes"
+    _, output = min(known, key=lambda pair: pair[0])
+    among = f", the least of {len(known)} outputs" if len(known) > 1 else ""
+    samples = plural(trial.samples, "sample")
+    told = f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
+    if trial.kept or trial.sample_gain_db is None or trial.gain_error_db is None:
+        return told
+    # A gain that is no larger than its standard error is refused, too.
+    return f"{told}, {trial.sample_gain_db:+.1f} ± {trial.gain_error_db:.1f} dB for a sample"
+
+
+def print_given(given: GivenReport, console: Console) -> None:
+    """Print where ranges of another tool came from, and what of them could not be used."""
+    console.print(
+        f"ranges of {plural(given.tensors, 'tensor')} from {escape(given.source)} ({given.format}, {given.mode})"
+    )
+    if given.weights:
+        console.print(f"scales of {plural(given.weights, 'weight')} are those of the file")
+    if given.unknown:
+        named = ", ".join(escape(name) for name in given.unknown[:SHOWN_NODES])
+        more = ", …" if len(given.unknown) > SHOWN_NODES else ""
+        lost = f"{plural(len(given.unknown), 'tensor')} of the file"
+        console.print(f"note     {lost} not found in the model: {named}{more}", style="yellow")
+    for note in given.notes:
+        console.print(f"note     {escape(note)}")
+
+
+def print_skipped(skipped: Sequence[LeftInFloat], console: Console) -> None:
+    """Print the quantizable nodes that get no pair, those with the same reason together."""
+    already = sum(node.reason == QUANTIZED_ALREADY.text for node in skipped)
+    counted = ((already, "quantized already"), (len(skipped) - already, "left in float"))
+    if told := ", ".join(f"{plural(count, 'node')} {what}" for count, what in counted if count):
+        console.print(told, style="bold")
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for node in skipped:
+        label = f"{node.graph}/{node.node}" if node.graph else node.node
+        by_reason.setdefault((node.op_type, node.reason), []).append(escape(label))
+    for (op_type, reason), labels in list(by_reason.items())[: limit(console, SHOWN)]:
+        more = f", … ({len(labels)} in all)" if len(labels) > SHOWN_NODES else ""
+        console.print(f"  {escape(op_type)} {', '.join(labels[:SHOWN_NODES])}{more}: {escape(reason)}")
+    print_rest(len(by_reason), SHOWN, console)

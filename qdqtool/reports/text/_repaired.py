@@ -1,0 +1,114 @@
+"""What fixing or normalizing did to one model, for a terminal."""
+
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.errors import plural
+from qdqtool.linting.repair.report import Change, OutputChange, RefusedFix, Repaired
+from qdqtool.reports.terminal import escape
+from qdqtool.reports.text._rest import limit, lists_all
+
+SHOWN = 4
+"""Nodes that are named where several have the same change."""
+
+SHOWN_REMOVED = 12
+"""Removed constants and nodes that are named."""
+
+Each = TypeVar("Each", Change, RefusedFix)
+
+_QUOTED = re.compile("'[^']*'")
+_STYLES = {"safe": "green", "unsafe": "bold yellow"}
+
+
+def print_repaired(repaired: Repaired, console: Console) -> None:
+    """Print the changes with label and proof, the refusals with their reason, and what the outputs became."""
+    for changes in _grouped(repaired.changes, console):
+        console.print(_change(changes))
+    if repaired.removed:
+        console.print(_removed(repaired.removed, console))
+    for refusals in _grouped(repaired.refused, console):
+        console.print(_refusal(refusals))
+    if repaired.unproven and (repaired.changes or repaired.refused):
+        console.print(f"  nothing is proven of the model as it was: {escape(repaired.unproven)}")
+    moved = [output for output in repaired.outputs if not output.exact]
+    for output in moved:
+        console.print(_output(output))
+    if repaired.outputs and not moved:
+        outputs = plural(len(repaired.outputs), "output")
+        console.print(f"  {outputs}, each bit-equal to before, on {escape(repaired.feeds)}")
+    elif moved:
+        noise = "; noise is measured against the model without Q/DQ" if any(map(_has_noise, moved)) else ""
+        console.print(f"  on {escape(repaired.feeds)}{noise}")
+
+
+def _grouped(items: Sequence[Each], console: Console) -> Iterator[list[Each]]:
+    """Those that differ in node and names only are together, in the order of the first; with ``--verbose`` none are."""
+    groups: dict[Hashable, list[Each]] = {}
+    for index, item in enumerate(items):
+        key = replace(item, node=None, graph="", description=_pattern(item.description))
+        groups.setdefault(index if lists_all(console) else key, []).append(item)
+    yield from groups.values()
+
+
+def _pattern(description: str) -> str:
+    return _QUOTED.sub("'…'", description)
+
+
+def _removed(removed: Sequence[str], console: Console) -> Text:
+    shown = limit(console, SHOWN_REMOVED)
+    names = ", ".join(map(escape, removed[:shown]))
+    rest = len(removed[shown:]) if shown is not None else 0
+    more = f", and {rest} more (-v lists all)" if rest else ""
+    return Text(f"  removed, because nothing reads it any more: {names}{more}", "dim")
+
+
+def _change(group: Sequence[Change]) -> Text:
+    first = group[0]
+    line = Text.assemble("  ", _count(group), (first.label, _STYLES[first.label]), (f" {first.code} ", "bold"))
+    return _described(line, group).append(f" ({escape(first.proof)})", "dim")
+
+
+def _refusal(group: Sequence[RefusedFix]) -> Text:
+    first = group[0]
+    line = Text.assemble("  ", _count(group), ("not applied", "yellow"), (f" {first.code} ", "bold"))
+    return _described(line, group).append(f": {escape(first.reason)}")
+
+
+def _count(group: Sequence[Each]) -> str:
+    return f"{len(group)} × " if len(group) > 1 else ""  # noqa: RUF001 -- the sign that people read
+
+
+def _described(line: Text, group: Sequence[Each]) -> Text:
+    places = dict.fromkeys(f"{each.graph}/{each.node}" if each.graph else each.node for each in group if each.node)
+    if places:
+        more = ", …" if len(places) > SHOWN else ""
+        line.append(", ".join(map(escape, list(places)[:SHOWN])) + more, "cyan").append(": ")
+    described = group[0].description
+    return line.append(escape(described if len(group) == 1 else _pattern(described)))
+
+
+def _output(output: OutputChange) -> Text:
+    if output.equal:
+        return Text(f"  output {escape(output.name)}: equal to before, but for the sign of zeros")
+    steps = f", {output.max_steps:.6g} steps" if output.max_steps is not None else ""
+    line = Text(f"  output {escape(output.name)}: changed by at most {output.max_abs:.6g}{steps}")
+    if output.other_shapes:
+        line.append(f"; another shape than before in {plural(output.other_shapes, 'sample')}")
+    line.append(f"; SQNR against before {_db(output.sqnr_db)}")
+    if not _has_noise(output):
+        return line
+    return line.append(f"; to its own noise: before {_db(output.before_db)}, after {_db(output.after_db)}")
+
+
+def _has_noise(output: OutputChange) -> bool:
+    """Return whether the model without Q/DQ differs from the model before the change; else the first SQNR says all."""
+    return not output.equal and output.before_db is not None
+
+
+def _db(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1f} dB"

@@ -1,0 +1,142 @@
+"""The bench report for a terminal."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.engines.gpu.layer_comparison import LayerComparison, LayerGroup
+from qdqtool.engines.gpu.report import BenchReport, EngineTimes
+from qdqtool.engines.gpu.runner import LayerTime
+from qdqtool.errors import plural
+from qdqtool.reports.terminal import escape, make_table
+from qdqtool.reports.text._rest import limit, print_rest
+from qdqtool.samples.input_shapes import spell_shape
+
+SHOWN = 10
+"""Layers in a list."""
+SHOWN_NODES = 3
+"""Nodes of a layer that are named."""
+
+_MEASURED = {
+    "gpu": "between events on the GPU; copies of inputs and outputs are left out",
+    "host": "on the host; copies of inputs and outputs are included",
+}
+
+
+def render(report: BenchReport, console: Console) -> None:
+    """Print the times, the clocks, the speedup, the layers that lose and the verdict of the gate."""
+    both = [each for each in (report.engine, report.against) if each is not None]
+    console.print(Text.assemble(("bench ", "bold"), escape(report.engine.engine.file)))
+    console.print(f"  with     {escape(str(report.engine.engine))}")
+    console.print(f"  data     {_data(report)}")
+    console.print(f"  times    {_MEASURED[report.engine.measured_by]}")
+    console.print(f"  clocks   {_clocks(both, report.clocks_unknown)}")
+    for warning in report.warnings:
+        console.print(Text.assemble("  ", ("warning: ", "yellow"), escape(warning)))
+    console.print()
+    _print_times(both, console)
+    console.print()
+    _print_layers(report, console)
+    _print_verdict(report, console)
+
+
+def _data(report: BenchReport) -> str:
+    source = "a random sample" if report.data.seed is not None else f"the first sample of {report.data.source}"
+    shapes = ", ".join(f"{name}:{spell_shape(shape)}" for name, shape in report.data.shapes.items())
+    return escape(f"{source}; {shapes or 'no inputs'}")
+
+
+def _clocks(engines: Sequence[EngineTimes], reason: str) -> str:
+    found = list(chain.from_iterable(each.clocks for each in engines))
+    if not found:
+        return f"not known: {escape(reason)}"
+    sm, memory = [clock.sm for clock in found], [clock.memory for clock in found]
+    return f"{_span(sm)} MHz, memory {_span(memory)} MHz, after each round"
+
+
+def _span(values: Sequence[int]) -> str:
+    return str(min(values)) if min(values) == max(values) else f"{min(values)} to {max(values)}"
+
+
+def _print_times(engines: Sequence[EngineTimes], console: Console) -> None:
+    table = make_table(
+        "engine", "median ms", "90 %", "99 %", "fastest", "slowest", "runs", optional=("fastest", "runs")
+    )
+    for each in engines:
+        times = each.times
+        shown = [_ms(value) for value in (times.p50, times.p90, times.p99, times.min, times.max)]
+        table.add_row(escape(each.engine.file), *shown, str(times.count))
+    console.print(table)
+
+
+def _print_layers(report: BenchReport, console: Console) -> None:
+    if report.comparison is not None:
+        _print_comparison(report.comparison, console, has_failed=not report.passed)
+    elif report.engine.layers:
+        _print_slowest(report.engine.layers, console)
+    else:
+        console.print(f"layers   not known: {report.engine.engine.library} does not tell their times")
+
+
+def _print_comparison(comparison: LayerComparison, console: Console, *, has_failed: bool) -> None:
+    groups = comparison.slower
+    heading = f"slower than in the other engine: {len(groups)} of {plural(len(comparison.groups), 'group')} of layers"
+    if has_failed and not groups and comparison.groups:
+        groups, heading = comparison.groups, f"{heading}; those that gain least:"
+    console.print(Text(heading, "bold"))
+    if groups:
+        table = make_table("ONNX nodes or layer", "ms", "other ms", "lost ms")
+        for group in groups[: limit(console, SHOWN)]:
+            table.add_row(_group_name(group), _ms(group.milliseconds), _ms(group.against_milliseconds), _ms(group.loss))
+        console.print(table)
+        print_rest(len(groups), SHOWN, console)
+    for layers, where in ((comparison.unmatched, "this"), (comparison.against_unmatched, "the other")):
+        total = sum(layer.milliseconds for layer in layers)
+        if layers:
+            names = ", ".join(escape(layer.name) for layer in layers[:SHOWN_NODES])
+            console.print(
+                f"only in {where} engine: {_ms(total)} ms in {plural(len(layers), 'layer')}: {names}{_more(layers)}"
+            )
+
+
+def _print_slowest(layers: Sequence[LayerTime], console: Console) -> None:
+    slowest = sorted(layers, key=lambda layer: -layer.milliseconds)
+    total = sum(layer.milliseconds for layer in layers)
+    table = make_table("layer", "ms", "share", "ONNX nodes", optional=("ONNX nodes",))
+    for layer in slowest[: limit(console, SHOWN)]:
+        share = f"{layer.milliseconds / total:.1%}" if total else "-"
+        table.add_row(escape(layer.name), _ms(layer.milliseconds), share, _names(layer.nodes))
+    console.print(table)
+    print_rest(len(slowest), SHOWN, console)
+
+
+def _print_verdict(report: BenchReport, console: Console) -> None:
+    if report.speedup is None or report.against is None:
+        return
+    found = report.speedup
+    console.print()
+    console.print(
+        f"{found.ratio:.3f} times as fast as {escape(report.against.engine.file)} "
+        f"({found.lowest:.3f} to {found.highest:.3f} in single rounds)"
+    )
+    if report.gate is not None:
+        word, style = ("passed", "green") if report.gate.passed else ("MISSED", "bold red")
+        console.print(Text.assemble(f"gate {report.gate.gate}: ", (word, style), f", {report.gate.found}"))
+
+
+def _group_name(group: LayerGroup) -> str:
+    return _names(group.nodes or group.layers)
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(escape(name) for name in names[:SHOWN_NODES]) + _more(names)
+
+
+def _more(names: Sequence[object]) -> str:
+    return f", … ({len(names)} in all)" if len(names) > SHOWN_NODES else ""
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

@@ -1,0 +1,178 @@
+"""The build report for a terminal."""
+
+import shlex
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.engines.build.locked import Locked
+from qdqtool.engines.build.report import EngineReport
+from qdqtool.engines.tensorrt.builder import InputProfile, NodePrecision
+from qdqtool.engines.tensorrt.deployment import OptionValue
+from qdqtool.engines.tensorrt.kernels import UNKNOWN
+from qdqtool.errors import plural
+from qdqtool.models.transforms.specialize import Specialized
+from qdqtool.reports.table import FittedTable
+from qdqtool.reports.terminal import escape, human_bytes, make_table
+from qdqtool.reports.text._rest import limit, lists_all, print_rest
+from qdqtool.samples.input_shapes import spell_shape, spell_values
+
+SHOWN = 20
+SHOWN_NODES = 4
+"""Nodes with the same fallback that are named."""
+
+_EVIDENCE = {
+    "aot-dump": "Types are from the layer dump that the builder makes ahead of time. Float operands in it prove a "
+    "fallback; quantized operands show what the kernel was chosen for. It cannot show the code that is generated on "
+    "the GPU at first use, whether results leave a kernel quantized, or how fast it runs.",
+    "inspector": "Types are from the engine inspector: the kernels that this GPU will run. Speed was not measured.",
+    "none": "The builder gave no layer information: nothing is known of the types that the kernels run in.",
+}
+
+
+def render(report: EngineReport, console: Console) -> None:
+    """Print targets and shapes, planned against actual types, the fallbacks with their reasons, and the files."""
+    _head(report, console)
+    console.print()
+    _precision(report, console)
+    for gate in report.gates:
+        word, style = ("passed", "green") if gate.passed else ("MISSED", "bold red")
+        console.print(Text.assemble(f"gate {gate.gate}: ", (word, style), f", {gate.found}"))
+    console.print()
+    _files(report, console)
+
+
+def _head(report: EngineReport, console: Console) -> None:
+    targets = f"compute capability {', '.join(report.targets)}" if report.targets else "for the GPU in this machine"
+    console.print(Text(escape(report.model), "bold"))
+    console.print(f"  {report.backend} {escape(report.version)}; {targets}")
+    if report.specialized is not None:
+        console.print(f"  {_specialized(report.specialized)}")
+    several = any(entry.profile for entry in (*report.profiles, *report.shape_values))
+    for profile in report.profiles:
+        console.print(f"  {_number(profile, several)}{_profile(profile)}")
+    for values in report.shape_values:
+        console.print(f"  {_number(values, several)}values of {_profile(values)}")
+    if report.options:
+        console.print(f"  options: {escape(_options(report.options))}")
+    if report.findings is not None:
+        found = f"{plural(report.findings.warnings, 'warning')}, {plural(report.findings.infos, 'info')}"
+        console.print(f"  validate: pass ({found})")
+    for step in report.skipped:
+        console.print(Text.assemble(f"  {step}: ", ("SKIPPED", "bold yellow")))
+    for warning in report.warnings:
+        console.print(Text.assemble("  ", ("warning: ", "yellow"), escape(warning)))
+
+
+def _specialized(done: Specialized) -> str:
+    shapes = [f"{escape(name)} {spell_shape(shape)}" for name, shape in done.input_shapes.items()]
+    values = [f"{escape(name)} = {spell_values(given)}" for name, given in done.input_values.items()]
+    return f"specialized for {', '.join(shapes + values)}: {done.nodes_before} nodes became {done.nodes_after}"
+
+
+def _number(entry: InputProfile, several: bool) -> str:
+    return f"profile {entry.profile}: " if several else ""
+
+
+def _options(given: Mapping[str, OptionValue]) -> str:
+    return ", ".join(name if value is True else f"{name} {_value(value)}" for name, value in given.items())
+
+
+def _value(value: OptionValue) -> str:
+    return ",".join(f"{name}:{size}B" for name, size in value.items()) if isinstance(value, dict) else str(value)
+
+
+def _profile(profile: InputProfile) -> str:
+    shapes = [spell_shape(shape) for shape in (profile.min, profile.opt, profile.max)]
+    name = escape(profile.name)
+    if len(set(shapes)) == 1:
+        return f"input {name}: {shapes[0]}"
+    return f"input {name}: {shapes[0]} to {shapes[2]}, optimized for {shapes[1]}"
+
+
+def _precision(report: EngineReport, console: Console) -> None:
+    if not report.nodes:
+        console.print("no quantized Conv, ConvTranspose, Gemm or MatMul: this is a float engine")
+        return
+    for kind, planned in report.planned.items():
+        achieved = report.achieved[kind]
+        style = "bold green" if achieved == planned else "bold yellow"
+        noun = "node runs" if planned == 1 else "nodes run"
+        unknown = sum(node.planned == kind and node.actual == UNKNOWN for node in report.nodes)
+        doubt = f"; of {unknown} it is not known" if unknown else ""
+        console.print(Text(f"{achieved} of {planned} planned {kind} {noun} in {kind} kernels{doubt}", style))
+    console.print(_table(report.nodes))
+    _fallbacks([node for node in report.nodes if node.actual != node.planned], console)
+    console.print(Text(_EVIDENCE[report.evidence], "dim"))
+
+
+def _fallbacks(nodes: Sequence[NodePrecision], console: Console) -> None:
+    """Print the nodes that do not run as planned, those that differ in their name only together."""
+    groups: dict[Hashable, list[NodePrecision]] = {}
+    for index, node in enumerate(nodes):
+        key = index if lists_all(console) else (node.op_type, node.planned, node.actual, node.reason)
+        groups.setdefault(key, []).append(node)
+    for group in list(groups.values())[: limit(console, SHOWN)]:
+        console.print(_fallback(group))
+    print_rest(len(groups), SHOWN, console)
+
+
+def _table(nodes: tuple[NodePrecision, ...]) -> FittedTable:
+    table = make_table("planned", "actual", "operator", "nodes")
+    for (planned, actual, op_type), count in sorted(Counter((n.planned, n.actual, n.op_type) for n in nodes).items()):
+        table.add_row(escape(planned), escape(actual), escape(op_type), str(count))
+    return table
+
+
+def _fallback(group: Sequence[NodePrecision]) -> Text:
+    node = group[0]
+    names = [f"{escape(each.name)} in {escape(each.graph)}" if each.graph else escape(each.name) for each in group]
+    more = f", … ({len(group)} in all)" if len(group) > SHOWN_NODES else ""
+    types = f"{escape(node.planned)} -> {escape(node.actual)}"
+    return Text.assemble(
+        "  ",
+        (", ".join(names[:SHOWN_NODES]) + more, "bold"),
+        f" ({escape(node.op_type)}): {types}, {escape(node.reason or '')}",
+    )
+
+
+def _locked(found: Locked) -> Text:
+    equal = f"model, options and product are those of {escape(found.manifest)}"
+    if found.same_bytes:
+        return Text(f"locked: {equal}; the engine has the same bytes")
+    kernels = "the kernels are the same" if found.same_kernels else "the kernels are not known"
+    return Text.assemble(f"locked: {equal}; ", ("the engine has OTHER bytes", "bold yellow"), f", {kernels}")
+
+
+def _nothing_quantized(report: EngineReport) -> str:
+    """What the verdict adds where all Q/DQ came to nothing, as for compute capability 7.5; empty where they did not."""
+    actual = {node.actual for node in report.nodes}
+    if not report.nodes or UNKNOWN in actual or report.evidence == "none" or any(report.achieved.values()):
+        return ""
+    return f": a FLOAT engine, none of {plural(len(report.nodes), 'planned node')} runs quantized"
+
+
+def _files(report: EngineReport, console: Console) -> None:
+    if report.layer_info:
+        console.print(f"layers in {escape(report.layer_info)}")
+    if report.engine is None:
+        console.print(Text("no engine was written: a gate was missed", "bold red"))
+        return
+    if report.manifest is not None:
+        signed = f", signed in {escape(report.signature)}" if report.signature is not None else ""
+        console.print(f"manifest in {escape(report.manifest)}{signed}")
+        if report.kernels:
+            command = f"qdqtool inspect {shlex.quote(report.engine)}"
+            console.print(f"its kernels and conversions: `{escape(command)}`", soft_wrap=True)
+    if report.locked is not None:
+        console.print(_locked(report.locked))
+    console.print(
+        Text.assemble(
+            "wrote ",
+            (escape(report.engine), "bold"),
+            f", {human_bytes(report.bytes)} in {report.seconds:.1f} s",
+            (_nothing_quantized(report), "bold red"),
+        )
+    )

@@ -1,0 +1,62 @@
+"""The calibrate report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.errors import plural
+from qdqtool.jobs.calibrate_report import CalibrateReport
+from qdqtool.quantization.cluster.report import ClusterUsed
+from qdqtool.reports.terminal import escape
+from qdqtool.reports.text._calibration import (
+    SHOWN,
+    print_chosen,
+    print_preparation,
+    print_preprocessing,
+    print_repeated,
+    print_single,
+)
+from qdqtool.reports.text._rest import limit, print_rest
+
+
+def render(report: CalibrateReport, console: Console) -> None:
+    """Print what was run, which tensors were never seen, and where the ranges are."""
+    source = f"random inputs, seed {report.data.seed}" if report.data.seed is not None else escape(report.data.source)
+    console.print(
+        Text.assemble(
+            (f"ranges of {plural(report.tensors, 'tensor')}", "bold"),
+            f" of {escape(report.model)}, calibrated with {report.method} over {_samples(report)} of {source}",
+        )
+    )
+    print_preprocessing(report.data.preprocessing, console)
+    if report.cluster is not None:
+        _print_cluster(report.cluster, console)
+    if report.resumed:
+        console.print(f"went on from {plural(report.resumed, 'sample')} that an interrupted run had done")
+    if report.data.seed is not None:
+        console.print("RANDOM calibration: the ranges say nothing about real inputs", style="yellow")
+    print_chosen(report.chosen, report.method_trial, console)
+    print_preparation(report.preparation, console)
+    print_repeated(report.data.samples, report.data.repeated, console)
+    print_single(report.data.samples, report.data.repeated, console)
+    for tensor in report.unseen[: limit(console, SHOWN)]:
+        scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
+        console.print(f"UNSEEN   {escape(tensor.tensor)}{scope}: {escape(tensor.reason)}", style="yellow")
+    print_rest(len(report.unseen), SHOWN, console)
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+
+
+def _print_cluster(used: ClusterUsed, console: Console) -> None:
+    sent = f"; the model was sent to {used.sent} of them" if used.sent else ""
+    console.print(f"run by {plural(used.workers, 'worker')} of {escape(used.scheduler)}{sent}")
+    if used.lost:
+        names = ", ".join(map(escape, used.lost))
+        console.print(f"LOST     {plural(len(used.lost), 'worker')}: {names}; others ran the samples", style="yellow")
+    for processor in used.other_processors:
+        text = f"OTHER    processor of a worker: {escape(processor)}; ranges may differ by rounding"
+        console.print(text, style="yellow")
+
+
+def _samples(report: CalibrateReport) -> str:
+    if report.shard is None:
+        return plural(report.samples, "sample")
+    return f"{report.samples} of {plural(report.data.samples, 'sample')} (shard {report.shard})"

@@ -1,0 +1,233 @@
+"""The check report for a terminal."""
+
+from collections import Counter
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
+from qdqtool.accuracy.task_metrics.result import MetricResult
+from qdqtool.errors import plural
+from qdqtool.reports.terminal import escape, make_table
+from qdqtool.reports.text._blame import print_pairs_blamed
+from qdqtool.reports.text._calibration import print_preprocessing, print_repeated
+from qdqtool.reports.text._noise import print_noisiest
+from qdqtool.reports.text._rest import limit, print_rest
+from qdqtool.reports.text._samples import print_worst_sample
+from qdqtool.samples.input_shapes import spell_shape
+
+SHOWN = 10
+
+_BOUNDARY_COLUMNS = ("quantized tensor", "kind", "format", "max steps", "at", "mean", "clipped", "SQNR dB", "node")
+
+
+def render(report: CheckReport, console: Console) -> None:
+    """Print what was compared with what, the gates, the worst places, what makes the noise and the verdict."""
+    console.print(Text.assemble(("check ", "bold"), escape(report.model), _against(report)))
+    _print_setup(report, console)
+    _print_gates(report, console)
+    _print_outputs(report, console)
+    if report.metric is not None:
+        _print_metric(report.metric, console)
+    if report.boundaries:
+        _print_boundaries(report.boundaries, console)
+    _print_notes(report, console)
+    _print_noise(report, console)
+    _print_verdict(report, console)
+
+
+def _against(report: CheckReport) -> str:
+    return f" against {escape(report.baseline)}" if report.baseline is not None else ""
+
+
+def _print_setup(report: CheckReport, console: Console) -> None:
+    reference, data = report.reference, report.data
+    options = ", ".join(f"{name}={value}" for name, value in reference.options.items()) or "defaults"
+    features = ", ".join(reference.cpu_features) or "features unknown"
+    console.print(
+        f"  reference  {reference.runtime} {reference.version} {', '.join(reference.providers)}, profile "
+        f"{reference.profile}; opset {reference.opset}, IR {reference.ir_version}"
+    )
+    if report.evaluated:
+        console.print(f"  evaluated  {_evaluators(report)}")
+    console.print(f"  options    {options}", style="dim")
+    console.print(f"  processor  {escape(reference.cpu)}: {features}", style="dim")
+    shapes = ", ".join(f"{escape(name)}:{spell_shape(shape)}" for name, shape in data.shapes.items())
+    source = f"random inputs, seed {data.seed}" if data.seed is not None else escape(data.source)
+    console.print(f"  data       {source}: {plural(data.samples, 'sample')}; {shapes or 'no inputs'}")
+    print_preprocessing(data.preprocessing, console)
+    print_repeated(data.samples, data.repeated, console)
+
+
+def _evaluators(report: CheckReport) -> str:
+    """In one line, what ONNX Runtime did not run as it is, and why."""
+    by = Counter((found.evaluated_by, found.reason) for found in report.evaluated)
+    parts = (f"{plural(count, 'node')} by {evaluator} ({escape(reason)})" for (evaluator, reason), count in by.items())
+    return "; ".join(parts)
+
+
+def _print_gates(report: CheckReport, console: Console) -> None:
+    table = make_table("gate", "", "requires", "found", optional=("requires",))
+    for gate in report.gates:
+        mark = Text("FAIL", "bold red") if not gate.passed else Text("PASS", "green")
+        if gate.passed and gate.warnings:
+            mark = Text("WARN", "yellow")
+        table.add_row(gate.name, mark, escape(gate.requires), escape(gate.detail))
+    console.print()
+    console.print(table)
+
+
+def _print_outputs(report: CheckReport, console: Console) -> None:
+    console.print()
+    if report.baseline is None:
+        names = ", ".join(escape(output.name) for output in report.outputs)
+        console.print(f"outputs  {names} (no --baseline: not compared with one)")
+    else:
+        _print_comparison("output", report.outputs, console)
+        worst = report.worst_output.name if report.worst_output is not None else None
+        for output in (each for each in report.outputs if each.name == worst):
+            print_worst_sample(output, console)
+    if report.saved_outputs is not None:
+        console.print()
+        console.print(f"outputs {_source(report.saved_outputs)} against the reference", style="bold")
+        _print_comparison("saved output", report.saved_outputs.outputs, console)
+
+
+def _source(saved: SavedOutputs) -> str:
+    if saved.computed_by:
+        return f"of {escape(saved.file)} ({escape(saved.computed_by)})"
+    return f"in {escape(saved.file)}"
+
+
+def _print_comparison(what: str, outputs: tuple[OutputResult, ...], console: Console) -> None:
+    table = make_table(what, "SQNR dB", "cosine", "max abs", "max steps", optional=("max steps", "cosine"))
+    for output in outputs:
+        table.add_row(*_output_row(output))
+    console.print(table)
+
+
+def _print_metric(metric: MetricResult, console: Console) -> None:
+    console.print()
+    unit = f" {metric.unit}" if metric.unit else ""
+    console.print(
+        Text.assemble(
+            (metric.name, "bold"),
+            f" {metric.value:.6g}{unit} {_measured_at(metric)}",
+        )
+    )
+    for what, value, loss in (
+        ("baseline", metric.baseline, metric.loss),
+        ("saved outputs", metric.saved, metric.saved_loss),
+    ):
+        if value is not None:
+            worse = "the model loses" if what == "baseline" else "they lose"
+            console.print(f"  {what} {value:.6g}{unit}: {worse} {_number(loss, '.4g')} {metric.loss_unit}".rstrip())
+
+
+def _measured_at(metric: MetricResult) -> str:
+    if metric.output is None:
+        return f"on {plural(metric.predictions, 'sample')}"
+    return f"at '{escape(metric.output)}', {plural(metric.predictions, 'prediction')}"
+
+
+def _output_row(output: OutputResult) -> tuple[str, ...]:
+    if output.exact:
+        return escape(output.name), "exact", "exact", "0", _number(output.max_steps, ".4g")
+    if output.agreement is not None:
+        return escape(output.name), f"{output.agreement:.2%} equal", "-", "-", _number(output.max_steps, ".4g")
+    return (
+        escape(output.name),
+        _number(output.sqnr_db, ".2f"),
+        _number(output.cosine, ".7f"),
+        _number(output.max_abs, ".4g"),
+        _number(output.max_steps, ".4g"),
+    )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def _print_boundaries(boundaries: tuple[BoundaryResult, ...], console: Console) -> None:
+    table = make_table(*_BOUNDARY_COLUMNS, optional=("node", "at", "mean", "format", "kind"), lines=2)
+    shown = boundaries[: limit(console, SHOWN)]
+    for found in shown:
+        scope = f"{escape(found.graph)}/" if found.graph else ""
+        table.add_row(
+            f"{scope}{escape(found.tensor)}",
+            found.kind,
+            f"{found.format} {found.granularity}",
+            f"{found.max_steps:.4g}",
+            str(list(found.index)),
+            f"{found.mean_steps:.3g}",
+            f"{found.clipped / found.elements:.2%}",
+            _number(found.sqnr_db, ".2f"),
+            escape(found.node),
+        )
+    console.print()
+    console.print(f"furthest from the baseline, {len(shown)} of {len(boundaries)}", style="bold")
+    console.print(table)
+
+
+def _print_notes(report: CheckReport, console: Console) -> None:
+    for skipped in report.not_observed[: limit(console, SHOWN)]:
+        scope = f" in {escape(skipped.graph)}" if skipped.graph else ""
+        console.print(f"SKIPPED  {escape(skipped.node)}{scope}: {escape(skipped.reason)}", style="yellow")
+    print_rest(len(report.not_observed), SHOWN, console, what="more SKIPPED")
+    chosen = [found for found in report.boundaries if found.judged_by_data]
+    if chosen:
+        names = ", ".join(escape(found.tensor) for found in chosen[:SHOWN])
+        more = f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else ""
+        console.print(f"note     data chose the codes of {names}{more}: judged by the error that the model notes")
+    for fault in report.known_faults:
+        where = plural(len(fault.nodes), "node")
+        console.print(f"note     ONNX Runtime {fault.fault}: {plural(fault.elements, 'element')} at {where}")
+    if report.written is not None:
+        console.print(f"outputs of the reference in {escape(report.written)}")
+    for warning in report.warnings:
+        console.print(f"warning  {escape(warning)}", style="yellow")
+
+
+def _print_noise(report: CheckReport, console: Console) -> None:
+    """Print the layers that make the noise at the worst output; where none is known, the tensors with most noise."""
+    if report.blame is not None:
+        console.print()
+        print_pairs_blamed(report.blame, console)
+    if report.blame is None or not report.blame.layers:
+        print_noisiest(report.boundaries, console)
+
+
+def _print_verdict(report: CheckReport, console: Console) -> None:
+    console.print()
+    for failure in report.failures:
+        console.print(Text.assemble(("FAIL     ", "bold red"), escape(failure)))
+    skipped = f", {len(report.not_observed)} SKIPPED" if report.not_observed else ""
+    own = f", {report.qdq.own} evaluated by qdqtool alone" if report.qdq.own else ""
+    count = f"{report.qdq.checked} of {plural(report.qdq.total, 'Q/DQ node')} checked{own}{skipped}"
+    worst = f"; {_worst(report)}" if report.baseline is not None else ""
+    if report.passed:
+        held = f"{plural(len(report.gates), 'gate')} held{_doubts(report)}"
+        console.print(Text.assemble(("PASSED", "bold green"), f"   {held}{worst}; {count}"))
+    else:
+        missed = ", ".join(gate.name for gate in report.gates if not gate.passed)
+        console.print(Text.assemble(("FAILED", "bold red"), f"   missed {missed}{worst}; {count}"))
+
+
+def _doubts(report: CheckReport) -> str:
+    """Return how many gates warn of what fails on real data, in words; empty where none does."""
+    doubtful = sum(bool(gate.warnings) for gate in report.gates)
+    return f", {doubtful} of them only since the inputs were random" if doubtful else ""
+
+
+def _worst(report: CheckReport) -> str:
+    """Return the worst output and the gate that judged it, in words."""
+    worst = report.worst_output
+    if worst is None:
+        return "all compared outputs are exact"
+    if worst.agreement is not None:
+        found = f"{worst.agreement:.2%} equal"
+    elif worst.sqnr_db is not None:
+        found = f"{worst.sqnr_db:.2f} dB"
+    else:
+        found = f"off by {_number(worst.max_abs, '.4g')}"
+    return f"worst output '{escape(worst.name)}' {found} ({worst.gate})"

@@ -1,0 +1,137 @@
+"""The report of a conversion for a terminal: a line or two for each step, then the files."""
+
+import importlib
+import shlex
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.accuracy.checking.limits import ON_OUTPUTS
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.errors import plural
+from qdqtool.jobs.conversion.folder import PAGE, REPORT
+from qdqtool.jobs.conversion.report import ConversionReport, MeasuredOn, StepReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.linting.report import ValidateReport
+from qdqtool.reports.terminal import escape, human_bytes
+
+_STYLES = {"passed": "green", "failed": "bold red", "not reached": "yellow", "not asked for": "yellow"}
+
+
+def render(report: ConversionReport, console: Console) -> None:
+    """Print the verdict, the steps, the report of the one that failed, the files and what can be done next."""
+    failed = None if report.failed is None else report.step(report.failed)
+    if failed is not None:
+        _print_details(failed, console)
+    verdict = Text("PASSED", "bold green") if report.passed else Text(f"FAILED at {report.failed}", "bold red")
+    console.print(Text.assemble((escape(report.model), "bold"), "  ", verdict))
+    for step in report.steps:
+        lines = _lines(step, report.measured_on)
+        said = f"  {lines[0]}" if lines[0] else ""
+        console.print(Text.assemble(f"  {step.step:<9} ", (f"{step.state:<7}", _STYLES[step.state]), said))
+        for line in lines[1:]:
+            console.print(f"{'':21}{line}")
+    _print_files(report, console)
+    _print_next(report, console)
+
+
+def _print_details(step: StepReport, console: Console) -> None:
+    """Print the report of the step that failed as its command does."""
+    kinds = {ValidateReport: "findings", CheckReport: "check", EngineReport: "build", RefusedReport: "build_refused"}
+    kind = next((name for each, name in kinds.items() if isinstance(step.report, each)), None)
+    if kind is not None:
+        importlib.import_module(f"qdqtool.reports.text.{kind}").render(step.report, console)
+        console.print()
+
+
+def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
+    """Return what is said of a step."""
+    if step.state == "failed":
+        return [f"missed {escape(', '.join(step.missed))}" if step.missed else f"exit code {step.exit_code}"]
+    found = step.report
+    if isinstance(found, QuantizeReport):
+        return _quantized(found)
+    if isinstance(found, ValidateReport):
+        targets = ", ".join(target.target for model in found.models for target in model.targets)
+        counts = f"{plural(found.summary.errors, 'error')}, {plural(found.summary.warnings, 'warning')}"
+        return [f"{counts} for {targets}"]
+    if isinstance(found, CheckReport) and measured is not None:
+        return [_worst(found), *_samples(measured), *_unlimited(found)]
+    if isinstance(found, EngineReport):
+        kept = [
+            f"{found.achieved.get(kind, 0)} of {count} planned {kind} nodes are {kind}"
+            for kind, count in found.planned.items()
+        ]
+        gpus = f" for {', '.join(found.targets)}" if found.targets else ""
+        return [
+            f"{found.backend} {found.version}{gpus}",
+            f"{', '.join(kept) or 'no type is planned'} (evidence: {found.evidence})",
+        ]
+    return [""]
+
+
+def _quantized(report: QuantizeReport) -> list[str]:
+    if report.existing == "keep" and not report.quantized:
+        return ["nothing was left to quantize: the model is written as it is"]
+    left = f", {plural(len(report.skipped), 'node')} left in float" if report.skipped else ""
+    size = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
+    return [f"{report.mode} for {report.target}: {plural(len(report.quantized), 'pair')}{left}", size]
+
+
+def _worst(report: CheckReport) -> str:
+    held = f"{plural(len(report.gates), 'gate')} held"
+    worst = report.worst_output
+    if worst is None:
+        return f"{held}; all outputs are equal to the float model's"
+    if worst.sqnr_db is not None:
+        return f"{held}; worst output '{escape(worst.name)}' {worst.sqnr_db:.2f} dB"
+    share = f"{worst.agreement:.2%} equal" if worst.agreement is not None else f"off by {worst.max_abs:.4g}"
+    return f"{held}; worst output '{escape(worst.name)}' {share}"
+
+
+def _unlimited(report: CheckReport) -> list[str]:
+    """Return that the accuracy has no limit: the gates that always hold let pass what is of little use."""
+    if report.worst_output is None or ON_OUTPUTS & {gate.name for gate in report.gates}:
+        return []
+    return ["no limit on the accuracy was given: `--check-min-sqnr DB`"]
+
+
+def _samples(measured: MeasuredOn) -> list[str]:
+    """Return which samples the check ran, and what was chosen with them."""
+    if measured.part == "held back":
+        kind = "held-back random sample" if measured.data == "random" else "held-back sample"
+        return [f"on {plural(measured.samples, kind)}; they chose only the final ranges"]
+    if measured.part == "random":
+        return [f"on {plural(measured.samples, 'random sample')}, which say little: there is no data"]
+    doubt = f": {measured.reason}" if measured.reason else ""
+    return [f"on {plural(measured.samples, 'sample')} of {escape(measured.data)}{doubt}"]
+
+
+def _print_files(report: ConversionReport, console: Console) -> None:
+    console.print(f"files in {escape(report.folder)}")
+    width = max(len(name) for name in (REPORT, *(each.name for each in report.files)))
+    for each in report.files:
+        console.print(f"  {escape(each.name):<{width}}  {each.what:<9}  {human_bytes(each.bytes)}")
+    console.print(f"  {REPORT:<{width}}  the reports of all steps")
+    console.print(f"  {PAGE:<{width}}  the same as one page")
+    for name in report.removed:
+        console.print(f"  {escape(name)} of an earlier conversion was removed", style="yellow")
+
+
+def _print_next(report: ConversionReport, console: Console) -> None:
+    names = {each.what: each.name for each in report.files}
+    if report.failed is not None or "model" not in names:
+        return
+    if "engine" in names:
+        path = shlex.quote(str(Path(report.folder) / names["engine"]))
+        console.print(f"next: `qdqtool verify-engine {escape(path)}` where it is deployed", soft_wrap=True)
+    elif _target(report).startswith("tensorrt"):
+        path = shlex.quote(str(Path(report.folder) / names["model"]))
+        console.print(f"next: `qdqtool build {escape(path)} -o model.engine`", soft_wrap=True)
+
+
+def _target(report: ConversionReport) -> str:
+    found = report.step("quantize").report
+    return found.target if isinstance(found, QuantizeReport) else ""

@@ -1,0 +1,20 @@
+"""The convert-ranges report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.errors import plural
+from qdqtool.jobs.convert_ranges import ConvertReport
+from qdqtool.reports.terminal import escape
+
+
+def render(report: ConvertReport, console: Console) -> None:
+    """Print what was read and written."""
+    method = f", thresholds by {escape(report.method)}" if report.method else ""
+    count = plural(report.tensors, "tensor")
+    console.print(f"ranges of {count} from {escape(report.source)} ({report.read_as}{method})")
+    for name in report.unseen:
+        console.print(f"left out {escape(name)}: it has no range", style="yellow")
+    for note in report.notes:
+        console.print(f"note     {escape(note)}")
+    console.print(Text.assemble(f"{report.written_as} written to ", (escape(report.output), "bold")))

@@ -1,0 +1,39 @@
+"""The doctor report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.jobs.doctor_report import Component, DoctorReport
+from qdqtool.reports.terminal import escape, make_table
+
+_STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}
+
+
+def render(report: DoctorReport, console: Console) -> None:
+    """Print the machine, its packages, what each command can do, the targets and the problems."""
+    console.print(Text(f"qdqtool {report.qdqtool}, Python {report.python}, {report.platform}", "bold"))
+    for gpu in report.gpus:
+        console.print(f"GPU {escape(gpu.name)}, compute capability {gpu.compute_capability}")
+    if not report.gpus:
+        console.print(f"no GPU: {report.gpu_note}; engines are built ahead of time and run elsewhere")
+    console.print()
+    table = make_table("package", "state", "version", "needed for", "note", optional=("note", "needed for"))
+    for part in report.components:
+        table.add_row(*_row(part))
+    console.print(table)
+    console.print()
+    for state in report.commands:
+        mark = Text("works  ", "green") if state.works else Text("absent ", "yellow")
+        console.print(Text.assemble(mark, state.command, f"  ({escape(state.reason)})" if state.reason else ""))
+        if state.remark:
+            console.print(f"       {state.remark}")
+    console.print()
+    for target in report.targets:
+        console.print(Text.assemble("target ", (target.name, "bold"), f": {target.title} ({target.verified})"))
+    for problem in report.problems:
+        console.print(Text.assemble(("problem: ", "bold red"), escape(problem)))
+
+
+def _row(part: Component) -> tuple[str | Text, ...]:
+    state = Text(part.state, _STYLES[part.state])
+    return part.name, state, part.version or "", ", ".join(part.needed_for), escape(part.note)

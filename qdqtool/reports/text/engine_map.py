@@ -1,0 +1,153 @@
+"""The map of an engine for a terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.engines.build.conversions import Conversion, Conversions, UnknownConversion
+from qdqtool.engines.build.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
+from qdqtool.engines.tensorrt.kernels import KernelTensor
+from qdqtool.errors import plural
+from qdqtool.reports.table import FittedTable
+from qdqtool.reports.terminal import escape, human_bytes, human_count, make_table
+from qdqtool.samples.calibration_note import CalibrationNote
+
+SHOWN_NODES = 2
+"""Nodes of one kernel that are named; JSON has them all."""
+
+_KINDS = {
+    "quantize": "quantizes",
+    "dequantize": "dequantizes",
+    "quantize-dequantize": "quantizes and dequantizes between floats",
+    "float-operands": "multiplies floats",
+    "float-copy": "writes codes and the same values as floats",
+}
+
+
+def render(report: EngineMap, console: Console) -> None:
+    """Print what the engine is, its kernels in order, the proven conversions, and those that the GPU decides."""
+    _head(report, console)
+    console.print()
+    if not report.kernels:
+        console.print("the builder gave no layer information: nothing is known of the kernels")
+        return
+    console.print(_table(report.kernels))
+    console.print()
+    if report.conversions is None:
+        console.print("conversions between floats and codes are read from an ahead-of-time layer dump only")
+        return
+    _conversions(report.conversions, console)
+
+
+def _head(report: EngineMap, console: Console) -> None:
+    targets = f"compute capability {', '.join(report.targets)}" if report.targets else "for the GPU that built it"
+    console.print(Text(escape(report.engine), "bold"))
+    console.print(f"  {human_bytes(report.bytes)}, built from {escape(report.model)}")
+    console.print(f"  {escape(report.backend)} {escape(report.version)}; {escape(targets)}")
+    if report.calibration is not None:
+        console.print(f"  {_calibration(report.calibration)}")
+    for kind, planned in report.planned.items():
+        noun = "node runs" if planned == 1 else "nodes run"
+        achieved = report.achieved.get(kind, 0)
+        console.print(f"  {achieved} of {planned} planned {escape(kind)} {noun} in {escape(kind)} kernels")
+    if report.kernels:
+        _macs(report.macs, console)
+    console.print(f"  {plural(len(report.kernels), 'kernel')}, types from: {report.evidence}")
+
+
+def _calibration(note: CalibrationNote) -> str:
+    samples = f"{note.samples} random samples" if note.random else plural(note.samples, "sample")
+    how = f"; {note.preprocessing.kind}: {note.preprocessing}" if note.preprocessing is not None else ""
+    return f"calibrated with {samples} ({escape(note.method)}){how}"
+
+
+def _macs(macs: MultiplyAccumulates, console: Console) -> None:
+    counts = sorted(macs.by_type.items(), key=_largest_first)
+    if counts:
+        parts = [f"{human_count(count)} in {escape(kind)}" for kind, count in counts]
+        console.print(f"  multiply-accumulates: {', '.join(parts)}")
+    if macs.unknown_kernels:
+        console.print(f"  multiply-accumulates of {plural(len(macs.unknown_kernels), 'kernel')} not known")
+    if macs.nodes_without_kernel:
+        names = ", ".join(map(escape, macs.nodes_without_kernel[:SHOWN_NODES]))
+        rest = f", … ({len(macs.nodes_without_kernel)} in all)" if len(macs.nodes_without_kernel) > SHOWN_NODES else ""
+        console.print(f"  no kernel names {names}{rest}: multiply-accumulates not counted")
+
+
+def _largest_first(entry: tuple[str, int]) -> tuple[int, str]:
+    return -entry[1], entry[0]
+
+
+def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
+    table = make_table(
+        "kernel", "ONNX nodes", "reads", "constants", "writes", "multiplies", "bytes by type", optional=("constants",)
+    )
+    for kernel in kernels:
+        table.add_row(
+            escape(kernel.name),
+            _nodes(kernel.nodes),
+            _types(kernel.inputs),
+            _types(kernel.constants),
+            _types(kernel.outputs),
+            _products(kernel),
+            _bytes(kernel.bytes),
+        )
+    return table
+
+
+def _nodes(nodes: Sequence[str]) -> str:
+    rest = [f"… ({len(nodes)} in all)"] if len(nodes) > SHOWN_NODES else []
+    return ", ".join([*map(escape, nodes[:SHOWN_NODES]), *rest])
+
+
+def _types(tensors: Sequence[KernelTensor]) -> str:
+    return ", ".join(dict.fromkeys(escape(tensor.type) for tensor in tensors))
+
+
+def _products(kernel: MappedKernel) -> str:
+    if kernel.computes is None:
+        return ""
+    count = human_count(kernel.macs) if kernel.macs is not None else "not known"
+    return f"{escape(kernel.computes)} {count}"
+
+
+def _bytes(sizes: dict[str, int] | None) -> str:
+    if sizes is None:
+        return "not known"
+    return ", ".join(f"{escape(kind)} {human_bytes(size)}" for kind, size in sizes.items())
+
+
+def _conversions(found: Conversions, console: Console) -> None:
+    console.print(Text(f"{plural(len(found.proven), 'conversion')} proven", "bold"))
+    for entry in found.proven:
+        console.print(_proven(entry))
+        _edit(entry, console)
+    if found.unknown:
+        text = f"{plural(len(found.unknown), 'float tensor')} unknown"
+        console.print(Text.assemble((text, "bold"), ", not counted: at first use, the GPU decides whether they exist"))
+        for each in found.unknown:
+            console.print(_unknown(each))
+
+
+def _proven(entry: Conversion) -> Text:
+    types = f"{', '.join(map(escape, entry.from_types))} -> {', '.join(map(escape, entry.to_types))}"
+    node = f" for {escape(entry.node)}" if entry.node is not None else ""
+    causes = ", ".join(map(escape, entry.qdq))
+    return Text.assemble("  ", (escape(entry.kernel), "bold"), f" {_KINDS[entry.kind]}{node}: {types}, from {causes}")
+
+
+def _edit(entry: Conversion, console: Console) -> None:
+    if entry.edit is None:
+        console.print(f"    no edit of the plan removes it: {entry.no_edit}")
+        return
+    console.print(f"    without it: quantize with `{escape(entry.edit.options)}`", soft_wrap=True)
+    if entry.edit.shared is not None:
+        consumers = ", ".join(map(escape, entry.edit.shared.consumers))
+        console.print(f"    or: in a plan file, one entry of {escape(entry.edit.shared.tensor)} for {consumers}")
+
+
+def _unknown(entry: UnknownConversion) -> Text:
+    size = f", {human_bytes(entry.bytes)}" if entry.bytes is not None else ""
+    writer = escape(entry.written_by) if entry.written_by is not None else "an unknown kernel"
+    return Text(f"  {writer} -> {escape(entry.read_by)}: {escape(entry.type)}{size}")

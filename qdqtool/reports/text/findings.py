@@ -1,0 +1,136 @@
+"""The findings of ``validate`` for a terminal: by model and by targets with the same findings, with the way out."""
+
+import shlex
+from dataclasses import replace
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Finding, Severity
+from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.reports.finding_words import counts
+from qdqtool.reports.terminal import escape
+from qdqtool.reports.text._rest import limit, print_rest
+
+STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
+
+SHOWN = 10
+"""Findings of one rule that are printed for one target; the rest is counted."""
+
+
+def render(report: ValidateReport, console: Console, *, show_context: bool = False, names_fixes: bool = True) -> None:
+    """Print every model with its findings, then one line that sums up.
+
+    Args:
+        report: The findings.
+        console: Where to print.
+        show_context: Also print what each node reads from and what reads it.
+        names_fixes: Whether to end with the options that fix what can be fixed; not after these were tried.
+    """
+    for model in report.models:
+        _model(model, console, show_context=show_context)
+    console.print(_summary(report))
+    hidden = report.summary.ignored or report.summary.suppressed
+    if report.settings is not None and hidden:
+        console.print(f"settings: {escape(report.settings)}")
+    fixable = sum(finding.fixable for finding in report.findings)
+    if fixable and names_fixes:
+        console.print(_way_out(fixable, sum(finding.safe_fix for finding in report.findings)))
+
+
+def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
+    if model.error is not None:
+        console.print(Text.assemble((escape(model.path), "bold"), ": ", ("unreadable", "bold red")))
+        console.print(f"  {escape(model.error)}")
+        console.print()
+    for names, target in _alike(model):
+        _target(f" for {', '.join(names)}: ", model, target, console, show_context=show_context)
+
+
+def _alike(model: ModelReport) -> list[tuple[list[str], TargetReport]]:
+    """The reports of a model, those that differ in the target alone together."""
+    alike: dict[TargetReport, list[TargetReport]] = {}
+    for target in model.targets:
+        ignored = tuple(each for each in target.ignored if each.count)
+        bare = replace(target, target="", checked=(), ignored=ignored, parser=None, parser_note="", parser_messages=())
+        alike.setdefault(bare, []).append(target)
+    # One of them has a parser, and the line about all of them says whether it was asked.
+    return [
+        ([each.target for each in group], next((each for each in group if each.parser is not None), group[0]))
+        for group in alike.values()
+    ]
+
+
+def _target(names: str, model: ModelReport, target: TargetReport, console: Console, *, show_context: bool) -> None:
+    verdict = ("fail", "bold red") if target.verdict == "fail" else ("pass", "bold green")
+    console.print(Text.assemble((escape(model.path), "bold"), names, verdict, _left_out(model, target)))
+    by_rule: dict[tuple[Severity, str], list[Finding]] = {}
+    for finding in target.findings:
+        by_rule.setdefault((finding.severity, finding.code), []).append(finding)
+    for findings in by_rule.values():
+        _rule(findings, model.path, console, show_context=show_context)
+    if target.findings:
+        console.print()
+
+
+def _left_out(model: ModelReport, target: TargetReport) -> str:
+    """What the verdict does not cover: a model without Q/DQ, findings that are not shown, a parser that is absent."""
+    ignored = [each for each in target.ignored if each.count]
+    told = (
+        (target.suppressed, "suppressed"),
+        (target.known, "in the baseline"),
+        (sum(each.count for each in ignored), f"ignored: {', '.join(escape(each.code) for each in ignored)}"),
+    )
+    words = ["it has no Q/DQ nodes"] if model.qdq_nodes == 0 else []
+    words += [f"{count} {why}" for count, why in told if count]
+    if target.parser == "asked":
+        words.append("parser asked")
+    elif target.parser is not None and target.parser_note:
+        # Without a note it is off as the user wanted it.
+        words.append(f"parser {target.parser}: {escape(target.parser_note)}")
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _rule(findings: list[Finding], path: str, console: Console, *, show_context: bool) -> None:
+    for finding in findings[: limit(console, SHOWN)]:
+        console.print(_line(finding))
+        if show_context and finding.context:
+            console.print(Text(f"    graph: {escape(finding.context)}", "dim"))
+    print_rest(len(findings), SHOWN, console, what=f"more of {findings[0].code}")
+    console.print(Text(f"    fix: {escape(_remedy(findings[0].code, path))}", "dim"))
+
+
+def _remedy(code: str, path: str) -> str:
+    """Return the remedy of a rule; a command in it names the file, so that it can be pasted."""
+    made = path.removesuffix(".onnx") + ".qdq.onnx"
+    return rules.get(code).remedy.replace("MODEL -o OUT", f"{shlex.quote(path)} -o {shlex.quote(made)}")
+
+
+def _line(finding: Finding) -> Text:
+    line = Text("  ")
+    line.append(finding.severity, STYLES[finding.severity])
+    line.append(f" {finding.code} ", "bold")
+    line.append(f"[{finding.effect}] ")
+    if finding.node is not None:
+        where = f"{finding.graph}/{finding.node}" if finding.graph else finding.node
+        line.append(escape(where), "cyan")
+        named = not finding.node.startswith(f"{finding.op_type} -> ")
+        line.append(f" ({escape(finding.op_type or '')}): " if named else ": ")
+    line.append(escape(finding.message))
+    if finding.expected is not None:
+        line.append(f"; expected {escape(finding.expected)}")
+    return line
+
+
+def _way_out(fixable: int, safe: int) -> str:
+    """How many findings have a fix, how many of the fixes are safe, and the options that make them."""
+    options = "--fix -o FILE" if safe else "--fix --unsafe-fixes -o FILE"
+    count = f"up to {safe}" if safe else "none"
+    others = ", with --unsafe-fixes the others too" if 0 < safe < fixable else ""
+    return f"{fixable} can be fixed, {count} by safe edits: {options} makes them{others}; --diff shows them"
+
+
+def _summary(report: ValidateReport) -> Text:
+    good = not report.summary.errors and not report.unreadable
+    return Text(counts(report), "bold green" if good else "bold red")

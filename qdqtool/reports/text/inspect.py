@@ -1,0 +1,82 @@
+"""The inspect report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.errors import plural
+from qdqtool.jobs.inspect_report import InspectReport, TensorInfo
+from qdqtool.models.graph.index.types import Shape
+from qdqtool.reports.table import FittedTable
+from qdqtool.reports.terminal import escape, human_bytes, make_table
+
+
+def render(report: InspectReport, console: Console) -> None:
+    """Print sizes and opsets, inputs and outputs, the Q/DQ inventory, coverage, and the tensors when they are there."""
+    _head(report, console)
+    console.print()
+    console.print(_inventory(report) if report.groups else Text("no QuantizeLinear or DequantizeLinear", "yellow"))
+    if report.coverage:
+        console.print()
+        console.print(_coverage(report))
+    if report.tensors:
+        console.print()
+        console.print(_tensors(report.tensors))
+
+
+def _head(report: InspectReport, console: Console) -> None:
+    opsets = ", ".join(f"{escape(domain)} {version}" for domain, version in report.opset_imports.items())
+    weights = ", ".join(f"{kind} {human_bytes(size)}" for kind, size in report.weight_bytes.items() if size)
+    console.print(Text(escape(report.model), "bold"))
+    console.print(f"  {human_bytes(report.bytes)}; stored tensors: {weights or 'none'}")
+    if report.missing_data:
+        files = ", ".join(map(escape, report.missing_data))
+        console.print(f"  external data is missing: {files}; scales stored there are not known", style="yellow")
+    console.print(f"  opset {opsets}; IR version {report.ir_version}; producer {escape(report.producer) or 'unknown'}")
+    scopes = f", {plural(report.scopes, 'body or function scope')}" if report.scopes else ""
+    console.print(f"  {plural(report.nodes, 'node')}{scopes}")
+    for kind, tensors in (("input", report.inputs), ("output", report.outputs)):
+        for tensor in tensors:
+            console.print(f"  {kind} {escape(tensor.name)}: {tensor.type}{shape_text(tensor.shape)}")
+
+
+def _inventory(report: InspectReport) -> FittedTable:
+    table = make_table(
+        "stands for", "format", "granularity", "operator", "nodes", "scales", optional=("granularity", "scales")
+    )
+    for group in report.groups:
+        scales = "not known" if report.missing_data else "not constant"
+        if group.scale_min is not None and group.scale_max is not None:
+            scales = " to ".join(dict.fromkeys(f"{scale:.4g}" for scale in (group.scale_min, group.scale_max)))
+        table.add_row(group.kind, group.format, group.granularity, group.op_type, str(group.count), scales)
+    return table
+
+
+def _coverage(report: InspectReport) -> FittedTable:
+    table = make_table("operator", "nodes", "quantized", "one side only", "float")
+    for row in report.coverage:
+        rest = row.total - row.quantized - row.partly
+        table.add_row(row.op_type, str(row.total), str(row.quantized), str(row.partly), str(rest))
+    return table
+
+
+def _tensors(tensors: tuple[TensorInfo, ...]) -> FittedTable:
+    table = make_table(
+        "tensor", "scope", "kind", "type", "quantized", "consumers", optional=("scope", "consumers", "kind")
+    )
+    for tensor in tensors:
+        table.add_row(
+            escape(tensor.name),
+            escape(tensor.graph),
+            tensor.kind,
+            f"{tensor.type}{shape_text(tensor.shape)}",
+            "yes" if tensor.quantized else "",
+            ", ".join(escape(label) for label in tensor.consumers),
+        )
+    return table
+
+
+def shape_text(shape: Shape | None) -> str:
+    """A shape as ``[1, 3, height, ?]``; ``[...]`` where the rank is unknown."""
+    if shape is None:
+        return "[...]"
+    return f"[{', '.join('?' if dim is None else escape(str(dim)) for dim in shape)}]"

@@ -1,0 +1,48 @@
+"""The reduce report for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.errors import plural
+from qdqtool.jobs.reduction.report import ReduceReport
+from qdqtool.reports.terminal import escape, make_table, sizes_line
+
+
+def render(report: ReduceReport, console: Console) -> None:
+    """Print how small the model became and in how many runs, how it fails, and what was written."""
+    before, after = report.sizes_before, report.sizes_after
+    left = f"{plural(after.nodes, 'node')} of {before.nodes} left"
+    console.print(Text.assemble((left, "bold"), f" of {escape(report.model)}, in {plural(report.runs, 'run')}"))
+    operators = (name if count == 1 else f"{name} ({count})" for name, count in report.operators.items())
+    console.print(f"operators: {escape(', '.join(operators))}")
+    console.print(f"fails with {escape(str(report.after))}")
+    if report.before.message != report.after.message:
+        console.print(f"the whole model fails with {escape(str(report.before))}")
+    if not report.stable:
+        console.print("the failure is NOT STABLE: two runs on the same model did not fail alike", style="yellow")
+    if report.short_timeout:
+        console.print(
+            "the time limit is SHORT: a run that passed took more than half of it; others may have been cut off",
+            style="yellow",
+        )
+    if not report.complete:
+        console.print("the search ended early: a smaller model may fail alike", style="yellow")
+    elif (before.nodes, before.bytes) == (after.nodes, after.bytes):
+        console.print("the model is minimal already: no step makes it smaller")
+    _print_steps(report, console)
+    console.print(sizes_line(before.bytes, after.bytes))
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+    if report.external_data:
+        console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
+    if report.baseline:
+        console.print(Text.assemble("baseline in ", (escape(report.baseline), "bold")))
+    if report.report:
+        console.print(Text.assemble("report in ", (escape(report.report), "bold")))
+    console.print(f"to reproduce: {escape(report.command)}", soft_wrap=True)
+
+
+def _print_steps(report: ReduceReport, console: Console) -> None:
+    table = make_table("step", "nodes left", "runs")
+    for step in report.steps:
+        table.add_row(step.name, str(step.nodes), str(step.runs))
+    console.print(table)

@@ -1,0 +1,26 @@
+"""The report about a page, for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.errors import plural
+from qdqtool.reports.page.write import ComparedModel, PageReport
+from qdqtool.reports.terminal import escape
+
+_STYLES = {"passed": "green", "failed": "bold red", "unknown": "yellow"}
+_WORDS = {"passed": "PASSED", "failed": "FAILED", "unknown": "INCOMPLETE"}
+
+
+def render(report: PageReport, console: Console) -> None:
+    """Print the verdict of the page, and where it is."""
+    _print_verdict("", report, console)
+    if report.against is not None:
+        _print_verdict("against ", report.against, console)
+    made_of = plural(len(report.reports), "report")
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold"), f" from {made_of}"))
+
+
+def _print_verdict(before: str, found: PageReport | ComparedModel, console: Console) -> None:
+    about = escape(found.model) if found.model is not None else "a model that no report names"
+    console.print(Text.assemble(before, (about, "bold"), "  ", (_WORDS[found.verdict], _STYLES[found.verdict])))
+    console.print(escape(found.reason))

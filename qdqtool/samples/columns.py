@@ -1,0 +1,227 @@
+"""Read arrays of NumPy's file format one run at a time; a column is one input over all samples.
+
+An array of the input's rank holds batches one after another: a model with a fixed batch of 4 gets 4 rows in each run, a
+model with a dynamic batch one row. An incomplete last batch is padded with its last row. An array with one more axis
+holds one complete input in each row; that is for inputs whose first axis is not a batch.
+"""
+
+import itertools
+import math
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import IO
+
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples.sample import LABELS, Sample
+from qdqtool.samples.signature import InputSpec
+
+# NumPy evaluates the header of an array file as Python, and takes the L of Python 2 out of it with tokenize.
+DAMAGED_ARRAY = (ValueError, SyntaxError, tokenize.TokenError)
+"""What NumPy raises for a damaged array file."""
+# zipfile raises NotImplementedError for unknown compression, RuntimeError for an encrypted member, and ValueError for a
+# member that would begin before the file does.
+DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, *DAMAGED_ARRAY)
+"""What zipfile and NumPy raise for a damaged ``.npz`` file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One stored array, as its header describes it.
+
+    Attributes:
+        name: The input it is for.
+        dtype: Its type.
+        shape: Its shape.
+        fortran: Whether it is stored in Fortran order, and can only be read as a whole.
+        rows: Rows that one run takes.
+        batched: Whether those rows are a batch; else the one row is the whole input.
+        fill: Whether an incomplete last batch is padded with its last row.
+    """
+
+    name: str
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    fortran: bool
+    rows: int
+    batched: bool
+    fill: bool = True
+
+    @property
+    def samples(self) -> int | None:
+        """The number of runs that it serves; None for a scalar, which is the same in every run."""
+        if not self.shape:
+            return None
+        # One run may take an array without rows whole, such as a cache that is empty at first.
+        return -(-self.shape[0] // self.rows) if self.rows else 1
+
+    @property
+    def filler(self) -> int:
+        """The number of rows that the last batch lacks."""
+        return -self.shape[0] % self.rows if self.shape and self.rows else 0
+
+
+def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> Column:
+    """Read the header of an array file.
+
+    Args:
+        stream: The array file, at its beginning.
+        size: Its bytes.
+        spec: The input it is for.
+        place: Its name in messages.
+
+    Raises:
+        UsageError: It is damaged, holds Python objects, or its rank does not fit the input.
+    """
+    shape, fortran, dtype = _header(stream, place)
+    stored = size - stream.tell()
+    # An array of Python objects is a pickle, and loading one runs code of the file.
+    if dtype.hasobject:
+        raise UsageError(f"{place} holds pickled Python objects, which are never loaded", hint="save a numeric array")
+    if stored != math.prod(shape) * dtype.itemsize:
+        raise UsageError(f"{place} is damaged: {stored} bytes of data for {dtype} {list(shape)}")
+    return replace(make_column(spec, dtype, shape, place), fortran=fortran)
+
+
+def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, ...], place: str) -> Column:
+    """Describe an array that holds the samples of one input.
+
+    Args:
+        spec: The input it is for.
+        dtype: Type of the array.
+        shape: Shape of the array.
+        place: Its name in messages.
+
+    Raises:
+        UsageError: Its rank does not fit the input.
+    """
+    rank = len(spec.shape) if spec.shape is not None else len(shape)
+    batched = len(shape) == rank
+    if not batched and len(shape) != rank + 1:
+        raise UsageError(
+            f"{place} has shape {list(shape)}; the model takes {spec}, with samples along the first axis",
+            hint="add the axis of the batch in front: array[None]" if len(shape) == rank - 1 else None,
+        )
+    return Column(spec.name, dtype, shape, False, _batch(spec) if batched else 1, batched)
+
+
+def settle_columns(columns: tuple[Column, ...], specs: Sequence[InputSpec]) -> tuple[Column, ...]:
+    """Return the columns as they are divided into runs: as one run where they serve different numbers and fit so."""
+    if len({column.samples for column in columns} - {None}) > 1:
+        return as_one_run(columns, specs) or columns
+    return columns
+
+
+def fit_labels(labels: Column, columns: Sequence[Column], count: int, source: object) -> Column:
+    """Return the labels, with as many rows in each run as the inputs take.
+
+    Args:
+        labels: The labels.
+        columns: The inputs.
+        count: Number of runs.
+        source: What messages name.
+
+    Raises:
+        UsageError: They have another number of rows.
+    """
+    if not labels.shape:
+        raise UsageError(f"{source}: '{LABELS}' is one number; it must have a row for each row of the inputs")
+    for rows in sorted({column.rows for column in columns if column.shape} or {1}, reverse=True):
+        fitted = replace(labels, rows=rows)
+        if fitted.samples == count and fitted.filler in {column.filler for column in columns}:
+            return replace(fitted, fill=False)
+    counts = ", ".join(f"{column.name} {column.shape[0]}" for column in columns if column.shape)
+    raise UsageError(f"{source}: '{LABELS}' has {labels.shape[0]} rows, and the inputs have others: {counts}")
+
+
+def common_count(columns: Sequence[Column], source: object) -> int:
+    """Return the number of runs that the columns serve.
+
+    Raises:
+        UsageError: The columns serve different numbers.
+    """
+    counts = {column.name: column.samples for column in columns if column.samples is not None}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise UsageError(f"{source} has a different number of samples for each input: {listed}")
+    return next(iter(counts.values()), 1)
+
+
+def as_one_run(columns: Sequence[Column], specs: Sequence[InputSpec]) -> tuple[Column, ...] | None:
+    """Take the columns as the complete inputs of one run; None where they do not fit as such.
+
+    They fit where every array has the declared rank and static dimensions, and every symbolic dimension has one extent
+    in all arrays. An open first dimension must be symbolic. An example are the nodes and edges of a graph network.
+    """
+    named: dict[str, int] = {}
+    for column, spec in zip(columns, specs, strict=True):
+        if spec.shape is None or len(spec.shape) != len(column.shape) or (spec.shape and spec.shape[0] is None):
+            return None
+        for extent, declared in zip(column.shape, spec.shape, strict=True):
+            wanted = named.setdefault(declared, extent) if isinstance(declared, str) else declared
+            if wanted not in {None, extent}:
+                return None
+    return tuple(replace(column, rows=column.shape[0] if column.shape else 1) for column in columns)
+
+
+def make_sample(arrays: Mapping[str, Array], columns: Sequence[Column], *, is_last: bool) -> Sample:
+    """Make the sample of one run, with the number of padded rows in its batch."""
+    short = next((column for column in columns if column.filler), None) if is_last else None
+    return Sample(arrays, batch=short.rows, filler=short.filler) if short is not None else Sample(arrays)
+
+
+def read_rows(stream: IO[bytes], column: Column) -> Iterator[Array]:
+    """Yield the array of each run in turn; endlessly the same one for a scalar.
+
+    Args:
+        stream: The array file, at its beginning.
+        column: Its description.
+    """
+    _header(stream, column.name)
+    if not column.shape or column.fortran:
+        flat = np.frombuffer(stream.read(), column.dtype)
+        whole = flat.reshape(column.shape[::-1]).transpose() if column.fortran else flat.reshape(column.shape)
+        yield from slice_rows(whole, column)
+        return
+    inner = column.shape[1:]
+    for run in range(column.samples or 0):
+        # Counted, since the bytes do not tell how many rows there are where a row has no elements.
+        rows = min(column.rows, column.shape[0] - run * column.rows)
+        part = np.frombuffer(stream.read(rows * math.prod(inner) * column.dtype.itemsize), column.dtype)
+        yield _filled(part.reshape(rows, *inner), column)
+
+
+def slice_rows(whole: Array, column: Column) -> Iterator[Array]:
+    """Yield the array of each run in turn out of the array that a column describes, as :func:`read_rows` does."""
+    if not column.shape:
+        yield from itertools.repeat(whole)
+    for run in range(column.samples or 0):
+        yield _filled(np.ascontiguousarray(whole[run * column.rows : (run + 1) * column.rows]), column)
+
+
+def _filled(part: Array, column: Column) -> Array:
+    """Return the rows of one run: a complete batch, or the one row without its axis."""
+    if not column.batched:
+        return part.reshape(column.shape[1:])
+    missing = column.rows - len(part) if column.fill else 0
+    return np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) if missing else part
+
+
+def _batch(spec: InputSpec) -> int:
+    first = spec.shape[0] if spec.shape else None
+    return first if isinstance(first, int) and first > 0 else 1
+
+
+def _header(stream: IO[bytes], place: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            return np.lib.format.read_array_header_1_0(stream)
+        return np.lib.format.read_array_header_2_0(stream)
+    except DAMAGED_ARRAY as error:
+        raise UsageError(f"{place} is damaged: {error}") from None

@@ -1,0 +1,257 @@
+"""Samples that were checked against a model's inputs and can be iterated repeatedly."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.numerics.dtypes import FLOAT16, Array
+from qdqtool.registry import load_unit, unit_names
+from qdqtool.samples import readers
+from qdqtool.samples.converted import Converted
+from qdqtool.samples.held import DataPlace, HeldData
+from qdqtool.samples.media.images.preview import write_preview
+from qdqtool.samples.media.images.samples import ImageSamples
+from qdqtool.samples.media.preprocessing import Preprocessing
+from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.sample import NoLabelsError, Sample, Samples, labelled
+from qdqtool.samples.signature import InputSpec, check_names, needed
+from qdqtool.samples.stored_inputs import WithoutStored
+from qdqtool.samples.survey import Survey
+
+Progress = Callable[[int, int], None]
+"""Called with the number of samples done and their total."""
+
+ARRAYS = "arrays"
+
+
+@dataclass(frozen=True, slots=True)
+class DataDescription:
+    """The origin of the data, for reports.
+
+    Attributes:
+        source: ``random``, or the file or folder.
+        samples: How many runs there are.
+        seed: Of random data; None for files.
+        shapes: Shape of each input in the first run.
+        repeated: How many samples are equal to an earlier one.
+        preprocessing: How files became inputs; None for data that holds arrays.
+    """
+
+    source: str
+    samples: int
+    seed: int | None
+    shapes: dict[str, tuple[int, ...]]
+    repeated: int = 0
+    preprocessing: Preprocessing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Feeds:
+    """Checked samples, one for each run. Every iteration gives the same samples.
+
+    Attributes:
+        samples: The samples; the description says how many of them are used.
+        description: Their origin.
+    """
+
+    samples: Samples
+    description: DataDescription
+
+    def __len__(self) -> int:
+        return self.description.samples
+
+    def __iter__(self) -> Iterator[Sample]:
+        given = 0
+        for sample in islice(self.samples, len(self)):
+            yield sample if isinstance(sample, Sample) else Sample(sample)
+            given += 1
+        if given < len(self):
+            raise UsageError(
+                f"{self.description.source} gave {len(self)} samples when they were checked and {given} afterwards",
+                hint="it must give the same samples each time it is read",
+            )
+
+    def renamed(self, names: Mapping[str, str]) -> "Feeds":
+        """Return the same samples with new names of inputs, given by their old ones."""
+        shapes = {names.get(name, name): shape for name, shape in self.description.shapes.items()}
+        samples = labelled(self.samples, self.description.source)
+        return Feeds(Converted(samples, names), replace(self.description, shapes=shapes))
+
+    def with_labels(self) -> "Feeds":
+        """Return the same samples with their labels.
+
+        Raises:
+            NoLabelsError: They have none.
+            UsageError: The labels do not fit the inputs.
+        """
+        if self.description.seed is not None:
+            raise NoLabelsError("random inputs have no right answers to measure by", hint="name real data")
+        return replace(self, samples=labelled(self.samples, self.description.source).with_labels())
+
+    def first(self, count: int) -> "Feeds":
+        """Return the first ``count`` samples."""
+        return replace(self, description=replace(self.description, samples=min(count, len(self))))
+
+    def only(self, numbers: Collection[int]) -> "Feeds":
+        """Return the samples with these numbers, in the order of the data."""
+        return Feeds(_Numbered(self, frozenset(numbers)), replace(self.description, samples=len(set(numbers))))
+
+    @property
+    def numbers_in_data(self) -> Sequence[int]:
+        """The numbers that the samples have in the data of which these are a part: messages name samples by them."""
+        if not isinstance(self.samples, _Numbered):
+            return range(len(self))
+        whole = self.samples.feeds.numbers_in_data
+        return [whole[number] for number in sorted(self.samples.numbers)][: len(self)]
+
+    def number_in_data(self, position: int) -> int:
+        """Return the number of one sample in the data."""
+        return self.numbers_in_data[position]
+
+    def numbered(self) -> Iterator[tuple[int, Sample]]:
+        """Yield each sample with its number in the data."""
+        yield from zip(self.numbers_in_data, self, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """Some samples of others."""
+
+    feeds: Feeds
+    numbers: frozenset[int]
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (sample for number, sample in enumerate(self.feeds) if number in self.numbers)
+
+    def with_labels(self) -> "_Numbered":
+        """Return the same samples with labels."""
+        return replace(self, feeds=self.feeds.with_labels())
+
+
+def load_feeds(
+    path: DataPlace,
+    specs: Sequence[InputSpec],
+    limit: int | None = None,
+    *,
+    allow_constant: bool = True,
+    each: Callable[[Mapping[str, Array]], None] | None = None,
+    options: ReadOptions | None = None,
+) -> Feeds:
+    """Open data and check every sample of it, in one pass, before anything runs.
+
+    Args:
+        path: A file, a folder or ``SCRIPT.py:func``, whose reader is chosen by what it is; or data in memory.
+        specs: Inputs of the model, and those that were stored as constants: samples may hold them, with that value.
+        limit: Use only so many samples from the start.
+        allow_constant: Whether samples may hold one value throughout.
+        each: Called once with every checked sample.
+        options: How files that do not hold arrays become inputs; their preview is written before samples are checked.
+
+    Raises:
+        UsageError: The file is unreadable, a sample does not fit the model, which the message names, or it is not
+            known how images become inputs.
+        CapabilityError: The library that reads such files is not installed.
+        OutputError: The preview cannot be written.
+    """
+    read = _read(path, specs, options)
+    if isinstance(read, ImageSamples) and options is not None and options.preview is not None:
+        write_preview(read, limit, options.preview)
+    samples = labelled(read, str(path))
+    stored, specs = {spec.name: spec.value for spec in specs if spec.value is not None}, needed(specs)
+    if stored:
+        samples = WithoutStored(samples, stored, str(path))
+    halves = {spec.name for spec in specs if spec.dtype == FLOAT16}
+    if halves:
+        samples = Converted(samples, halves=halves)
+    survey, shapes = Survey(), dict[str, tuple[int, ...]]()
+    for sample in islice(samples, limit):
+        _check_sample(sample, specs, f"{path}, sample {survey.samples}")
+        survey.add(sample)
+        if each is not None:
+            each(sample)
+        shapes = shapes or {name: array.shape for name, array in sample.items()}
+    if survey.samples == 0:
+        raise UsageError(f"{path} has no samples", hint=path.hint_if_empty if isinstance(path, HeldData) else None)
+    if not allow_constant:
+        survey.refuse_constant(path)
+    how: Preprocessing | None = getattr(read, "preprocessing", None)
+    return Feeds(samples, DataDescription(str(path), survey.samples, None, shapes, survey.repeated, how))
+
+
+def _read(path: DataPlace, specs: Sequence[InputSpec], options: ReadOptions | None) -> Samples:
+    """Return the samples of data in memory, or of a path by the first reader that accepts it."""
+    if isinstance(path, HeldData):
+        if options is not None:
+            options.refuse_all_but((), path, ARRAYS)
+        return path.read(specs)
+    for name in unit_names(readers):
+        unit = load_unit(readers, name)
+        if not unit.accepts(path):
+            continue
+        if hasattr(unit, "read_with"):
+            given = _required(options, path, unit.ACCEPTS)
+            given.refuse_all_but(unit.USES, path, unit.HOLDS)
+            with_options: readers.OptionReader = unit.read_with
+            return with_options(path, specs, given)
+        if options is not None:
+            options.refuse_all_but((), path, ARRAYS)
+        plain: readers.Reader = unit.read
+        return plain(path, specs)
+    legal = ", ".join(load_unit(readers, name).ACCEPTS for name in unit_names(readers))
+    if not path.exists():
+        raise UsageError(f"data {path}: no such file or folder", hint=f"data may be: {legal}")
+    problem = "holds nothing that is read as data" if path.is_dir() else "is of no known kind"
+    raise UsageError(
+        f"data {path} {problem}; legal: {legal}",
+        hint="a Python script reads anything else: its load_data() yields a dict of arrays for each run",
+    )
+
+
+def _required(options: ReadOptions | None, path: Path, kind: str) -> ReadOptions:
+    if options is None:
+        raise UsageError(
+            f"{path} is a {kind}, and options of preprocessing are not taken here",
+            hint="save the inputs as .npz; or read the files in a Python script, whose load_data() yields a dict of "
+            "arrays for each run",
+        )
+    return options
+
+
+def _check_sample(sample: Mapping[str, Array], specs: Sequence[InputSpec], where: str) -> None:
+    check_names(sample, specs, where)
+    for spec in specs:
+        _check_array(sample[spec.name], spec, where)
+
+
+def _check_array(array: Array, spec: InputSpec, where: str) -> None:
+    place = f"{where}: input '{spec.name}'"
+    if array.dtype != spec.dtype:
+        raise UsageError(
+            f"{place} has type {array.dtype}; the model takes {spec.dtype}",
+            hint=f"convert it first: array.astype('{spec.dtype}')",
+        )
+    if spec.shape is not None and not _fits(array.shape, spec.shape):
+        raise UsageError(f"{place} has shape {list(array.shape)}; the model takes {spec}")
+    _check_numbers(array, place)
+
+
+def _check_numbers(array: Array, place: str) -> None:
+    """Raise for NaN and infinity; minus infinity is let through, since additive masks hold it."""
+    if array.dtype.kind not in "fc" or np.isfinite(array).all():
+        return
+    bad = ~(np.isfinite(array) | np.isneginf(array.real))
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise UsageError(
+            f"{place} is {array[first]} at {list(first)}; every value must be finite, or minus infinity as in masks"
+        )
+
+
+def _fits(shape: tuple[int, ...], declared: tuple[int | str | None, ...]) -> bool:
+    return len(shape) == len(declared) and all(
+        not isinstance(known, int) or known == extent for extent, known in zip(shape, declared, strict=True)
+    )

@@ -1,0 +1,250 @@
+"""Data that Python code hands over: arrays, lists, generators and data loaders, divided into samples as npz files are.
+
+A list and a dict of arrays stay in memory. Any other iterable is read once; what it gives is kept in a temporary file,
+because a job reads its data several times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qdqtool.errors import ArgumentError, UsageError, plural
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples.columns import common_count, fit_labels, make_column, make_sample, settle_columns, slice_rows
+from qdqtool.samples.sample import LABELS, NoLabelsError, Sample
+from qdqtool.samples.signature import InputSpec, check_names, needed
+from qdqtool.samples.spool import Item, Items, SpooledItems
+
+ACCEPTED = (
+    "a path, an array, a dict of arrays by input name, a list or another iterable of arrays or of such dicts, or a "
+    "DataLoader"
+)
+"""The kinds of data that Python code may hand over, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldData:
+    """Data without a file.
+
+    Attributes:
+        items: The items: each has the arrays of one or several samples.
+        source: The name of the data in reports and messages: ``array``, ``generator``, …
+        is_one: Whether there is one item only, which messages do not number.
+        is_loader: Whether it is a data loader, whose tuples may be inputs with labels.
+    """
+
+    items: Items = field(repr=False)
+    source: str
+    is_one: bool = False
+    is_loader: bool = False
+
+    def __str__(self) -> str:
+        return self.source
+
+    @property
+    def hint_if_empty(self) -> str | None:
+        """What to do where it has no samples."""
+        return None if self.is_one else "an iterator can be read once: make a new one, or keep it with hold_data(...)"
+
+    def read(self, specs: Sequence[InputSpec]) -> HeldSamples:
+        """Return the samples for the inputs of a model."""
+        return HeldSamples(self, tuple(specs))
+
+
+DataPlace = Path | HeldData
+"""Where data is: in a file, a folder or a script, or in memory."""
+
+
+def in_files(places: Iterable[DataPlace | None]) -> list[Path]:
+    """Return the places that are files."""
+    return [place for place in places if isinstance(place, Path)]
+
+
+def hold_data(data: object) -> HeldData:
+    """Take data of any accepted kind that is not a path. Nothing is read of an iterator yet.
+
+    Args:
+        data: An array, a mapping of arrays by input name, or an iterable of either or of tuples in the order of the
+            inputs. An array is anything with ``__array__``, ``.numpy()`` or ``__dlpack__``.
+
+    Raises:
+        ArgumentError: It is none of these.
+        UsageError: An array has no numbers.
+    """
+    if isinstance(data, HeldData):
+        return data
+    if isinstance(data, str | Path):
+        raise ArgumentError(f"data is the path '{data}', which can be read again: pass it as it is")
+    if _is_array(data) or isinstance(data, Mapping):
+        source = "dict of arrays" if isinstance(data, Mapping) else "array"
+        return HeldData((_item(data, source),), source, is_one=True)
+    if not isinstance(data, Iterable) or isinstance(data, bytes | bytearray):
+        raise ArgumentError(
+            f"data is of type {type(data).__name__}; legal: {ACCEPTED}",
+            hint="wrap the data set: DataLoader(dataset)" if hasattr(data, "__getitem__") else None,
+        )
+    source = type(data).__name__
+    if isinstance(data, list | tuple):
+        return HeldData(tuple(_item(each, f"{source}, item {number}") for number, each in enumerate(data)), source)
+    spooled = SpooledItems(_Taker(data, source), source, is_endless=not hasattr(data, "__len__"))
+    return HeldData(spooled, source, is_loader=hasattr(data, "dataset"))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSamples:
+    """The samples of data in memory.
+
+    Attributes:
+        data: The data.
+        specs: Inputs of the model, and those that were stored as constants.
+        labelled: Whether samples get their labels.
+    """
+
+    data: HeldData
+    specs: tuple[InputSpec, ...]
+    labelled: bool = False
+
+    def __iter__(self) -> Iterator[Sample]:
+        for number, item in enumerate(self.data.items):
+            place = self.data.source if self.data.is_one else f"{self.data.source}, item {number}"
+            yield from self._samples(self._named(item, place), place)
+
+    def with_labels(self) -> HeldSamples:
+        """Return the same samples with the labels of each item, which have a row for each row of the inputs.
+
+        Raises:
+            NoLabelsError: The first item has none.
+            UsageError: They do not fit the inputs.
+        """
+        if self._takes_labels():
+            raise NoLabelsError(
+                f"{self.data}: '{LABELS}' is an input of the model, so it cannot hold the right answers"
+            )
+        found = replace(self, labelled=True)
+        next(iter(found), None)
+        return found
+
+    def _takes_labels(self) -> bool:
+        return LABELS in [spec.name for spec in self.specs]
+
+    def _named(self, item: Item, place: str) -> dict[str, Array]:
+        """Return the arrays of an item by name, the labels included."""
+        if item.names is not None:
+            return dict(zip(item.names, item.arrays, strict=True))
+        names = [spec.name for spec in needed(self.specs)]
+        wanted = f"the model has {plural(len(names), 'input')}: {', '.join(names) or 'none'}"
+        given = plural(len(item.arrays), "array")
+        if self.data.is_loader and len(names) > 1:
+            raise UsageError(
+                f"{place} has {given} without names; {wanted}",
+                hint="let the loader give dicts by input name, since a tuple may hold labels too",
+            )
+        if len(item.arrays) == len(names) + 1 and not self._takes_labels():
+            names.append(LABELS)
+        if len(item.arrays) != len(names):
+            raise UsageError(
+                f"{place} has {given}; {wanted}",
+                hint="give dicts of arrays by input name",
+            )
+        return dict(zip(names, item.arrays, strict=True))
+
+    def _samples(self, arrays: dict[str, Array], place: str) -> Iterator[Sample]:
+        labels = None if self._takes_labels() else arrays.pop(LABELS, None)
+        check_names(arrays, self.specs, place)
+        held = [spec for spec in self.specs if spec.name in arrays]
+        described = (make_column(spec, arrays[spec.name].dtype, arrays[spec.name].shape, place) for spec in held)
+        columns = settle_columns(tuple(described), held)
+        count = common_count(columns, place)
+        rows = {column.name: slice_rows(arrays[column.name], column) for column in columns}
+        answers = None
+        if self.labelled:
+            if labels is None:
+                raise self._no_labels(place)
+            spec = InputSpec(LABELS, labels.dtype, None)
+            answers = fit_labels(make_column(spec, labels.dtype, labels.shape, place), columns, count, place)
+            rows[LABELS] = slice_rows(labels, answers)
+        for number in range(1, count + 1):
+            given = {column.name: next(rows[column.name]) for column in columns}
+            sample = make_sample(given, columns, is_last=number == count)
+            if answers is not None:
+                sample.labels = next(rows[LABELS])
+            yield sample
+
+    def _no_labels(self, place: str) -> UsageError:
+        is_first = self.data.is_one or place.endswith(", item 0")
+        problem = NoLabelsError if is_first else UsageError
+        return problem(
+            f"{place} has no right answers to measure by",
+            hint=f"give them in the dict of arrays, under the key '{LABELS}'",
+        )
+
+
+class _Taker:
+    """Takes items of an iterable of the user, whose errors become one line."""
+
+    def __init__(self, data: Iterable[Any], source: str) -> None:
+        self._data, self._source = data, source
+        self._iterator: Iterator[Any] | None = None
+
+    def __call__(self, number: int) -> Item | None:
+        try:
+            if self._iterator is None:
+                self._iterator = iter(self._data)
+            given = next(self._iterator, self)
+        except Exception as error:
+            raise UsageError(
+                f"{self._source} raised {type(error).__name__} at item {number}: {_last_line(error)}"
+            ) from error
+        return None if given is self else _item(given, f"{self._source}, item {number}")
+
+
+def _item(given: object, place: str) -> Item:
+    if isinstance(given, Mapping):
+        names = tuple(map(str, given))
+        return Item(
+            tuple(_array(value, f"{place}: '{name}'") for name, value in zip(names, given.values(), strict=True)), names
+        )
+    # torch's DataLoader makes lists of the tuples of its data set; any other list is an array in Python's spelling.
+    if isinstance(given, tuple) or (isinstance(given, list) and given and all(map(_is_array, given))):
+        return Item(tuple(_array(value, f"{place}: array {number}") for number, value in enumerate(given)))
+    return Item((_array(given, place),))
+
+
+def _last_line(error: Exception) -> str:
+    """Return what an error says: a worker of a data loader puts its traceback in front."""
+    return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), "no message")
+
+
+def _is_array(value: object) -> bool:
+    return any(hasattr(value, name) for name in ("__array__", "numpy", "__dlpack__")) and not isinstance(value, type)
+
+
+def _array(value: Any, place: str) -> Array:
+    try:
+        array = _to_numpy(value)
+    except Exception as error:
+        raise UsageError(
+            f"{place} of type {type(value).__name__} is no array: {_last_line(error)}",
+            hint="give arrays of numbers, such as float32",
+        ) from error
+    # NumPy stores types that others added, such as bfloat16, as bytes without a meaning.
+    if array.dtype.kind not in "biufc" or array.dtype.isbuiltin == 2:
+        raise UsageError(
+            f"{place} of type {type(value).__name__} holds {array.dtype}, no numbers that NumPy knows",
+            hint="give arrays of numbers, such as float32",
+        )
+    return array
+
+
+def _to_numpy(value: Any) -> Array:
+    """Return a value as an array; a tensor of PyTorch may need a gradient or be on a GPU."""
+    if hasattr(value, "detach") and hasattr(value, "cpu"):
+        value = value.detach().cpu()
+    if hasattr(value, "__array__") or not _is_array(value):
+        return np.asarray(value)
+    return np.asarray(value.numpy()) if hasattr(value, "numpy") else np.from_dlpack(value)

@@ -1,0 +1,115 @@
+"""Bring an image to the size of an input: crop, letterbox, stretch, with Pillow's filters or OpenCV's arithmetic."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples.media.images.options import ImagePreprocessing, Interpolation
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+WEIGHT_BITS = 11
+"""Bits of the weights with which OpenCV interpolates 8-bit images."""
+
+
+def fit(image: "Image.Image", how: ImagePreprocessing, file: object) -> "Image.Image":
+    """Return the image with the height and width of the input.
+
+    Args:
+        image: The image, of mode ``RGB`` or ``L``.
+        how: The preprocessing.
+        file: Its name, for messages.
+
+    Raises:
+        UsageError: It has another size, and ``resize`` is ``none``.
+    """
+    height, width = how.size
+    if how.resize == "crop":
+        return _crop(image, how)
+    if how.resize == "letterbox":
+        return _letterbox(image, how)
+    if how.resize == "stretch":
+        return scaled(image, height, width, how.interpolation)
+    if image.size != (width, height):
+        raise UsageError(
+            f"{file} is {image.height}x{image.width} (height x width); the input takes {height}x{width}",
+            hint="`--image-resize stretch`, `--image-resize crop` or `--image-resize letterbox` changes the size",
+        )
+    return image
+
+
+def _crop(image: "Image.Image", how: ImagePreprocessing) -> "Image.Image":
+    """Cover the input and cut out the middle, with the rounding of torchvision's Resize and CenterCrop."""
+    (height, width), ratio = how.size, how.crop_ratio or 1.0
+    least_height, least_width = round(height / ratio), round(width / ratio)
+    if least_height * image.width >= least_width * image.height:
+        new = least_height, max(least_width, int(least_height * image.width / image.height))
+    else:
+        new = max(least_height, int(least_width * image.height / image.width)), least_width
+    large = scaled(image, *new, how.interpolation)
+    top, left = round((large.height - height) / 2), round((large.width - width) / 2)
+    return large.crop((left, top, left + width, top + height))
+
+
+def _letterbox(image: "Image.Image", how: ImagePreprocessing) -> "Image.Image":
+    """Fit the image inside and fill the rest, with the rounding of the LetterBox of ultralytics."""
+    from PIL import Image
+
+    height, width = how.size
+    ratio = min(height / image.height, width / image.width)
+    new = max(1, round(image.height * ratio)), max(1, round(image.width * ratio))
+    small = scaled(image, *new, how.interpolation)
+    color = how.pad_color or (0, 0, 0)
+    ground = Image.new("RGB", (width, height), color)
+    ground = ground.convert("L") if image.mode == "L" else ground
+    # An odd rest is larger at the bottom and on the right.
+    ground.paste(small, ((width - small.width) // 2, (height - small.height) // 2))
+    return ground
+
+
+def scaled(image: "Image.Image", height: int, width: int, interpolation: Interpolation) -> "Image.Image":
+    """Return the image in another size; the same image where it has that size."""
+    from PIL import Image
+
+    if image.size == (width, height):
+        return image
+    if interpolation == "opencv-bilinear":
+        return Image.fromarray(opencv_bilinear(np.asarray(image), height, width))
+    return image.resize((width, height), Image.Resampling[interpolation.upper()])
+
+
+def opencv_bilinear(pixels: Array, height: int, width: int) -> Array:
+    """Return pixels as ``cv2.resize`` with INTER_LINEAR does, in its fixed-point arithmetic.
+
+    Each pixel is interpolated from the four nearest ones, also when the image shrinks: nothing is averaged.
+
+    Args:
+        pixels: uint8 of shape [H, W] or [H, W, C].
+        height: New height.
+        width: New width.
+
+    Returns:
+        uint8 of shape [height, width] or [height, width, C].
+    """
+    (low, high, weight), rows = _taps(pixels.shape[1], width), pixels.astype(np.int32)
+    weight = weight.reshape(-1, *[1] * (pixels.ndim - 2))
+    # 19 bits are left after the horizontal pass; OpenCV drops 4 of them so that the vertical one fits 32 bits.
+    wide = (rows[:, low] * ((1 << WEIGHT_BITS) - weight) + rows[:, high] * weight) >> 4
+    low, high, weight = _taps(pixels.shape[0], height)
+    weight = weight.reshape(-1, *[1] * (pixels.ndim - 1))
+    upper, lower = wide[low] * ((1 << WEIGHT_BITS) - weight), wide[high] * weight
+    found: Array = (((upper >> 16) + (lower >> 16) + 2) >> 2).astype(np.uint8)
+    return found
+
+
+def _taps(old: int, new: int) -> tuple[Array, Array, Array]:
+    """Return for each new position the two old ones beside it, and the weight of the second in 1/2048."""
+    place = ((np.arange(new) + 0.5) * (old / new) - 0.5).astype(np.float32)
+    low = np.floor(place).astype(np.int64)
+    part = np.where((low < 0) | (low >= old - 1), np.float32(0), place - low.astype(np.float32))
+    low = np.clip(low, 0, old - 1)
+    weight = np.rint(part * np.float32(1 << WEIGHT_BITS)).astype(np.int32)
+    return low, np.minimum(low + 1, old - 1), weight

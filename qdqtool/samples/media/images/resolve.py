@@ -1,0 +1,189 @@
+"""Complete the requested preprocessing of images with what the input of a model says, and refuse to guess the rest."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qdqtool.errors import UsageError
+from qdqtool.samples.media.images.options import Channels, ImageOptions, ImagePreprocessing, Layout
+from qdqtool.samples.media.images.presets import PRESETS, with_preset
+from qdqtool.samples.signature import Dim, InputSpec, needed
+
+COUNTS = {"rgb": 3, "bgr": 3, "grey": 1}
+"""Number of channels by their name."""
+
+NO_PAD = (0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInput:
+    """An input that takes images.
+
+    Attributes:
+        spec: The input.
+        batch: Images in one run; 1 where the model leaves it open. None where the input has no batch dimension.
+    """
+
+    spec: InputSpec
+    batch: int | None
+
+
+def image_input(specs: Sequence[InputSpec], source: str) -> ImageInput:
+    """Return the one input of a model that images can fill.
+
+    Args:
+        specs: The inputs.
+        source: The folder, for messages.
+
+    Raises:
+        UsageError: There is not exactly one input, or it has not the shape of an image.
+    """
+    found = needed(specs)
+    if len(found) != 1:
+        names = ", ".join(spec.name for spec in found) or "none"
+        raise UsageError(
+            f"{source} holds images, which fill one input, and the model has {len(found)}: {names}",
+            hint="a Python script gives all inputs: its load_data() yields a dict of arrays for each run",
+        )
+    spec = found[0]
+    if spec.shape is None or len(spec.shape) not in {3, 4}:
+        raise UsageError(
+            f"{source} holds images, and the model takes {spec}; an input for images has 3 dimensions, or 4 with the "
+            "batch",
+            hint="a Python script gives any input: its load_data() yields a dict of arrays for each run",
+        )
+    if len(spec.shape) == 3:
+        return ImageInput(spec, None)
+    first = spec.shape[0]
+    return ImageInput(spec, first if isinstance(first, int) and first > 0 else 1)
+
+
+def resolve(options: ImageOptions, taken: ImageInput, source: str) -> ImagePreprocessing:
+    """Return the complete preprocessing of images for an input.
+
+    Size, layout and number of channels are those of the input. The way of resizing, the order of the channels and the
+    normalization cannot be seen in a model: without a preset or values for them this is an error.
+
+    Args:
+        options: The request.
+        taken: The input.
+        source: The folder, for messages.
+
+    Raises:
+        UsageError: Something is missing, or contradicts the input.
+    """
+    full = with_preset(options)
+    _require_given(full, taken, source)
+    layout = _layout(full, taken)
+    channels = _channels(options, full, _axis(taken, layout, "c"), taken)
+    assert full.resize is not None
+    assert full.pixel_range is not None
+    return ImagePreprocessing(
+        size=_size(full, taken, layout),
+        layout=layout,
+        channels=channels,
+        resize=full.resize,
+        interpolation=full.interpolation or "bilinear",
+        crop_ratio=(full.crop_ratio or 1.0) if full.resize == "crop" else None,
+        pad_color=(full.pad_color or NO_PAD) if full.resize == "letterbox" else None,
+        pixel_range=full.pixel_range,
+        mean=_of_each("mean", full.mean, channels, full.preset or options.preset),
+        std=_of_each("std", full.std, channels, full.preset or options.preset),
+    )
+
+
+def _require_given(full: ImageOptions, taken: ImageInput, source: str) -> None:
+    grey = _counts(taken) == {1}
+    named = {
+        "--image-resize": full.resize,
+        "--image-channels": full.channels or (grey or None),
+        "--image-range": full.pixel_range,
+    }
+    missing = [option for option, value in named.items() if value is None]
+    if missing:
+        raise UsageError(
+            f"{source} holds images, and how they become the input '{taken.spec.name}' is not known: a model does not "
+            f"say how it was trained; not given: {', '.join(missing)}",
+            hint=f"name a preset, as `--image-preset imagenet`; there are {', '.join(PRESETS)} "
+            "(`qdqtool explain images`)",
+        )
+
+
+def _counts(taken: ImageInput) -> set[Dim]:
+    """Return the numbers of channels that the input could have."""
+    shape = taken.spec.shape or ()
+    return {dim for dim in (shape[-3], shape[-1]) if dim in {1, 3}}
+
+
+def _layout(options: ImageOptions, taken: ImageInput) -> Layout:
+    if options.layout is not None:
+        return options.layout
+    shape = taken.spec.shape or ()
+    first, last = shape[-3] in {1, 3}, shape[-1] in {1, 3}
+    if first == last:
+        raise UsageError(
+            f"where the channels are cannot be seen in {taken.spec}: "
+            + ("its first and last dimension could hold them" if first else "no dimension is 1 or 3"),
+            hint="`--image-layout nchw` if they come before height and width, `--image-layout nhwc` if after",
+        )
+    return "nchw" if first else "nhwc"
+
+
+def _axis(taken: ImageInput, layout: Layout, letter: str) -> Dim:
+    shape = taken.spec.shape or ()
+    return shape[-3:][layout[1:].index(letter)]
+
+
+def _channels(given: ImageOptions, full: ImageOptions, count: Dim, taken: ImageInput) -> Channels:
+    """Return the channels; those of a preset give way to grey where the input has one channel."""
+    if count == 1 and given.channels is None:
+        return "grey"
+    channels = full.channels
+    if channels is None:
+        raise UsageError(
+            "the order of the channels is not given, and the model takes "
+            f"{taken.spec} with {count or 'an open number'} of them in this layout",
+            hint="give --image-channels, or leave --image-layout out",
+        )
+    if isinstance(count, int) and count != COUNTS[channels]:
+        problem = f"the images have channels {channels}, and the model takes {taken.spec} with {count} of them"
+        if count not in {1, 3}:
+            raise UsageError(problem, hint="images have 1 or 3 channels; a Python script makes other inputs")
+        raise UsageError(
+            problem,
+            hint="`--image-channels grey`" if count == 1 else "`--image-channels rgb` or `--image-channels bgr`",
+        )
+    return channels
+
+
+def _size(options: ImageOptions, taken: ImageInput, layout: Layout) -> tuple[int, int]:
+    known = tuple(_axis(taken, layout, letter) for letter in "hw")
+    given: tuple[Dim, ...] = options.size or known
+    if any(isinstance(dim, int) and dim != wanted for dim, wanted in zip(known, given, strict=True)):
+        raise UsageError(
+            f"--image-size {given[0]}x{given[1]} contradicts the model, which takes {taken.spec}",
+            hint="leave --image-size out: the size is taken from the model",
+        )
+    height, width = given
+    if not isinstance(height, int) or not isinstance(width, int):
+        raise UsageError(
+            f"the size of the images is not known: the model takes {taken.spec}",
+            hint="give height and width: `--image-size 320x320`",
+        )
+    return height, width
+
+
+def _of_each(
+    name: str, values: tuple[float, ...] | None, channels: Channels, preset: str | None
+) -> tuple[float, ...] | None:
+    if values is None:
+        return None
+    count = COUNTS[channels]
+    if len(values) == count:
+        return values
+    if len(values) == 1:
+        return values * count
+    of = f"preset '{preset}'" if preset else f"--image-{name}"
+    raise UsageError(
+        f"{of} has {len(values)} numbers as {name}, and the input has {count} channel",
+        hint="give the numbers that the network was trained with: `--image-mean 0.45 --image-std 0.22`",
+    )

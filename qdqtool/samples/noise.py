@@ -1,0 +1,154 @@
+"""Seeded random inputs, for models without data.
+
+Floats are normal: in the range of the first Q that reads the input, where there is one (see
+:mod:`qdqtool.samples.input_ranges`), else standard normal. Integers that index a table stay inside it, 8-bit integers
+take their whole range, and all others lie between 0 and 9; booleans are drawn evenly. Batch dimensions are 1. The user
+must give every other open dimension.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.types import TensorTypes
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples.example_shapes import example_option
+from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.input_ranges import InputRange, range_of
+from qdqtool.samples.signature import Dim, InputSpec
+
+DEFAULT_SAMPLES = 4
+SMALL_INTEGERS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RandomSamples:
+    """Random samples; number ``i`` depends on the seed and ``i`` alone."""
+
+    specs: tuple[InputSpec, ...]
+    bounds: Mapping[str, int]
+    ranges: Mapping[str, InputRange]
+    seed: int
+    count: int
+
+    def __iter__(self) -> Iterator[Mapping[str, Array]]:
+        for index in range(self.count):
+            generator = np.random.default_rng([self.seed, index])
+            yield {spec.name: self._draw(spec, generator) for spec in self.specs}
+
+    def _draw(self, spec: InputSpec, generator: np.random.Generator) -> Array:
+        x = _draw(spec, self.bounds[spec.name], generator)
+        return self.ranges[spec.name].fit(x) if spec.name in self.ranges else x
+
+
+def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, samples: int | None = None) -> Feeds:
+    """Make random feeds for a model.
+
+    Args:
+        index: The index of the model; it is searched for tables that integer inputs index, and for the first Q of
+            each float input.
+        specs: Its inputs, with the shapes that the user fixed.
+        seed: Same seed, same feeds.
+        samples: How many runs; default :data:`DEFAULT_SAMPLES`.
+
+    Raises:
+        UsageError: A dimension other than a batch is open; the hint spells the option.
+    """
+    batch_names = _batch_names(specs)
+    _require_closed(index, specs, batch_names)
+    fixed = tuple(InputSpec(spec.name, spec.dtype, _closed(spec.shape or (), batch_names)) for spec in specs)
+    bounds = {spec.name: _bound(spec, index) for spec in fixed}
+    count = DEFAULT_SAMPLES if samples is None else samples
+    shapes = {spec.name: tuple(d for d in spec.shape or () if isinstance(d, int)) for spec in fixed}
+    ranges = {spec.name: found for spec in fixed if spec.dtype.kind == "f" and (found := range_of(spec.name, index))}
+    return Feeds(RandomSamples(fixed, bounds, ranges, seed, count), DataDescription("random", count, seed, shapes))
+
+
+def _batch_names(specs: Sequence[InputSpec]) -> set[str]:
+    """Return the symbolic dimensions that are the first of some input, or have ``batch`` in their name."""
+    first = {spec.shape[0] for spec in specs if spec.shape}
+    named = {dim for spec in specs for dim in spec.shape or () if isinstance(dim, str) and "batch" in dim.lower()}
+    return {dim for dim in first if isinstance(dim, str)} | named
+
+
+def _require_closed(index: ModelIndex, specs: Sequence[InputSpec], batch_names: set[str]) -> None:
+    """Refuse inputs with open dimensions; the hint has an example for all of them, which the model can run."""
+    unsettled = [spec for spec in specs if spec.shape is None or None in _closed(spec.shape, batch_names)]
+    if not unsettled:
+        return
+    first = unsettled[0]
+    what = "has no shape in the model" if first.shape is None else f"has open dimensions ({first})"
+    example = example_option(index, {spec.name: spec.shape for spec in unsettled}, dict.fromkeys(batch_names, 1))
+    raise UsageError(
+        f"input '{first.name}' {what}, so no random data can be made for it",
+        hint=f"give data, or shapes, for example: `--input-shapes {shlex.quote(example)}`",
+    )
+
+
+def _closed(shape: Sequence[Dim], batch_names: set[str]) -> tuple[int | None, ...]:
+    return tuple(_extent(dim, index, batch_names) for index, dim in enumerate(shape))
+
+
+def _extent(dim: Dim, index: int, batch_names: set[str]) -> int | None:
+    if isinstance(dim, int):
+        return dim
+    return 1 if index == 0 or dim in batch_names else None
+
+
+def _draw(spec: InputSpec, bound: int, generator: np.random.Generator) -> Array:
+    shape = tuple(dim for dim in spec.shape or () if isinstance(dim, int))
+    kind = spec.dtype.kind
+    if kind == "f":
+        return np.asarray(generator.standard_normal(shape, np.float32)).astype(spec.dtype)
+    if kind == "c":
+        return np.asarray(generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(spec.dtype)
+    if kind == "b":
+        return np.asarray(generator.integers(0, 2, shape)).astype(spec.dtype)
+    if spec.dtype.itemsize == 1 and bound == SMALL_INTEGERS:
+        return np.asarray(generator.integers(0, 256, shape, np.uint8)).view(spec.dtype)
+    return np.asarray(generator.integers(0, bound, shape)).astype(spec.dtype)
+
+
+def _bound(spec: InputSpec, index: ModelIndex) -> int:
+    """Return one more than the largest integer that is safe to feed."""
+    if spec.dtype.kind not in "iu":
+        return 0
+    sizes = list(_table_sizes(index.view.main.values[spec.name], index.types))
+    return min(sizes) if sizes else SMALL_INTEGERS
+
+
+def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
+    """Yield the extents of the tables that ``start`` indexes, through what hands indices on."""
+    seen: set[Value] = {start}
+    pending = [start]
+    while pending:
+        for use in pending.pop().uses:
+            if use.index == 1 and (ops.traits(use.node).looks_up or _is_block_table(use.node)):
+                yield from _table_size(use.node, types)
+            carried = use.index == 0 and ops.traits(use.node).carries_indices
+            follower = use.node.output() if carried else None
+            if follower is not None and follower not in seen:
+                seen.add(follower)
+                pending.append(follower)
+
+
+def _is_block_table(node: NodeView) -> bool:
+    """Return whether ONNX Runtime's GatherBlockQuantized looks up rows of a table of codes."""
+    return node.domain == "com.microsoft" and node.op_type == "GatherBlockQuantized"
+
+
+def _table_size(node: NodeView, types: TensorTypes) -> Iterator[int]:
+    table = node.input(0)
+    shape = types.shape(table) if table is not None else None
+    axis = node.attribute("gather_axis" if _is_block_table(node) else "axis", 0)
+    if shape is None or not -len(shape) <= axis < len(shape):
+        return
+    extent = shape[axis]
+    if isinstance(extent, int) and extent > 0:
+        yield extent

@@ -1,0 +1,129 @@
+"""``.npz`` files: one array for each input, samples along the first axis.
+
+Files are read a sample at a time; nothing is unpickled. How rows become runs stands in
+:mod:`qdqtool.samples.columns`.
+"""
+
+import contextlib
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.samples.columns import (
+    DAMAGED_ARCHIVE,
+    Column,
+    common_count,
+    fit_labels,
+    make_sample,
+    read_column,
+    read_rows,
+    settle_columns,
+)
+from qdqtool.samples.sample import LABELS, NoLabelsError, Sample
+from qdqtool.samples.signature import InputSpec, check_names
+
+ACCEPTS = ".npz file"
+
+
+def accepts(path: Path) -> bool:
+    """Whether ``path`` is named as an npz file."""
+    return path.suffix.lower() == ".npz" and path.is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class NpzSamples:
+    """The samples of one file.
+
+    Attributes:
+        path: The file.
+        columns: One for each input.
+        count: Number of runs that they serve.
+        labels: The labels, if they were requested.
+    """
+
+    path: Path
+    columns: tuple[Column, ...]
+    count: int
+    labels: Column | None = None
+
+    def __iter__(self) -> Iterator[Sample]:
+        with contextlib.ExitStack() as stack:
+            archive = stack.enter_context(_open(self.path))
+            wanted = [*self.columns, *([self.labels] if self.labels is not None else [])]
+            streams = {c.name: read_rows(stack.enter_context(archive.open(f"{c.name}.npy")), c) for c in wanted}
+            for number in range(1, self.count + 1):
+                arrays = {column.name: next(streams[column.name]) for column in self.columns}
+                sample = make_sample(arrays, self.columns, is_last=number == self.count)
+                if self.labels is not None:
+                    sample.labels = next(streams[LABELS])
+                yield sample
+
+    def with_labels(self) -> "NpzSamples":
+        """Return the same samples with the array :data:`LABELS`, which has a row for each row of the batches.
+
+        Raises:
+            NoLabelsError: There is none.
+            UsageError: It has another number of rows.
+        """
+        names = [column.name for column in self.columns]
+        if LABELS in names:
+            raise NoLabelsError(
+                f"{self.path}: '{LABELS}' is an input of the model, so it cannot hold the right answers"
+            )
+        with _open(self.path) as archive:
+            if f"{LABELS}.npy" not in archive.namelist():
+                keys = ", ".join(f"{name}=..." for name in names)
+                raise NoLabelsError(
+                    f"{self.path} has no right answers to measure by",
+                    hint=f"add them under the key '{LABELS}', integers: numpy.savez(file, {keys}, {LABELS}=...)",
+                )
+            spec = InputSpec(LABELS, np.dtype(np.int64), None)
+            column = _column(archive, f"{LABELS}.npy", spec, self.path)
+        return replace(self, labels=fit_labels(column, self.columns, self.count, self.path))
+
+
+def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
+    """Read the samples of an npz file.
+
+    Raises:
+        UsageError: It is not an npz file, holds Python objects, or its arrays have different lengths.
+    """
+    with _open(path) as archive:
+        members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
+        if LABELS not in [spec.name for spec in specs]:
+            members.pop(LABELS, None)
+        check_names(members, specs, str(path))
+        held = [spec for spec in specs if spec.name in members]
+        columns = tuple(_column(archive, members[spec.name], spec, path) for spec in held)
+    columns = settle_columns(columns, held)
+    return NpzSamples(path, columns, common_count(columns, path))
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[zipfile.ZipFile]:
+    with readable(path), zipfile.ZipFile(path) as archive:
+        yield archive
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn every error of reading the archive inside the block into one message.
+
+    Raises:
+        UsageError: The archive is damaged or cannot be opened.
+    """
+    try:
+        yield
+    except DAMAGED_ARCHIVE as error:
+        raise UsageError(f"{path} is not a readable .npz file: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _column(archive: zipfile.ZipFile, member: str, spec: InputSpec, path: Path) -> Column:
+    with archive.open(member) as stream:
+        return read_column(stream, archive.getinfo(member).file_size, spec, f"{path}: '{spec.name}'")

@@ -1,0 +1,37 @@
+"""Folders of sound files, nested as they may be, and single sound files; each window of a file is one sample."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qdqtool.samples.media.files import SOUND
+from qdqtool.samples.media.sound.decode import require_soundfile
+from qdqtool.samples.media.sound.resolve import resolve, sound_input
+from qdqtool.samples.media.sound.samples import SoundSamples
+from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.readers import image_folder, numpy_folder, test_data_set
+from qdqtool.samples.signature import InputSpec
+
+ACCEPTS = f"folder of sound files ({', '.join(SOUND.common)})"
+HOLDS = "sound"
+USES = frozenset({"sound", "labels"})
+
+
+def accepts(path: Path) -> bool:
+    """Whether ``path`` is a sound file, or a folder with such files and without arrays or images."""
+    if path.is_file():
+        return SOUND.names(path)
+    others = (numpy_folder, test_data_set, image_folder)
+    return path.is_dir() and not any(other.accepts(path) for other in others) and SOUND.is_in(path)
+
+
+def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> SoundSamples:
+    """Read the sound files of a folder. Each file is decoded when its samples are read.
+
+    Raises:
+        UsageError: The preprocessing is not known, or does not fit the input.
+        CapabilityError: soundfile or soxr is not installed.
+    """
+    taken = sound_input(specs, str(path))
+    how = resolve(options.sound, taken, str(path))
+    require_soundfile()
+    return SoundSamples(root=path, files=SOUND.files(path), taken=taken, preprocessing=how, labels_file=options.labels)

@@ -1,0 +1,31 @@
+"""Text files in UTF-8; each line is one sample."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qdqtool.samples.media.text.inputs import length_of, text_inputs
+from qdqtool.samples.media.text.samples import TextSamples
+from qdqtool.samples.media.text.tokenizer import open_tokenizer
+from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.signature import InputSpec
+
+ACCEPTS = ".txt file with a sample in each line"
+HOLDS = "text"
+USES = frozenset({"text"})
+
+
+def accepts(path: Path) -> bool:
+    """Whether ``path`` is a text file."""
+    return path.suffix == ".txt" and not path.is_dir()
+
+
+def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> TextSamples:
+    """Read the lines of a file. Each line is tokenized when its sample is read.
+
+    Raises:
+        UsageError: The tokenizer or the length is not known, or does not fit the inputs.
+        CapabilityError: The library tokenizers is not installed.
+    """
+    taken = text_inputs(specs, str(path))
+    tokenizer, how = open_tokenizer(options.text, length_of(options.text, taken), str(path))
+    return TextSamples(path=path, taken=taken, tokenizer=tokenizer, preprocessing=how)

@@ -1,0 +1,101 @@
+"""The input data of a model, as a caller requests it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import Feeds, InputSpec, input_specs, load_feeds, random_feeds, stored_specs
+from qdqtool.samples.held import DataPlace
+from qdqtool.samples.read_options import ReadOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataRequest:
+    """The input data of a model.
+
+    Attributes:
+        path: A data file, or data in memory; None for random inputs.
+        seed: Seed of random inputs.
+        samples: Number of samples to use; None for all of a file, or the default number of random ones.
+        allow_constant: Whether samples of a file may hold one value throughout.
+        held_back: Use only the samples that ``quantize`` holds back of this data; all, where there are too few to hold
+            any back.
+        options: How files that do not hold arrays, such as images, become inputs.
+        input_shapes: Extents that the user fixes, by input name.
+        input_values: Values that the user fixes, likewise.
+    """
+
+    path: DataPlace | None = None
+    seed: int = 0
+    samples: int | None = None
+    allow_constant: bool = False
+    held_back: bool = False
+    options: ReadOptions = field(default_factory=ReadOptions)
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    input_values: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileData:
+    """Calibration data from a file, a folder or a script, or in memory.
+
+    Attributes:
+        path: A file, a folder or ``SCRIPT.py:func`` (``docs/calibration.md``); or data in memory (``docs/python.md``).
+        samples: Number of samples to use, from the start; None for all.
+        allow_constant: Whether samples may hold one value throughout.
+        options: How files that do not hold arrays, such as images, become inputs.
+    """
+
+    path: DataPlace
+    samples: int | None = None
+    allow_constant: bool = False
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+    def feeds(self, specs: Sequence[InputSpec], each: Callable[[Mapping[str, Array]], None] | None = None) -> Feeds:
+        """Open the data and check every sample of it; arguments and errors as :func:`load_feeds`."""
+        return load_feeds(
+            self.path, specs, self.samples, allow_constant=self.allow_constant, each=each, options=self.options
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomData:
+    """Random calibration data: to try a pipeline, never for a model in use.
+
+    Attributes:
+        seed: Same seed, same data.
+        samples: Number of samples; None for a few.
+    """
+
+    seed: int = 0
+    samples: int | None = None
+
+
+def open_feeds(
+    model: Model, data: str | Path | FileData | RandomData, each: Callable[[Mapping[str, Array]], None] | None = None
+) -> Feeds:
+    """Open the data and check every sample against the inputs of the model.
+
+    Args:
+        model: The model.
+        data: The data.
+        each: Called once with every sample.
+
+    Raises:
+        UsageError: A sample does not fit.
+    """
+    request = FileData(path=Path(data)) if isinstance(data, str | Path) else data
+    if request.samples is not None and request.samples < 1:
+        raise UsageError(f"samples is {request.samples}; it must be at least 1")
+    specs = input_specs(model)
+    if isinstance(request, FileData):
+        return request.feeds((*specs, *stored_specs(model)), each)
+    feeds = random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
+    if each is not None:
+        for sample in feeds:
+            each(sample)
+    return feeds

@@ -1,0 +1,91 @@
+"""Which options of a check fit each other, the baseline and the data."""
+
+from pathlib import Path
+
+import pytest
+
+from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.task_metrics.measure import RequestedMetric
+from qdqtool.accuracy.task_metrics.request import load_metric
+from qdqtool.errors import UsageError
+
+FILE = Path("o.npz")
+COMPARES = "--min-sqnr, --min-cosine, --min-agreement and --max-steps compare with a baseline or saved outputs"
+LOSS = "--max-metric-loss compares the metric with that of a baseline, or of saved outputs"
+LIMITS = ({"min_sqnr": 30.0}, {"min_cosine": 0.9}, {"max_steps": 1.0}, {"min_agreement": 0.5})
+
+
+def metric_of(options: CheckOptions) -> RequestedMetric | None:
+    return None if options.metric is None else load_metric(options.metric)
+
+
+@pytest.mark.parametrize(
+    ("options", "has_baseline", "has_data"),
+    [
+        (CheckOptions(), False, False),
+        *((CheckOptions(gates=Gates(**limit)), True, False) for limit in LIMITS),
+        *((CheckOptions(gates=Gates(**limit), outputs=FILE), False, True) for limit in LIMITS),
+        (CheckOptions(gates=Gates(max_weight_steps=2.0)), False, False),
+        (CheckOptions(metric="top-1"), False, True),
+        (CheckOptions(metric="top-1:y", gates=Gates(max_metric_loss=1.0)), True, True),
+        (CheckOptions(metric="top-1", outputs=FILE, gates=Gates(max_metric_loss=1.0)), False, True),
+        (CheckOptions(save_outputs=FILE), False, False),
+    ],
+)
+def test_options_that_fit(options: CheckOptions, has_baseline: bool, has_data: bool) -> None:
+    options.require_sense(metric_of(options), has_baseline=has_baseline, has_data=has_data)
+
+
+@pytest.mark.parametrize(
+    ("options", "has_baseline", "has_data", "message", "hint"),
+    [
+        *(
+            (
+                CheckOptions(gates=Gates(**limit)),
+                False,
+                True,
+                COMPARES,
+                "give `--baseline FLOAT.onnx` or `--outputs FILE`",
+            )
+            for limit in LIMITS
+        ),
+        *(
+            (
+                CheckOptions(gates=Gates(max_metric_loss=1.0), metric=metric),
+                has_baseline,
+                True,
+                LOSS,
+                "give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`",
+            )
+            for metric, has_baseline in ((None, True), ("top-1", False), (None, False))
+        ),
+        (
+            CheckOptions(outputs=FILE),
+            True,
+            False,
+            "--outputs needs the data that they were computed from",
+            "give `--data DATA`",
+        ),
+        (
+            CheckOptions(metric="top-1"),
+            True,
+            False,
+            "--metric needs the right answers",
+            "give `--data FILE.npz` with the inputs and an array 'labels'",
+        ),
+        (
+            CheckOptions(gates=Gates(min_sqnr=float("nan"))),
+            True,
+            True,
+            "--min-sqnr is nan; it must be a finite number",
+            None,
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_with_what_is_missing(
+    options: CheckOptions, has_baseline: bool, has_data: bool, message: str, hint: str | None
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        options.require_sense(metric_of(options), has_baseline=has_baseline, has_data=has_data)
+    assert (refused.value.message, refused.value.hint) == (message, hint)

@@ -1,0 +1,199 @@
+"""Runs of a masked model: which samples are run, and how outputs are compared with those of the float model."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.small import make_model, run
+
+from qdqtool.accuracy.layers.masked_model import mask_model
+from qdqtool.accuracy.layers.masked_runs import MaskedRuns
+from qdqtool.errors import ModelError
+from qdqtool.models.graph.io.save import inlined
+from qdqtool.models.graph.model import Model
+from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
+from qdqtool.models.running.ort_cpu import Profile, Session
+from qdqtool.models.running.ort_errors import RunError
+from qdqtool.numerics import formats
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.quantization.insertion.apply_plan import apply_plan
+
+
+def pair(tensor: str, scale: float, reader: str, index: int = 0) -> Placement:
+    params = QuantParams(QuantScheme(formats.get("int8"), PerTensor()), np.asarray(scale, np.float32))
+    return Placement(Slot((), tensor, (UseRef((), (reader,), index),)), params, "a test")
+
+
+WEIGHT = np.random.default_rng(0).integers(-8, 9, (8, 6)).astype(np.float32)
+PLAN = (pair("x", 2, "m"), pair("w", 4, "m", 1), pair("m", 16, "r"))
+
+
+def two_outputs() -> onnx.ModelProto:
+    """x -> MatMul -> m -> Relu -> r, and the number of the largest r in a row, which is an integer."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Relu", ["m"], ["r"]),
+        helper.make_node("ArgMax", ["r"], ["first"], axis=1),
+        helper.make_node("Neg", ["m"], ["n"]),
+    ]
+    model = make_model(nodes, {"x": (2, 8)}, {"r": (2, 6), "n": (2, 6)}, {"w": WEIGHT})
+    model.graph.output.append(helper.make_tensor_value_info("first", TensorProto.INT64, (2, 1)))
+    return model
+
+
+def samples(count: int = 4) -> list[Mapping[str, np.ndarray]]:
+    rng = np.random.default_rng(1)
+    return [{"x": rng.integers(-20, 21, (2, 8)).astype(np.float32)} for _ in range(count)]
+
+
+def opened(model: onnx.ModelProto, given: list[Mapping[str, np.ndarray]], plan: tuple[Placement, ...]) -> MaskedRuns:
+    return MaskedRuns(mask_model(Model(model), QuantPlan(plan)), given)
+
+
+def by_hand(given: list[Mapping[str, np.ndarray]], plan: tuple[Placement, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Signal and noise of r and n, ``[samples, outputs]``, from ONNX Runtime on the float and the quantized model."""
+    written = inlined(apply_plan(Model(two_outputs()), QuantPlan(plan)).model)
+    signal, noise = [], []
+    for sample in given:
+        pairs = list(zip(run(two_outputs(), sample)[:2], run(written, sample)[:2], strict=True))
+        signal.append([np.sum(a.astype(np.float64) ** 2) for a, _ in pairs])
+        noise.append([np.sum((a.astype(np.float64) - x) ** 2) for a, x in pairs])
+    return np.array(signal), np.array(noise)
+
+
+@pytest.mark.parametrize("kept", [(0, 1, 2), (1,), (0, 2)])
+def test_errors_and_noise_are_the_sums_of_the_quantized_model(kept):
+    given, plan = samples(), tuple(PLAN[number] for number in kept)
+    setting = {number: None for number in range(3) if number not in kept}
+    signal, noise = by_hand(given, plan)
+    with opened(two_outputs(), given, PLAN) as runs:
+        assert runs.outputs == ["r", "n"]
+        found, errors = runs.noise(setting), runs.errors(setting)
+    # Integers throughout: every sum is exact.
+    np.testing.assert_array_equal(found.signal, signal)
+    np.testing.assert_array_equal(found.noise, noise)
+    assert noise.sum() > 0
+    assert list(errors) == ["r", "n"]
+    for column, error in enumerate(errors.values()):
+        assert (error.signal, error.noise) == (signal[:, column].sum(), noise[:, column].sum())
+        assert error.elements == 4 * 12
+
+
+def test_some_samples_are_those_with_these_numbers():
+    given = samples()
+    signal, noise = by_hand(given, PLAN)
+    with opened(two_outputs(), given, PLAN) as runs:
+        found, errors = runs.noise({}, [3, 1]), runs.errors({}, [3, 1])
+    np.testing.assert_array_equal(found.signal, signal[[3, 1]])
+    np.testing.assert_array_equal(found.noise, noise[[3, 1]])
+    assert errors["n"].noise == noise[[3, 1], 1].sum()
+
+
+def test_the_float_outputs_of_a_sample_are_computed_once():
+    with opened(two_outputs(), samples(), PLAN) as runs:
+        assert runs.runs == 0
+        runs.errors({}, [0, 1])
+        assert runs.runs == 4
+        runs.noise({0: None}, [1, 2])
+        assert runs.runs == 7
+        first = runs.expected(0)
+        assert runs.runs == 7
+        assert runs.expected(0) is first
+        runs.run({}, 0)
+        assert runs.runs == 8
+
+
+def test_with_every_pair_off_nothing_differs():
+    given = [{"x": np.random.default_rng(number).normal(size=(2, 8)).astype(np.float32)} for number in range(3)]
+    with opened(two_outputs(), given, PLAN) as runs:
+        off = dict.fromkeys(range(3))
+        assert runs.noise(off).noise.tolist() == [[0, 0]] * 3
+        assert all(error.exact for error in runs.errors(off).values())
+        for number, sample in enumerate(given):
+            floats = run(two_outputs(), sample)[:2]
+            # Kernels may sum eight products in any order, with eight roundings.
+            bound = 8 * 2**-23 * np.abs(sample["x"]) @ np.abs(WEIGHT)
+            for found, expected in zip(runs.expected(number).values(), floats, strict=True):
+                assert (np.abs(found - expected) <= bound).all()
+
+
+def test_an_output_without_a_float_type_is_left_out():
+    with opened(two_outputs(), samples(), PLAN) as runs:
+        assert list(runs.run({}, 0)) == ["r", "n"]
+
+
+def test_a_model_without_float_outputs_has_no_noise():
+    model = two_outputs()
+    del model.graph.output[:2]
+    model.graph.node.pop()
+    with opened(model, samples(), PLAN) as runs:
+        assert runs.outputs == []
+        assert runs.noise({}).noise.shape == (4, 0)
+        assert runs.errors({}) == {}
+
+
+def test_values_that_are_not_finite():
+    """1/x: infinite in the float model where x is 0, and in the quantized one where x is rounded to 0."""
+    model = make_model([helper.make_node("Reciprocal", ["x"], ["y"])], {"x": (3,)}, {"y": (3,)}, {})
+    given = [{"x": np.array(row, np.float32)} for row in ([4, 2, 8], [4, 1, 2], [4, 0, 1], [4, 0, 2])]
+    with opened(model, given, (pair("x", 4, "y"),)) as runs:
+        found, errors = runs.noise({}), runs.errors({})
+    # 4 stays, 8 stays, 2 and 1 become 0 (halves to even), and 1/0 is infinite.
+    assert found.noise[:, 0].tolist() == [np.inf, np.inf, np.inf, np.inf]
+    assert found.signal[:, 0].tolist() == [1 / 16 + 1 / 4 + 1 / 64, 1 / 16 + 1 + 1 / 4, 1 / 16 + 1, 1 / 16 + 1 / 4]
+    error = errors["y"]
+    assert (error.nonfinite, error.nonfinite_mismatches, error.noise) == (2, 5, 0)
+    assert error.signal == 4 / 16 + 1 / 64
+
+
+def test_boxes_of_another_number_count_for_nothing():
+    """Scores that are rounded to 0 are below the threshold: another number of boxes is selected."""
+    model = make_model(
+        [
+            helper.make_node("Relu", ["scores"], ["s"]),
+            helper.make_node("NonMaxSuppression", ["boxes", "s", "most", "overlap", "least"], ["kept"]),
+            helper.make_node("Cast", ["kept"], ["y"], to=TensorProto.FLOAT),
+        ],
+        {"boxes": (1, 3, 4), "scores": (1, 1, 3)},
+        {"y": ("N", 3)},
+        {"most": np.array([3]), "overlap": np.array([0.5], np.float32), "least": np.array([0.25], np.float32)},
+    )
+    boxes = np.array([[[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5]]], np.float32)
+    given = [{"boxes": boxes, "scores": np.array([[row]], np.float32)} for row in ([4, 1, 8], [4, 8, 4])]
+    with opened(model, given, (pair("s", 4, "kept", 1),)) as runs:
+        found, errors = runs.noise({}), runs.errors({})
+    assert found.signal[:, 0].tolist() == [0, 5]
+    assert found.noise[:, 0].tolist() == [0, 0]
+    assert (errors["y"].other_shapes, errors["y"].elements) == (1, 9)
+
+
+def test_a_sample_on_which_a_node_fails_is_an_error():
+    model = make_model([helper.make_node("Reshape", ["x", "shape"], ["y"])], {"x": (4,)}, {"y": ("a", "b")}, {})
+    model.graph.input.append(helper.make_tensor_value_info("shape", TensorProto.INT64, (2,)))
+    given = [{"x": np.ones(4, np.float32), "shape": np.array([3, 5])}]
+    with opened(model, given, (pair("x", 4, "y"),)) as runs, pytest.raises(RunError):
+        runs.noise({})
+
+
+def test_a_model_that_onnxruntime_refuses_is_an_error():
+    model = make_model([helper.make_node("Relu", ["x"], ["y"], nonsense=1)], {"x": (4,)}, {"y": (4,)}, {})
+    with pytest.raises(ModelError):
+        opened(model, [], (pair("x", 4, "y"),))
+
+
+def test_a_model_that_onnxruntime_optimizes_wrongly_runs_without_optimizations():
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Pad", ["r", "pads"], ["p"]),
+        helper.make_node("MaxPool", ["p"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
+    ]
+    pads = {"pads": np.array([0, 0, 2, 2, 0, 0, 2, 2])}
+    model = make_model(nodes, {"x": (1, 1, 2, 2)}, {"y": (1, 1, 3, 3)}, pads)
+    with pytest.raises(ModelError, match="Pad should be smaller than kernel"):
+        Session(Model(model), Profile.OPTIMIZED)
+    with opened(model, [{"x": np.array([[[[1, 2], [3, 5]]]], np.float32)}], (pair("r", 4, "p"),)) as runs:
+        assert runs.expected(0)["y"][0, 0].tolist() == [[0, 0, 0], [0, 5, 0], [0, 0, 0]]
+        assert runs.run({}, 0)["y"][0, 0].tolist() == [[0, 0, 0], [0, 4, 0], [0, 0, 0]]

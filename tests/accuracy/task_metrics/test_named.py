@@ -1,0 +1,142 @@
+"""A metric of ours over samples: which requests are legal, and what is counted."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from qdqtool.accuracy.task_metrics.named import NamedMeasure, NamedRequest, NamedTally
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.samples import Sample
+
+
+def sample(*labels: int, batch: int = 1, filler: int = 0, shape: tuple[int, ...] | None = None) -> Sample:
+    array = np.array(labels, np.int64)
+    return Sample({}, batch=batch, filler=filler, labels=array if shape is None else array.reshape(shape))
+
+
+def measure(request: str, outputs: list[str]) -> NamedMeasure:
+    return NamedRequest.of(request).measure(outputs)
+
+
+def tally(request: str = "top-1") -> NamedTally:
+    return measure(request, ["s"]).tally("the model")
+
+
+def scores(*classes: int, count: int = 4) -> np.ndarray:
+    """Rows whose highest score is that of these classes."""
+    return np.eye(count, dtype=np.float32)[list(classes)]
+
+
+@pytest.mark.parametrize(
+    ("request_", "outputs", "output"), [("top-1", ["s"], "s"), ("top-1:t", ["s", "t"], "t"), ("top-1:s", ["s"], "s")]
+)
+def test_a_request_names_the_output_where_there_are_several(request_: str, outputs: list[str], output: str) -> None:
+    check = measure(request_, outputs)
+    assert (check.name, check.output) == ("top-1", output)
+
+
+@pytest.mark.parametrize(
+    ("request_", "outputs", "message", "hint"),
+    [
+        (
+            "top-1",
+            ["a b", "t"],
+            "--metric top-1: the model has 2 outputs: a b, t",
+            "name the one with the scores, for example: `--metric 'top-1:a b'`",
+        ),
+        ("top-1", [], "--metric top-1: the model has 0 outputs: ", None),
+        (
+            "top-1:tt",
+            ["s", "ttt"],
+            "--metric top-1:tt: 'tt' is no output; the outputs are s, ttt; did you mean 'ttt'?",
+            None,
+        ),
+        ("top-1:x", ["s"], "--metric top-1:x: 'x' is no output; the outputs are s", None),
+    ],
+)
+def test_a_request_that_names_no_output_is_refused(
+    request_: str, outputs: list[str], message: str, hint: str | None
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        measure(request_, outputs)
+    assert (refused.value.message, refused.value.hint) == (message, hint)
+
+
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="metric 'top' is unknown"):
+        measure("top:s", ["s"])
+
+
+def test_the_least_number_of_classes_counts() -> None:
+    check = tally()
+    assert check.classes == 0
+    for count, least in ((7, 7), (5, 5), (6, 5)):
+        check.add({"s": scores(0, count=count)}, sample(0))
+        assert check.classes == least
+
+
+def test_no_predictions_are_no_number_and_no_chance() -> None:
+    check = tally()
+    check.add({"s": np.zeros((0, 4), np.float32)}, sample())
+    told = check.score()
+    assert math.isnan(told.value)
+    assert (told.predictions, told.chance) == (0, None)
+
+
+def test_padded_rows_are_left_out() -> None:
+    check = tally()
+    check.add({"s": scores(0, 1, 2, 3)}, sample(0, 1, batch=4, filler=2))
+    assert (check.score().predictions, check.score().value) == (2, 100)
+
+
+@pytest.mark.parametrize(
+    ("shape", "labels"), [((1, 2, 4), (2,)), ((2, 1, 4), (1, 2)), ((2, 4), (2, 1)), ((1, 4, 2), (4,))]
+)
+def test_axes_of_length_one_do_not_matter(shape: tuple[int, ...], labels: tuple[int, ...]) -> None:
+    check = tally()
+    count = math.prod(labels)
+    check.add({"s": np.zeros(shape, np.float32)}, sample(*[0] * count, shape=labels))
+    assert (check.score().predictions, check.score().value, check.classes) == (count, 100, shape[-1])
+
+
+def test_bfloat16_scores_are_legal() -> None:
+    check = tally("perplexity")
+    check.add({"s": np.zeros((1, 8), ml_dtypes.bfloat16)}, sample(3))
+    assert check.score().value == pytest.approx(8)
+
+
+@pytest.mark.parametrize(
+    ("found", "labels", "message"),
+    [
+        (
+            np.int64([[1, 2]]),
+            [0],
+            "output 's' is int64 [1, 2]; it must hold float scores, with the classes along its last axis",
+        ),
+        (
+            np.float32(1.0),
+            [0],
+            "output 's' is float32 []; it must hold float scores, with the classes along its last axis",
+        ),
+        (
+            np.zeros((3, 4), np.float32),
+            [0, 1],
+            "output 's' has shape [3, 4] and the labels [2] in one run; there must be one label for each row of scores",
+        ),
+        (np.zeros((2, 4), np.float32), [3, 4], "label 4 has no score; output 's' has classes 0 to 3"),
+        (np.zeros((2, 4), np.float32), [-1, 3], "label -1 has no score; output 's' has classes 0 to 3"),
+    ],
+)
+def test_scores_that_do_not_fit_the_labels_are_refused(found: np.ndarray, labels: list[int], message: str) -> None:
+    check = tally()
+    with pytest.raises(UsageError) as refused:
+        check.add({"s": np.asarray(found)}, sample(*labels))
+    assert refused.value.message == f"--metric top-1: {message}"
+
+
+def test_every_class_may_be_a_label() -> None:
+    check = tally()
+    check.add({"s": scores(0, 3)}, sample(0, 3))
+    assert check.score().value == 100

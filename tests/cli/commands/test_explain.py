@@ -1,0 +1,43 @@
+"""``qdqtool explain``: a rule, a page of the manual, or the list of pages."""
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from qdqtool.cli.commands.explain import command
+
+
+def explain(*words: str) -> Result:
+    return CliRunner().invoke(command, words)
+
+
+def test_a_rule_is_found_by_code_name_and_page():
+    by_code = explain("QP101")
+
+    assert by_code.exit_code == 0
+    assert by_code.output.startswith("QP101 parameters.scale-value (since ")
+    assert explain("parameters.scale-value").output == explain("docs/rules/QP101.md").output == by_code.output
+
+
+@pytest.mark.parametrize("name", ["plan", "plan.md", "docs/plan.md"])
+def test_a_page_is_shown_as_it_is_written(name: str):
+    done = explain(name)
+
+    assert done.exit_code == 0
+    assert done.output.startswith("# Plan files")
+    assert json.loads(explain(name, "--output-format", "json").output)["title"] == "Plan files"
+
+
+def test_without_a_topic_the_pages_are_listed():
+    lines = explain().output.splitlines()
+
+    assert ["plan", "Plan files"] in [line.split(None, 1) for line in lines]
+    assert "`qdqtool explain PAGE` shows one" in lines[-1]
+
+
+def test_an_unknown_topic_leads_to_both_lists():
+    done = explain("plam")
+
+    assert done.exception is not None
+    assert "`qdqtool rules` lists them all, `qdqtool explain` the pages" in str(getattr(done.exception, "hint", ""))

@@ -1,0 +1,82 @@
+"""The precision gate: how it is written, what it counts, and where it begins to fail."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qdqtool.engines.build.precision_gate import (
+    GateResult,
+    PrecisionGate,
+    achieved_counts,
+    gate_result,
+    parse_gate,
+    planned_counts,
+)
+from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.errors import UsageError
+
+
+def nodes(*types: tuple[str, str]) -> list[NodePrecision]:
+    """A node for each planned and actual type."""
+    return [NodePrecision(name="n", op_type="Conv", planned=planned, actual=actual) for planned, actual in types]
+
+
+@pytest.mark.parametrize(
+    ("text", "gate", "spelled"),
+    [
+        ("int8>=95%", PrecisionGate("int8", 95), "int8>=95%"),
+        (" int4-weight-only  >= 99.5 % ", PrecisionGate("int4-weight-only", 99.5), "int4-weight-only>=99.5%"),
+        ("float8e4m3fn>=100%", PrecisionGate("float8e4m3fn", 100), "float8e4m3fn>=100%"),
+        ("int8>=0%", PrecisionGate("int8", 0), "int8>=0%"),
+    ],
+)
+def test_a_gate_is_read_and_spelled(text: str, gate: PrecisionGate, spelled: str) -> None:
+    assert parse_gate(text) == gate
+    assert str(gate) == spelled
+
+
+@pytest.mark.parametrize(
+    "text", ["", "int8", "int8>95%", "int8>=95", "int8>=100.1%", "int8>=-1%", "INT8>=5%", "a>=1%b"]
+)
+def test_what_is_no_gate_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"'{text}' is no precision gate")) as caught:
+        parse_gate(text)
+    assert caught.value.hint == "write it as int8>=95%"
+
+
+def test_nodes_are_counted_by_the_type_that_they_are_planned_for() -> None:
+    found = nodes(("int8", "int8"), ("int8", "float32"), ("fp4", "unknown"), ("int8", "int8"), ("b", "fp4"))
+    assert list(planned_counts(found).items()) == [("b", 1), ("fp4", 1), ("int8", 3)]
+    assert list(achieved_counts(found).items()) == [("b", 0), ("fp4", 0), ("int8", 2)]
+    assert planned_counts([]) == achieved_counts([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "percent", "passed", "found"),
+    [
+        (19, 1, 95, True, "19 of 20 nodes (95.0 %)"),
+        (19, 1, 95.1, False, "19 of 20 nodes (95.0 %)"),
+        (0, 2, 0, True, "0 of 2 nodes (0.0 %)"),
+        (2, 1, 66.7, False, "2 of 3 nodes (66.7 %)"),
+        (3, 0, 100, True, "3 of 3 nodes (100.0 %)"),
+    ],
+)
+def test_a_share_is_enough_where_it_is_equal(good: int, bad: int, percent: float, passed: bool, found: str) -> None:
+    engine = nodes(*[("int8", "int8")] * good, *[("int8", "float32")] * bad, ("other", "int8"))
+    expected = GateResult(gate=str(PrecisionGate("int8", percent)), passed=passed, found=found)
+    assert gate_result(PrecisionGate("int8", percent), engine) == expected
+
+
+@pytest.mark.parametrize("percent", [0, 50])
+def test_a_model_that_plans_nothing_for_the_type_misses_the_gate(percent: float) -> None:
+    result = gate_result(PrecisionGate("int4", percent), nodes(("int8", "int4")))
+    assert (result.passed, result.found) == (False, "the model plans no node for int4")
+
+
+@given(st.lists(st.tuples(st.sampled_from(["int8", "fp8"]), st.sampled_from(["int8", "fp8", "float32"]))))
+def test_no_node_is_counted_twice_or_left_out(types: list[tuple[str, str]]) -> None:
+    found = nodes(*types)
+    assert sum(planned_counts(found).values()) == len(types)
+    assert sum(achieved_counts(found).values()) == sum(planned == actual for planned, actual in types)

@@ -1,0 +1,79 @@
+"""Deployment options: what they are spelled like, and what is refused before a builder is asked."""
+
+import pytest
+
+from qdqtool.engines.tensorrt.deployment import DeploymentOptions, parse_pools
+from qdqtool.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["workspace:1G"], {"workspace": 2**30}),
+        (["workspace:16"], {"workspace": 16 * 2**20}),
+        (["workspace:0.25M,tacticSharedMem:48K"], {"workspace": 2**18, "tacticSharedMem": 48 * 2**10}),
+        (["WORKSPACE:7b", "tacticsharedmem:1.5k"], {"workspace": 7, "tacticSharedMem": 1536}),
+        ([], {}),
+    ],
+)
+def test_sizes_of_pools_are_read_as_trtexec_reads_them(words, expected):
+    assert parse_pools(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("1G", "'1G' cannot be read"),
+        ("workspace", "'workspace' cannot be read"),
+        ("workspace:1T", "'workspace:1T' cannot be read"),
+        ("workspace:-1", "'workspace:-1' cannot be read"),
+        ("workspace:1G,", "'' cannot be read"),
+        ("workspace:0", "gives 'workspace' 0 bytes"),
+        ("workspace:0.1B", "gives 'workspace' 0 bytes"),
+        ("workspace:1,WORKSPACE:2", "names 'workspace' twice"),
+        ("workspac:1G", "'workspac', which is no memory pool; did you mean 'workspace'"),
+        ("dlaSRAM:1M", "'dlaSRAM', which is no memory pool"),
+    ],
+)
+def test_what_is_no_size_of_a_pool(word, message):
+    with pytest.raises(UsageError, match=message):
+        parse_pools([word])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"builder_optimization_level": -1}, "is -1; it must be 0 or more"),
+        ({"exclude_lean_runtime": True}, "for version compatible engines only"),
+        ({"error_on_timing_cache_miss": True}, "needs a timing cache"),
+        ({"mem_pool_size": {"tactic": 1}}, "no memory pool"),
+        ({"mem_pool_size": {"workspace": 0}}, "1 or more"),
+    ],
+)
+def test_options_that_make_no_sense(options, message):
+    with pytest.raises(UsageError, match=message):
+        DeploymentOptions(**options)
+
+
+def test_what_is_given_is_told_in_one_order_and_without_folders(tmp_path):
+    options = DeploymentOptions(
+        weight_streaming=True,
+        refit=True,
+        builder_optimization_level=0,
+        mem_pool_size={"workspace": 2, "tacticSharedMem": 1},
+        timing_cache_file=tmp_path / "t.cache",
+    )
+    assert list(options.given().items()) == [
+        ("builder_optimization_level", 0),
+        ("mem_pool_size", {"tacticSharedMem": 1, "workspace": 2}),
+        ("refit", True),
+        ("timing_cache_file", "t.cache"),
+        ("weight_streaming", True),
+    ]
+    assert options.flags() == {"--refit": "REFIT", "--weight-streaming": "WEIGHT_STREAMING"}
+    assert DeploymentOptions().given() == DeploymentOptions().flags() == {}
+
+
+def test_the_lean_runtime_is_excluded_after_the_flag_that_it_needs():
+    options = DeploymentOptions(exclude_lean_runtime=True, version_compatible=True)
+    assert list(options.flags().values()) == ["VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME"]

@@ -1,0 +1,295 @@
+"""Whole conversions: the gates of each step, the files, the data of the check."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import qdqtool as qdq
+from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.engines.build.precision_gate import parse_gate
+from qdqtool.errors import ArgumentError, CapabilityError, UsageError
+from qdqtool.reports.page.write import write_page
+from qdqtool.samples.split import split_samples
+
+NO_ENGINE = qdq.ConvertOptions(build=None)
+STEPS = ["quantize", "validate", "check", "build"]
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A float model of two products, and twenty samples for it."""
+    folder = tmp_path_factory.mktemp("stock")
+    random = np.random.default_rng(7)
+    weights = {name: random.normal(size=(64, 64)).astype(np.float32) / 8 for name in ("w", "v")}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("MatMul", ["r", "v"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 64])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "net.onnx")
+    np.savez(folder / "data.npz", x=random.normal(size=(80, 64)).astype(np.float32))
+    np.savez(folder / "other.npz", x=random.normal(size=(12, 64)).astype(np.float32))
+    return folder
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def states(report: qdq.ConversionReport) -> list[str]:
+    assert [each.step for each in report.steps] == STEPS
+    return [each.state for each in report.steps]
+
+
+def convert(stock: Path, output: Path, options: qdq.ConvertOptions = NO_ENGINE) -> qdq.ConversionReport:
+    return qdq.convert(stock / "net.onnx", stock / "data.npz", output, options)
+
+
+def test_files_and_report_agree_and_are_the_same_every_time(stock: Path, tmp_path: Path):
+    report = convert(stock, tmp_path / "out")
+    first = digests(tmp_path / "out")
+    stored = json.loads((tmp_path / "out" / "report.json").read_text())
+
+    assert states(report) == ["passed", "passed", "passed", "not asked for"]
+    assert stored == json.loads(json.dumps(json.loads(report.encode())))
+    assert {each["name"]: each["sha256"] for each in stored["files"]} == {
+        name: digest for name, digest in first.items() if name not in {"report.json", "report.html"}
+    }
+    assert sorted(first) == [
+        "net.int8.onnx",
+        "net.int8.plan.json",
+        "net.int8.ranges.json",
+        "report.html",
+        "report.json",
+    ]
+    write_page([tmp_path / "out" / "report.json"], tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_bytes() == (tmp_path / "out" / "report.html").read_bytes()
+    assert convert(stock, tmp_path / "out").removed == ()
+    assert digests(tmp_path / "out") == first
+
+
+def test_the_reports_are_those_of_the_commands(stock: Path, tmp_path: Path):
+    """The oracle are the four functions on the files that the conversion left."""
+    report = convert(stock, tmp_path / "out")
+    model = tmp_path / "out" / "net.int8.onnx"
+    found = {each["step"]: each["report"] for each in report.to_dict()["steps"]}
+    held = split_samples(20).held
+    samples = np.load(stock / "data.npz")["x"].reshape(20, 4, 64)
+    np.savez(tmp_path / "held.npz", x=samples[list(held)].reshape(-1, 64))
+    checked = qdq.check_model(model, baseline=stock / "net.onnx", data=tmp_path / "held.npz")
+
+    assert found["quantize"]["output"] == str(model)
+    assert found["validate"]["models"][0]["path"] == str(model)
+    assert found["validate"]["summary"]["errors"] == qdq.validate_model(model).summary.errors
+    assert found["check"]["outputs"][0]["sqnr_db"] == checked.outputs[0].sqnr_db
+    assert report.measured_on is not None
+    assert (report.measured_on.part, report.measured_on.samples) == ("held back", len(held)) == ("held back", 4)
+    assert ".convert-" not in (tmp_path / "out" / "report.json").read_text()
+
+
+def test_validation_data_measures(stock: Path, tmp_path: Path):
+    options = qdq.ConvertOptions(quantize=qdq.QuantizeOptions(validation_data=stock / "other.npz"), build=None)
+    measured = convert(stock, tmp_path / "out", options).measured_on
+
+    assert measured is not None
+    assert (measured.data, measured.part, measured.samples) == (str(stock / "other.npz"), "validation data", 3)
+
+
+def test_samples_that_chose_are_said_to_have_chosen(stock: Path, tmp_path: Path):
+    few = qdq.FileData(path=stock / "data.npz", samples=3)
+    measured = qdq.convert(stock / "net.onnx", few, tmp_path / "out", NO_ENGINE).measured_on
+
+    assert measured is not None
+    assert (measured.part, measured.samples, measured.reason) == ("all", 3, "too few to hold any back")
+
+
+def test_weights_alone_need_no_data(stock: Path, tmp_path: Path):
+    recipe = qdq.Recipe(quantize_mode="int8-weight-only")
+    options = qdq.ConvertOptions(quantize=qdq.QuantizeOptions(recipe=recipe), build=None)
+    report = qdq.convert(stock / "net.onnx", None, tmp_path / "out", options)
+
+    assert report.passed
+    assert report.measured_on is not None
+    assert report.measured_on.part == "random"
+    assert sorted(digests(tmp_path / "out")) == [
+        "net.int8-weight-only.onnx",
+        "net.int8-weight-only.plan.json",
+        "report.html",
+        "report.json",
+    ]
+
+
+def test_a_missed_limit_ends_it_and_takes_the_files_of_an_earlier_one_away(stock: Path, tmp_path: Path):
+    folder = tmp_path / "out"
+    convert(stock, folder)
+    (folder / "notes.txt").write_text("mine")
+    weights = qdq.QuantizeOptions(recipe=qdq.Recipe(quantize_mode="int8-weight-only"))
+    strict = qdq.ConvertOptions(quantize=weights, check=qdq.CheckOptions(gates=Gates(min_sqnr=200.0)))
+    pytest.importorskip("tensorrt_rtx")
+    report = convert(stock, folder, strict)
+
+    assert states(report) == ["passed", "passed", "failed", "not reached"]
+    assert (report.exit_code, report.step("check").missed) == (1, ("min-sqnr",))
+    assert set(report.removed) == {"net.int8.onnx", "net.int8.plan.json", "net.int8.ranges.json"}
+    assert sorted(digests(folder)) == [
+        "net.int8-weight-only.onnx",
+        "net.int8-weight-only.plan.json",
+        "notes.txt",
+        "report.html",
+        "report.json",
+    ]
+
+
+def test_a_search_without_success_leaves_a_report_alone(stock: Path, tmp_path: Path):
+    goal = qdq.AccuracyGoal(min_sqnr_db=200.0)
+    options = qdq.ConvertOptions(quantize=qdq.QuantizeOptions(goal=goal), build=None)
+    report = convert(stock, tmp_path / "out", options)
+
+    assert states(report) == ["failed", "not reached", "not reached", "not asked for"]
+    assert report.exit_code == 1
+    assert list(digests(tmp_path / "out")) == ["report.html", "report.json"]
+
+
+def test_findings_end_it(stock: Path, tmp_path: Path):
+    """TensorRT 10.0 has no float4: the policy is for another target than the model."""
+    weights = qdq.QuantizeOptions(recipe=qdq.Recipe(quantize_mode="nvfp4"))
+    policy = qdq.Policy(targets=("tensorrt-10.0",))
+    options = qdq.ConvertOptions(quantize=weights, policy=policy, build=None)
+    report = qdq.convert(stock / "net.onnx", None, tmp_path / "out", options)
+    direct = qdq.validate_model(tmp_path / "out" / "net.nvfp4.onnx", ["tensorrt-10.0"])
+
+    assert direct.summary.errors > 0
+    assert states(report) == ["passed", "failed", "not reached", "not asked for"]
+    assert report.step("validate").report.summary == direct.summary
+
+
+def test_findings_of_a_path_are_those_of_the_final_path(stock: Path, tmp_path: Path):
+    weights = qdq.QuantizeOptions(recipe=qdq.Recipe(quantize_mode="nvfp4"))
+    ignores = {"out/net.nvfp4.onnx": ("ALL",)}
+    policy = qdq.Policy(targets=("tensorrt-10.0",), per_model_ignores=ignores, folder=tmp_path)
+    options = qdq.ConvertOptions(quantize=weights, policy=policy, build=None)
+
+    assert qdq.convert(stock / "net.onnx", None, tmp_path / "out", options).passed
+    assert not qdq.convert(stock / "net.onnx", None, tmp_path / "elsewhere", options).passed
+
+
+@pytest.mark.builder
+def test_an_engine_comes_with_its_manifest(stock: Path, tmp_path: Path):
+    pytest.importorskip("tensorrt_rtx")
+    options = qdq.ConvertOptions(build=qdq.BuildOptions(compute_capabilities=("8.9",)))
+    report = convert(stock, tmp_path / "out", options)
+
+    assert states(report) == ["passed"] * 4
+    assert {each.what for each in report.files} == {"model", "plan", "ranges", "engine", "manifest"}
+    assert qdq.verify_engine(tmp_path / "out" / "net.int8.engine").passed
+    assert report.step("build").document()["report"]["seconds"] is None
+
+
+@pytest.mark.builder
+def test_a_missed_precision_leaves_no_engine(stock: Path, tmp_path: Path):
+    """Products with weights of 8 bits and float activations run in float kernels."""
+    pytest.importorskip("tensorrt_rtx")
+    gate = parse_gate("int8>=100%")
+    recipe = qdq.Recipe(quantize_mode="int8-weight-only")
+    build = qdq.BuildOptions(compute_capabilities=("8.9",), require_precision=(gate,))
+    options = qdq.ConvertOptions(quantize=qdq.QuantizeOptions(recipe=recipe), build=build)
+    report = convert(stock, tmp_path / "out", options)
+
+    assert states(report) == ["passed", "passed", "passed", "failed"]
+    assert report.step("build").missed == ("require-precision int8>=100%",)
+    assert not (tmp_path / "out" / "net.int8-weight-only.engine").exists()
+
+
+@pytest.mark.parametrize("data", ["absent.npz", "net.onnx"])
+def test_wrong_data_leave_the_folder_as_it_was(stock: Path, tmp_path: Path, data: str):
+    with pytest.raises(UsageError):
+        qdq.convert(stock / "net.onnx", stock / data, tmp_path / "out", NO_ENGINE)
+    assert list(tmp_path.iterdir()) == []
+
+    convert(stock, tmp_path / "out")
+    before = digests(tmp_path / "out")
+    with pytest.raises(UsageError):
+        qdq.convert(stock / "net.onnx", stock / data, tmp_path / "out", NO_ENGINE)
+    assert digests(tmp_path / "out") == before
+
+
+def test_what_later_steps_would_refuse_is_refused_at_once(stock: Path, tmp_path: Path):
+    for options in (
+        qdq.ConvertOptions(policy=qdq.Policy(targets=("tensorrt-8",)), build=None),
+        qdq.ConvertOptions(known_findings=tmp_path / "absent.json", build=None),
+        qdq.ConvertOptions(check=qdq.CheckOptions(gates=Gates(min_cosine=2.0)), build=None),
+        qdq.ConvertOptions(check=qdq.CheckOptions(gates=Gates(max_metric_loss=2.0)), build=None),
+        qdq.ConvertOptions(quantize=qdq.QuantizeOptions(recipe=qdq.Recipe(target="ort-cpu"))),
+    ):
+        with pytest.raises(UsageError):
+            convert(stock, tmp_path / "out", options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_absent_builder_is_told_before_anything_else(stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from qdqtool.engines.tensorrt.backends import tensorrt_rtx
+
+    def absent(*_: object) -> None:
+        raise CapabilityError("TensorRT for RTX is not installed", hint="`pip install tensorrt-rtx`")
+
+    monkeypatch.setattr(type(tensorrt_rtx.BUILDER), "require", absent)
+    monkeypatch.setattr(type(tensorrt_rtx.BUILDER), "is_installed", lambda _: False)
+    options = qdq.ConvertOptions(backend="tensorrt-rtx")
+    with pytest.raises(CapabilityError) as caught:
+        qdq.convert(stock / "absent.onnx", None, tmp_path / "out", options)
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("`--no-build`")
+    assert "pip install" in caught.value.hint
+
+
+def test_options_that_a_conversion_gives_itself_are_refused(tmp_path: Path):
+    with pytest.raises(ArgumentError, match="ranges or plan"):
+        qdq.ConvertOptions(quantize=qdq.QuantizeOptions(plan_file=tmp_path / "p.json"))
+    with pytest.raises(ArgumentError, match="does not exist yet"):
+        qdq.ConvertOptions(check=qdq.CheckOptions(engine=tmp_path / "e.engine"))
+
+
+def test_the_model_may_lie_in_the_folder_and_is_not_touched(stock: Path, tmp_path: Path):
+    model = tmp_path / "net.onnx"
+    model.write_bytes((stock / "net.onnx").read_bytes())
+    before = digests(tmp_path)
+    qdq.convert(model, stock / "data.npz", tmp_path, NO_ENGINE)
+
+    assert digests(tmp_path)["net.onnx"] == before["net.onnx"]
+    assert len(digests(tmp_path)) == 6
+
+
+def test_a_model_in_memory_is_called_model(stock: Path, tmp_path: Path):
+    given = qdq.load_model(stock / "net.onnx")
+    given.path = None
+    qdq.convert(given, stock / "data.npz", tmp_path / "out", NO_ENGINE)
+
+    assert "model.int8.onnx" in digests(tmp_path / "out")
+
+
+def test_a_model_that_is_quantized_already_goes_through_as_it_is(stock: Path, tmp_path: Path):
+    convert(stock, tmp_path / "out")
+    keep = qdq.QuantizeOptions(recipe=qdq.Recipe(existing=qdq.Existing.KEEP))
+    options = qdq.ConvertOptions(quantize=keep, build=None)
+    given = tmp_path / "out" / "net.int8.onnx"
+    report = qdq.convert(given, stock / "data.npz", tmp_path / "kept", options)
+
+    assert states(report) == ["passed", "passed", "passed", "not asked for"]
+    assert report.measured_on is not None
+    assert report.measured_on.part == "held back"
+    assert sorted(digests(tmp_path / "kept")) == ["net.int8.int8.onnx", "report.html", "report.json"]
+    with pytest.raises(UsageError, match="quantized already"):
+        qdq.convert(given, stock / "data.npz", tmp_path / "refused", NO_ENGINE)

@@ -1,0 +1,235 @@
+"""QN504: scales in another unit are found from both sides, and no pair that somebody made well is reported."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+from onnx import TensorProto as T
+from onnx import numpy_helper
+from support.corpus._case import graph_model, node, tensor
+from support.paths import ROOT
+
+from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.linting import rules
+from qdqtool.linting.findings import Finding
+from qdqtool.linting.rules import RuleContext
+from qdqtool.models import targets
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.recipe import Recipe
+
+SAMPLES = ("digits_cnn", "digits_depthwise", "digits_transformer", "char_lm")
+
+
+def findings(model: onnx.ModelProto) -> list[Finding]:
+    return list(rules.get("QN504").run(RuleContext(Model(model)), targets.get("tensorrt-rtx")))
+
+
+def layer(first: float = 0.01, second: float = 0.02, kind: int = T.INT8, bias: float = 0.0) -> onnx.ModelProto:
+    """A product between two pairs: what comes in is 2.54 wide, what comes out 4.4."""
+    return graph_model(
+        [
+            node("QuantizeLinear", ["x", "s", "z"], "q"),
+            node("DequantizeLinear", ["q", "s", "z"], "d"),
+            node("MatMul", ["d", "w"], "m"),
+            node("Add", ["m", "b"], "a"),
+            node("QuantizeLinear", ["a", "t", "z"], "p"),
+            node("DequantizeLinear", ["p", "t", "z"], "y"),
+        ],
+        [("x", T.FLOAT, [1, 2])],
+        [("y", T.FLOAT, [1, 2])],
+        [
+            tensor("s", first),
+            tensor("t", second),
+            tensor("z", 0, kind),
+            tensor("w", [[1, -1], [0.5, 0.25]]),
+            tensor("b", [bias, -bias]),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "severity"),
+    [
+        (0.01, 0.02, None),
+        # Powers of 2, and a clipped tensor.
+        (0.01, 0.06, None),
+        (0.01, 0.0001, None),
+        (0.01, 0.3, "warning"),
+        (0.01, 20, "error"),
+        (0.0005, 0.02, "warning"),
+        (0.00001, 0.02, "error"),
+    ],
+)
+def test_a_range_that_nothing_fills_is_reported(first: float, second: float, severity: str | None):
+    assert [each.severity for each in findings(layer(first, second))] == ([severity] if severity else [])
+
+
+def test_a_range_that_only_a_bias_fills_is_reported():
+    assert findings(layer(0.01, 0.02, bias=2.0)) == []
+    (finding,) = findings(layer(0.00001, 0.02, bias=2.0))
+    assert "no two values of a channel can be farther apart than 0.00382" in finding.message
+
+
+def test_the_finding_names_both_scales_that_may_be_wrong():
+    (finding,) = findings(layer(0.01, 20))
+
+    assert finding.node == "QuantizeLinear -> p"
+    assert "behind the range of 'DequantizeLinear -> d'" in finding.message
+    assert finding.found == "scale 20"
+    assert finding.expected == "a scale of about 0.015, or a larger one at 'DequantizeLinear -> d'"
+
+
+def test_float_formats_lose_less():
+    assert [each.effect for each in findings(layer(0.01, 20, T.FLOAT8E4M3FN))] == ["advice"]
+
+
+@pytest.mark.parametrize(("scale", "reported"), [(0.2, []), (0.3, ["QuantizeLinear -> pn"])])
+def test_inputs_of_one_concat_may_share_the_scale_of_the_widest(scale: float, reported: list[str]):
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], "q"), node("DequantizeLinear", ["q", "s", "z"], "d")]
+    for name, factor, own in (("n", "narrow", "own"), ("w", "wide", "shared")):
+        nodes += [
+            node("Mul", ["d", factor], name),
+            node("QuantizeLinear", [name, own, "z"], f"p{name}"),
+            node("DequantizeLinear", [f"p{name}", own, "z"], f"d{name}"),
+        ]
+    model = graph_model(
+        [*nodes, node("Concat", ["dn", "dw"], "y", axis=1)],
+        [("x", T.FLOAT, [1, 2])],
+        [("y", T.FLOAT, [1, 4])],
+        [
+            *(tensor(name, value) for name, value in (("s", 0.01), ("narrow", 0.5), ("wide", 20), ("shared", 0.2))),
+            tensor("own", scale),
+            tensor("z", 0, T.INT8),
+        ],
+    )
+
+    assert [each.node for each in findings(model)] == reported
+
+
+STORED = """
+    float quarter = {0.25}, float half = {0.5}, float two = {2}, float least = {1},
+    float[2,1] fixed = {0.01, 0.02}, int8 z = {0}
+"""
+
+
+def told(body: str, **scales: float) -> list[tuple[str, str]]:
+    """Node and severity of each finding; ``c`` and ``e`` are int8 codes, ``x`` is float, ``m`` a scale."""
+    text = f"""<ir_version: 10, opset_import: ["": 21]>
+        g (int8[1,2] c, int8[1,2] e, float[1,2] x, float m) => (float y) <{STORED}> {{ {body} }}"""
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.extend(tensor(name, value) for name, value in scales.items())
+    return [(each.node, each.severity) for each in findings(model)]
+
+
+@pytest.mark.parametrize(
+    ("front", "times", "severity"),
+    [
+        (0.25, 8, None),
+        (0.25, 8.01, "warning"),
+        (0.25, 9, "warning"),
+        (0.25, 60, "warning"),
+        (0.5, 63.9, "warning"),
+        (0.5, 64, "warning"),
+        (0.5, 64.1, "error"),
+        (0.5, 70, "error"),
+        (2 / 128, 128, "error"),
+        # A tensor of zeros, such as that of a dead Relu, has a scale of 1.
+        (1 / 128, 128, "warning"),
+    ],
+)
+def test_a_range_may_be_8_times_as_wide_and_4_codes_are_few(front: float, times: float, severity: str | None):
+    found = told("d = DequantizeLinear (c, s) r = Identity (d) q = QuantizeLinear (r, t, z)", s=front, t=front * times)
+
+    assert found == ([("QuantizeLinear -> q", severity)] if severity else [])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "q = QuantizeLinear ()",
+        "q = QuantizeLinear (nowhere, two, z)",
+        "q = QuantizeLinear (x, two, z)",
+        # Weights are judged by another rule.
+        "q = QuantizeLinear (fixed, two, z)",
+        "d = DequantizeLinear (c, s) q = QuantizeLinear (d, m, z)",
+        "d = DequantizeLinear (c, s) q = QuantizeLinear (d)",
+        # What has one value only.
+        "d = DequantizeLinear (c, s) r = Clip (d, least, least) q = QuantizeLinear (r, two, z)",
+        # A bounded function, whatever it reads.
+        "d = DequantizeLinear (c, s) r = Sigmoid (d) q = QuantizeLinear (r, s, z)",
+    ],
+)
+def test_of_a_range_that_cannot_be_compared_nothing_is_said(body: str):
+    assert told(body, s=0.01) == []
+
+
+def test_behind_a_sigmoid_a_range_wider_than_its_values_is_reported():
+    found = told("d = DequantizeLinear (c, s) r = Sigmoid (d) q = QuantizeLinear (r, quarter, z)", s=0.01)
+
+    assert found == [("QuantizeLinear -> q", "warning")]
+
+
+NARROW = "d = DequantizeLinear (c, s) r = Identity (d) q = QuantizeLinear (r, two, z) dq = DequantizeLinear (q, two, z)"
+
+
+@pytest.mark.parametrize(
+    ("beside", "also"),
+    [
+        # Filled, with the same scale: 8 times narrower is wide enough.
+        ("o = DequantizeLinear (e, quarter) p = QuantizeLinear (o, two, z) dp = DequantizeLinear (p, two, z)", None),
+        # Filled, with another scale.
+        ("o = DequantizeLinear (e, half) p = QuantizeLinear (o, half, z) dp = DequantizeLinear (p, half, z)", "q"),
+        # As narrow.
+        ("o = DequantizeLinear (e, s) p = QuantizeLinear (o, two, z) dp = DequantizeLinear (p, two, z)", "qp"),
+        # Nobody knows, so it may be filled.
+        ("o = Clip (x, least) p = QuantizeLinear (o, two, z) dp = DequantizeLinear (p, two, z)", None),
+        ("p = QuantizeLinear (x, two, z) dp = DequantizeLinear (p, two, z)", None),
+        ("p = QuantizeLinear (x, half, z) dp = DequantizeLinear (p, half, z)", "q"),
+        # No pair.
+        ("dp = Relu (x)", "q"),
+        ("dp = DequantizeLinear (e, two)", "q"),
+        ("dp = DequantizeLinear (dq, two)", "q"),
+        ("dp = Identity (dq)", "q"),
+    ],
+)
+@pytest.mark.parametrize("order", ["dq, dp", "dp, dq"])
+def test_what_fills_the_range_beside(beside: str, also: str | None, order: str):
+    found = told(f"{NARROW} {beside} y = Concat <axis = 1> ({order})", s=0.05)
+
+    assert found == [(f"QuantizeLinear -> {each}", "warning") for each in also or ""]
+
+
+def seeds(model: onnx.ModelProto) -> list[tuple[str, str]]:
+    """Every pair of an activation: output of the Q, and name of its scale, each made a constant of its own."""
+    stored = {each.name: each for each in model.graph.initializer}
+    found = []
+    for each in [each for each in model.graph.node if each.op_type == "QuantizeLinear" and each.input[0] not in stored]:
+        name = f"seed:{each.output[0]}"
+        model.graph.initializer.append(numpy_helper.from_array(numpy_helper.to_array(stored[each.input[1]]), name))
+        for user in model.graph.node:
+            if user is each or (user.op_type == "DequantizeLinear" and user.input[0] == each.output[0]):
+                user.input[1] = name
+        found.append((each.output[0], name))
+    return found
+
+
+@pytest.mark.parametrize("mode", ["int8", "fp8"])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_of_seeded_faults_most_are_found_and_none_without(name: str, mode: str, tmp_path: Path):
+    folder = ROOT / "sample_models" / name
+    options = QuantizeOptions(recipe=Recipe(quantize_mode=mode))
+    quantize_model(folder / "model.onnx", folder / "calibration.npz", tmp_path / "q.onnx", options)
+    model = onnx.load(tmp_path / "q.onnx")
+    pairs = seeds(model)
+    assert findings(model) == []
+
+    found = 0
+    for _, scale in pairs:
+        constant = next(each for each in model.graph.initializer if each.name == scale)
+        before = numpy_helper.to_array(constant)
+        constant.CopyFrom(numpy_helper.from_array(np.float32(1000) * before, scale))
+        found += bool(findings(model))
+        constant.CopyFrom(numpy_helper.from_array(before, scale))
+    assert found >= 0.7 * len(pairs)

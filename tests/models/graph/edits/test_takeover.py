@@ -1,0 +1,149 @@
+"""What is copied from graphsurgeon's export into the model: the requested fields, and nothing it cannot read."""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+from support.edited import CHAIN, outputs_in_order, text_model
+from support.rawdiff import changed_fields
+from support.rich_model import rich_model
+
+from qdqtool.models.graph.edits.edit import (
+    AddInitializer,
+    RemoveInitializer,
+    RemoveNode,
+    RenameOutput,
+    SetAttribute,
+    SetElementType,
+    SetInput,
+    SetNodeName,
+)
+from qdqtool.models.graph.edits.surgeon import apply_edits
+from qdqtool.models.graph.io.tensors import make_tensor
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import MAIN
+
+BLOCK = ("com.example.blocks::Block",)
+
+
+def test_the_types_of_inner_tensors_are_corrected_and_those_of_inputs_and_outputs_are_a_contract() -> None:
+    model = text_model(CHAIN)
+    model.proto.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, [4]))
+    model.proto.graph.value_info.add(name="a").type.sequence_type.elem_type.tensor_type.elem_type = 1
+    edits = [SetElementType(MAIN, name, TensorProto.FLOAT16) for name in ("x", "a", "b", "y", "w")]
+    changed = apply_edits(model, edits).proto
+    assert changed_fields(model.proto, changed) == ["graph.value_info[b].type.tensor_type.elem_type"]
+    assert changed.graph.value_info[0].type.tensor_type.elem_type == TensorProto.FLOAT16
+
+
+def test_a_constant_of_a_function_is_a_node_and_one_of_a_graph_an_initializer() -> None:
+    model = Model(rich_model())
+    tensor, other = (make_tensor(name, np.zeros(3), TensorProto.FLOAT) for name in ("new", "other"))
+    changed = apply_edits(model, [AddInitializer(BLOCK, tensor), AddInitializer(BLOCK, other)])
+    function = next(function for function in changed.proto.functions if function.name == "Block")
+    assert [(node.op_type, list(node.output)) for node in function.node[:2]] == [
+        ("Constant", ["new"]),
+        ("Constant", ["other"]),
+    ]
+    assert helper.get_node_attr_value(function.node[0], "value") == tensor
+    assert list(apply_edits(model, [AddInitializer(MAIN, tensor)]).proto.graph.initializer)[-1] == tensor
+
+
+def test_types_of_a_function_go_with_the_tensors_that_vanish() -> None:
+    model = Model(rich_model())
+    function = next(function for function in model.proto.functions if function.name == "Block")
+    function.value_info.append(helper.make_tensor_value_info("product", TensorProto.FLOAT, None))
+    function.value_info.append(helper.make_tensor_value_info("sum", TensorProto.FLOAT, None))
+    edits = [RenameOutput(BLOCK, ("product",), 0, "p"), SetInput(BLOCK, ("sum",), 0, "p")]
+    after = apply_edits(model, edits).proto
+    gone = [change for change in changed_fields(model.proto, after) if "value_info" in change]
+    assert gone == ["-functions[com.example.blocks::Block:].value_info[product]"]
+
+
+def test_an_attribute_is_set_changed_and_deleted() -> None:
+    model = text_model("g (float[2,3] x) => (float[2,3] y) { y = Softmax<axis = 1>(x) }")
+    changed = apply_edits(model, [SetAttribute(MAIN, ("y",), "axis", 0)])
+    assert changed_fields(model.proto, changed.proto) == ["graph.node[y].attribute[axis].i"]
+    gone = apply_edits(model, [SetAttribute(MAIN, ("y",), "axis", None)])
+    assert changed_fields(model.proto, gone.proto) == ["-graph.node[y].attribute[axis]"]
+    assert changed_fields(model.proto, apply_edits(gone, [SetAttribute(MAIN, ("y",), "axis", 1)]).proto) == []
+    assert changed_fields(gone.proto, apply_edits(gone, [SetAttribute(MAIN, ("y",), "other", None)]).proto) == []
+
+
+def test_inputs_can_be_appended_and_taken_away() -> None:
+    model = text_model("g (float[4] x) => (float[4] y) <float lo = {0.0}, float hi = {1.0}> { y = Clip(x, lo) }")
+    longer = apply_edits(model, [SetInput(MAIN, ("y",), 2, "hi")])
+    assert list(longer.proto.graph.node[0].input) == ["x", "lo", "hi"]
+    hole = apply_edits(longer, [SetInput(MAIN, ("y",), 1, "")])
+    assert list(hole.proto.graph.node[0].input) == ["x", "", "hi"]
+    assert list(apply_edits(hole, [SetInput(MAIN, ("y",), 2, "")]).proto.graph.node[0].input) == ["x"]
+
+
+def test_a_node_gives_its_output_name_to_another() -> None:
+    edits = [
+        RemoveNode(MAIN, ("y",)),
+        RenameOutput(MAIN, ("b",), 0, "y"),
+    ]
+    changed = apply_edits(text_model(CHAIN), edits)
+    assert [(node.op_type, list(node.output)) for node in changed.proto.graph.node] == [
+        ("Relu", ["a"]),
+        ("Mul", ["y"]),
+    ]
+
+
+def test_two_nodes_swap_their_output_names() -> None:
+    edits = [
+        RenameOutput(MAIN, ("a",), 0, "b"),
+        RenameOutput(MAIN, ("b",), 0, "a"),
+        SetInput(MAIN, ("b",), 0, "b"),
+    ]
+    assert outputs_in_order(apply_edits(text_model(CHAIN), edits)) == ["b", "a", "y"]
+
+
+def test_an_initializer_goes_with_its_graph_input_and_annotations() -> None:
+    model = text_model(CHAIN)
+    graph = model.proto.graph
+    graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4]))
+    graph.value_info.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4]))
+    graph.quantization_annotation.add(tensor_name="w")
+    graph.quantization_annotation.add(tensor_name="a")
+    edits = [RemoveInitializer(MAIN, "w"), SetInput(MAIN, ("b",), 1, "a")]
+    assert changed_fields(model.proto, apply_edits(model, edits).proto) == [
+        "-graph.initializer[w]",
+        "-graph.input[w]",
+        "-graph.quantization_annotation[w]",
+        "-graph.value_info[w]",
+        "graph.node[b].input",
+    ]
+
+
+def test_the_type_of_a_tensor_stays_when_another_one_takes_its_name() -> None:
+    model = text_model(CHAIN)
+    model.proto.graph.value_info.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4]))
+    new = make_tensor("w", np.zeros(4), TensorProto.FLOAT)
+    changed = apply_edits(model, [RemoveInitializer(MAIN, "w"), AddInitializer(MAIN, new)]).proto
+    assert changed.graph.value_info == model.proto.graph.value_info
+
+
+def test_absent_inputs_at_the_end_stay_where_inputs_are_not_edited() -> None:
+    model = text_model(CHAIN)
+    model.proto.graph.node[0].input.append("")
+    changed = apply_edits(model, [SetNodeName(MAIN, ("a",), "first")]).proto
+    assert list(changed.graph.node[0].input) == ["x", ""]
+
+
+def test_an_initializer_is_replaced_under_its_name() -> None:
+    model = text_model(CHAIN)
+    new = make_tensor("w", np.zeros(4), TensorProto.FLOAT)
+    changed = apply_edits(model, [RemoveInitializer(MAIN, "w"), AddInitializer(MAIN, new)])
+    assert list(changed.proto.graph.initializer) == [new]
+
+
+def test_attributes_that_graphsurgeon_cannot_read_stay() -> None:
+    model = text_model(CHAIN)
+    node = model.proto.graph.node[1]
+    node.attribute.add(name="bytes", type=onnx.AttributeProto.STRING, s=b"\xff\xfe")
+    node.attribute.add(name="type", type=onnx.AttributeProto.TYPE_PROTO)
+    node.attribute.add(name="graphs", type=onnx.AttributeProto.GRAPHS).graphs.add(name="inside")
+    edits = [SetInput(MAIN, ("b",), 0, "x"), SetNodeName(MAIN, ("b",), "named")]
+    changed = changed_fields(model.proto, apply_edits(model, edits).proto)
+    assert changed == ["+graph.node[b].name", "graph.node[b].input"]

@@ -1,0 +1,177 @@
+"""Hashes of neighbourhoods survive names and order, and change with operators, attributes and shapes nearby."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from support.renamed import renamed, reordered
+from support.rich_model import rich_model
+from support.small import conv_model, make_model
+
+from qdqtool.models.graph.index.structure import REACH, SHOWN, Neighbourhoods, context, digest, operation
+from qdqtool.models.graph.index.view import GraphView
+from qdqtool.models.graph.model import Model
+
+
+def hashes(proto):
+    """The hash of every node's neighbourhood, in file order."""
+    neighbourhoods = Neighbourhoods()
+    return [neighbourhoods.around(node) for node in GraphView(Model(proto)).nodes()]
+
+
+def chain(length=12):
+    """A chain of nodes with an attribute of its own each: n0 to n11."""
+    names = ["x", *(f"n{index}" for index in range(length))]
+    nodes = [
+        helper.make_node("LeakyRelu", [names[index]], [names[index + 1]], alpha=0.1 + index) for index in range(length)
+    ]
+    return make_model(nodes, {"x": (4,)}, {names[-1]: (4,)}, {})
+
+
+def test_new_names_change_no_hash():
+    assert hashes(renamed(rich_model())) == hashes(rich_model())
+
+
+def test_hashes_that_users_have_stored_in_baselines_stay_what_they_are():
+    assert hashes(conv_model()) == ["a195501121c62e18", "9a0dab5782847487", "2397a8ef06209544"]
+
+
+def test_another_order_changes_no_hash():
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Abs", ["x"], ["b"]),
+        helper.make_node("Add", ["a", "b"], ["y"]),
+    ]
+    proto = make_model(nodes, {"x": (4,)}, {"y": (4,)}, {})
+    assert [node.op_type for node in reordered(proto).graph.node] != [node.op_type for node in nodes]
+    assert sorted(hashes(reordered(proto))) == sorted(hashes(proto))
+
+
+def test_values_of_weights_do_not_count_and_their_shapes_do():
+    plain, other, wider = conv_model(), conv_model(), conv_model()
+    other.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros((4, 3, 3, 3), np.float32), "w"))
+    wider.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros((5, 3, 3, 3), np.float32), "w"))
+    assert hashes(other) == hashes(plain)
+    assert hashes(wider)[0] != hashes(plain)[0]
+
+
+@pytest.mark.parametrize("changed", range(12))
+def test_a_change_reaches_as_far_as_the_neighbourhood_and_no_farther(changed):
+    proto = chain()
+    proto.graph.node[changed].attribute[0].f = 99.0
+    differ = [index for index, (one, two) in enumerate(zip(hashes(chain()), hashes(proto), strict=True)) if one != two]
+    assert differ == [index for index in range(12) if abs(index - changed) <= REACH]
+
+
+def one_node(op="Conv", inputs=("x", "w"), domain="", **attributes):
+    node = helper.make_node(op, list(inputs), ["y"], domain=domain, **attributes)
+    proto = make_model([node], {"x": (1, 3, 8, 8)}, {"y": (1, 3, 8, 8)}, {"w": np.ones((3, 3, 1, 1), np.float32)})
+    return next(GraphView(Model(proto)).nodes())
+
+
+def test_an_operation_is_operator_domain_and_attributes_in_any_order():
+    plain = operation(one_node(group=1, pads=[0, 0, 0, 0]))
+    other_order = one_node(group=1, pads=[0, 0, 0, 0])
+    other_order.proto.attribute.sort(key=lambda attribute: attribute.name, reverse=True)
+    assert [attribute.name for attribute in other_order.proto.attribute] == ["pads", "group"]
+    assert operation(other_order) == plain
+    assert operation(one_node(inputs=("other", "names"), group=1, pads=[0, 0, 0, 0])) == plain
+    others = [
+        one_node(group=3, pads=[0, 0, 0, 0]),
+        one_node(group=1),
+        one_node("ConvTranspose", group=1, pads=[0, 0, 0, 0]),
+        one_node(domain="my", group=1, pads=[0, 0, 0, 0]),
+    ]
+    assert len({plain, *map(operation, others)}) == 5
+
+
+def test_stored_values_in_attributes_count_by_type_and_shape_alone():
+    constants = [np.zeros(3, np.float32), np.ones(3, np.float32), np.ones(4, np.float32), np.ones(3, np.int64)]
+    made = [operation(one_node("Constant", (), value=numpy_helper.from_array(values))) for values in constants]
+    assert made[0] == made[1]
+    assert len(set(made)) == 3
+
+
+def test_operators_of_bodies_count():
+    def owner(op):
+        body = onnx.GraphProto(name="b", node=[helper.make_node(op, ["x"], ["t"])])
+        return operation(one_node("If", ("x",), then_branch=body, else_branch=body))
+
+    assert owner("Relu") != owner("Abs")
+
+
+def test_the_ends_of_a_model_count():
+    proto = chain(1)
+    inner = chain(1)
+    inner.graph.output.pop()
+    from_weight = make_model(
+        [helper.make_node("LeakyRelu", ["w"], ["n0"], alpha=0.1)], {}, {"n0": (4,)}, {"w": np.ones(4, np.float32)}
+    )
+    absent = make_model([helper.make_node("LeakyRelu", [""], ["n0"], alpha=0.1)], {}, {"n0": (4,)}, {})
+    assert len({hashes(model)[0] for model in (proto, inner, from_weight, absent)}) == 4
+
+
+def test_which_input_a_reader_uses_counts():
+    def read(inputs):
+        nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Sub", inputs, ["y"])]
+        return hashes(make_model(nodes, {"x": (4,)}, {"y": (4,)}, {}))[0]
+
+    assert read(["a", "x"]) != read(["x", "a"])
+
+
+def test_a_digest_knows_where_one_part_ends():
+    parts = [("ab", "c"), ("a", "bc"), ("abc",), ("c", "ab"), ("a b", "c"), ("ab\0c",)]
+    assert len({digest(*words) for words in parts}) == len(parts)
+    assert digest("a", 1) == digest("a", "1")
+    assert len(digest("\udcff")) == 16, "a string that is no UTF-8 has one too"
+
+
+def line(index, proto):
+    return context(list(GraphView(Model(proto)).nodes())[index])
+
+
+def test_a_node_is_shown_between_what_makes_its_inputs_and_what_reads_its_outputs():
+    assert line(0, conv_model()) == "input x -> Conv conv1 -> Relu relu1"
+    assert line(1, conv_model()) == "Conv conv1 -> Relu relu1 -> Conv conv2"
+    assert line(2, conv_model()) == "Relu relu1 -> Conv conv2 -> output y"
+
+
+def test_a_node_without_a_name_is_shown_by_its_output_and_constants_are_left_out():
+    constant = helper.make_node("Constant", [], ["k"], value_float=1.0)
+    nodes = [constant, helper.make_node("Add", ["x", "k"], ["y"])]
+    assert line(1, make_model(nodes, {"x": (4,)}, {"y": (4,)}, {})) == "input x -> Add y -> output y"
+
+
+def test_of_many_neighbours_the_first_are_named_and_the_others_counted():
+    readers = [helper.make_node("Relu", ["a"], [f"r{index}"]) for index in range(SHOWN + 2)]
+    nodes = [helper.make_node("Sum", ["x", "x", "z"], ["a"]), *readers]
+    proto = make_model(nodes, {"x": (4,), "z": (4,)}, {f"r{index}": (4,) for index in range(SHOWN + 2)}, {})
+    assert line(0, proto) == "input x, input z -> Sum a -> Relu r0, Relu r1, Relu r2 and 2 more"
+
+
+def test_a_node_that_nothing_reads_ends_its_line():
+    proto = make_model([helper.make_node("Relu", ["x"], ["a"])], {"x": (4,)}, {}, {})
+    assert line(0, proto) == "input x -> Relu a"
+
+
+def test_as_many_neighbours_as_are_named_are_not_counted():
+    readers = [helper.make_node("Relu", ["a"], [f"r{index}"]) for index in range(SHOWN)]
+    outputs = {f"r{index}": (4,) for index in range(SHOWN)}
+    proto = make_model([helper.make_node("Abs", ["x"], ["a"]), *readers], {"x": (4,)}, outputs, {})
+    assert line(0, proto) == "input x -> Abs a -> Relu r0, Relu r1, Relu r2"
+
+
+def test_absent_inputs_and_outputs_are_passed_by():
+    split = helper.make_node("Split", ["x"], ["", "b"])
+    clip = helper.make_node("Clip", ["b", "", "nowhere"], ["y"])
+    proto = make_model([split, clip], {"x": (4,)}, {"y": (4,)}, {})
+    assert line(0, proto) == "input x -> Split b -> Clip y"
+    assert line(1, proto) == "Split b -> Clip y -> output y"
+    assert len(set(hashes(proto))) == 2
+
+
+def test_a_neighbourhood_ends_after_three_steps():
+    changed = chain()
+    changed.graph.node[4].attribute[0].f = 99.0
+    differ = [one != two for one, two in zip(hashes(chain()), hashes(changed), strict=True)]
+    assert differ == [False, True, True, True, True, True, True, True, False, False, False, False]

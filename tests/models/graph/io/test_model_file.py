@@ -1,0 +1,73 @@
+"""Digests of a model file and its external data, with Python's hashlib as the oracle."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from support.small import conv_model
+
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import DataFile, describe_file, describe_path, described_beside
+from qdqtool.models.graph.model import Model
+
+
+def saved(folder: Path) -> Path:
+    """A model whose weights are in ``m.data``."""
+    onnx.save(conv_model(), folder / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    return folder / "m.onnx"
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_model_and_its_external_data(tmp_path: Path):
+    path, data = saved(tmp_path), tmp_path / "m.data"
+    expected = DataFile(name="m.data", bytes=data.stat().st_size, sha256=sha256(data))
+    for found in (describe_file(load_model(path)), describe_path(path)):
+        assert (found.bytes, found.sha256) == (path.stat().st_size, sha256(path))
+        assert found.external_data == (expected,)
+
+
+def test_large_external_data_is_named_without_a_digest(tmp_path: Path):
+    model = load_model(saved(tmp_path))
+    size = (tmp_path / "m.data").stat().st_size
+    (less,) = describe_file(model, most_data=size - 1).external_data
+    (enough,) = describe_file(model, most_data=size).external_data
+    assert (less.bytes, less.sha256) == (size, None)
+    assert enough.sha256 is not None
+
+
+def test_a_changed_weight_is_another_model(tmp_path: Path):
+    before = describe_path(saved(tmp_path))
+    data = np.fromfile(tmp_path / "m.data", np.uint8)
+    data[0] ^= 1
+    data.tofile(tmp_path / "m.data")
+    after = describe_path(tmp_path / "m.onnx")
+    assert after.sha256 == before.sha256
+    assert after.external_data != before.external_data
+
+
+def test_what_has_no_file(tmp_path: Path):
+    assert describe_file(Model(conv_model())) is None
+    assert describe_path(tmp_path / "none.onnx") is None
+    model = load_model(saved(tmp_path))
+    (tmp_path / "m.onnx").unlink()
+    assert describe_file(model) is None
+
+
+def test_a_model_is_described_while_something_else_is_done(tmp_path: Path):
+    model = load_model(saved(tmp_path))
+    with described_beside(model) as description:
+        found = description()
+    assert found == describe_file(model)
+
+
+def test_a_description_that_is_not_wanted_any_more_ends_with_the_block(tmp_path: Path):
+    path = saved(tmp_path)
+    with (tmp_path / "m.data").open("ab") as data:
+        data.truncate(1 << 40)
+    with pytest.raises(ZeroDivisionError), described_beside(load_model(path)):
+        raise ZeroDivisionError

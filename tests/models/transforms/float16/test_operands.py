@@ -1,0 +1,155 @@
+"""Which operands of a node may be float16, judged by onnx's inference on the same node with these operands in it."""
+
+import onnx
+import pytest
+from onnx import TensorProto, parser
+
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.float16.operands import Kind, Operands, operands_of
+
+HEAD = '<ir_version: 13, opset_import: ["": 26, "mine": 1]>'
+INPUTS = {
+    "x": "float[2,4]",
+    "z": "float[2,4]",
+    "v": "float[4]",
+    "bias": "float[4]",
+    "mean": "float[4]",
+    "var": "float[4]",
+    "scalar": "float",
+    "half": "float16[2,4]",
+    "i": "int64[2,4]",
+    "n": "int64[2]",
+    "one": "int64",
+    "flag": "bool[2,4]",
+    "condition": "bool",
+    "codes": "int8[2,4]",
+    "zero": "int8",
+    "image": "float[1,1,4,4]",
+    "grid": "float[1,2,2,2]",
+    "roi": "float[0]",
+    "scales": "float[4]",
+}
+
+
+def model_of(node: str) -> onnx.ModelProto:
+    inputs = ", ".join(f"{kind} {name}" for name, kind in INPUTS.items())
+    return parser.parse_model(f"{HEAD} g ({inputs}) => () {{ {node} }}")
+
+
+def found(model: onnx.ModelProto) -> Operands | None:
+    index = ModelIndex.of(Model(model))
+    return operands_of(index.view.main.nodes[0], index.types)
+
+
+def outputs_in_half(model: onnx.ModelProto, halved: frozenset[int]) -> frozenset[int]:
+    """The outputs that onnx infers to be float16 once these inputs are."""
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    node = changed.graph.node[0]
+    types = {value.name: value.type.tensor_type for value in changed.graph.input}
+    for index in halved:
+        types[node.input[index]].elem_type = TensorProto.FLOAT16
+    inferred = onnx.shape_inference.infer_shapes(changed, check_type=True, strict_mode=True).graph.value_info
+    half = {value.name for value in inferred if value.type.tensor_type.elem_type == TensorProto.FLOAT16}
+    return frozenset(index for index, name in enumerate(node.output) if name in half)
+
+
+@pytest.mark.parametrize(
+    ("node", "inputs", "outputs"),
+    [
+        ("y = Sigmoid (x)", {0}, {0}),
+        ("y = Add (x, z)", {0, 1}, {0}),
+        ("y = Greater (x, z)", {0, 1}, ()),
+        ("y = Where (flag, x, z)", {1, 2}, {0}),
+        ("y = Sum (x, z, x, z)", {0, 1, 2, 3}, {0}),
+        ("y = Clip (x, , scalar)", {0, 2}, {0}),
+        ("y, k = TopK (x, n)", {0}, {0}),
+        ("a, b = Split <num_outputs = 2> (x)", {0}, {0, 1}),
+        ("y = Pow (x, v)", {0, 1}, {0}),
+        ("y = CastLike (i, x)", {1}, {0}),
+        ("y, m, d = LayerNormalization (x, v, v)", {0, 1, 2}, {0}),
+        ("y, m, d = BatchNormalization <training_mode = 1> (x, v, bias, mean, var)", {0, 1, 2, 3, 4}, {0, 1, 2}),
+        ("y = Resize (image, roi, scales)", {0}, {0}),
+        ("y = MelWeightMatrix (one, one, one, scalar, scalar)", {3, 4}, ()),
+    ],
+)
+def test_an_operator_computes_in_either_type(node: str, inputs: set[int], outputs: set[int]) -> None:
+    model, own = model_of(node), Operands(Kind.COMPUTES, frozenset(inputs), frozenset(outputs))
+    assert found(model) == own
+    assert outputs_in_half(model, own.inputs) == own.outputs
+
+
+@pytest.mark.parametrize("node", ["y = ArgMax (x)", "y = Shape (x)", "y = IsNaN (x)", "y = CastLike (x, i)"])
+def test_a_node_that_returns_no_float_reads_either_type(node: str) -> None:
+    model = model_of(node)
+    assert found(model) == Operands(Kind.FOLLOWS, inputs=frozenset({0}))
+    assert outputs_in_half(model, frozenset({0})) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("node", "own"),
+    [
+        ("y = Cast <to = 7> (x)", Operands(Kind.FOLLOWS, inputs=frozenset({0}))),
+        ("y = Cast <to = 10> (x)", Operands(Kind.FOLLOWS, inputs=frozenset({0}))),
+        ("y = Cast <to = 1> (x)", Operands(Kind.MAKES, inputs=frozenset({0}), outputs=frozenset({0}))),
+        ("y = Cast <to = 1> (i)", Operands(Kind.MAKES, outputs=frozenset({0}))),
+        ("y = ConstantOfShape (n)", Operands(Kind.MAKES, outputs=frozenset({0}))),
+        ("y = QuantizeLinear (x, scalar, zero)", Operands(Kind.FOLLOWS, inputs=frozenset({0}))),
+        ("y = DequantizeLinear (codes, scalar, zero)", Operands(Kind.MAKES, outputs=frozenset({0}))),
+    ],
+)
+def test_casts_and_pairs_go_with_their_neighbours(node: str, own: Operands) -> None:
+    assert found(model_of(node)) == own
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "y = Add (i, i)",
+        "y = Relu (half)",
+        "y = Cast <to = 7> (i)",
+        "y = Cast <to = 10> (i)",
+        "y = Constant <value_float = 0.5> ()",
+        "y = ConstantOfShape <value = int64[1] {3}> (n)",
+    ],
+)
+def test_a_node_without_float32_has_no_operands(node: str) -> None:
+    assert found(model_of(node)) is None
+
+
+@pytest.mark.parametrize(
+    ("node", "problem"),
+    [
+        ("y = NonMaxSuppression (x, z)", "ONNX defines NonMaxSuppression for float32 and not for float16"),
+        ("y = Range (scalar, scalar, scalar)", "ONNX defines Range for float32 and not for float16"),
+        ("y = BitCast <to = 6> (x)", "it reads the bits of a float32"),
+        ("y = EyeLike (x)", "its output may take the type of its input"),
+        (
+            "y = GridSample (image, grid)",
+            "it reads positions in an image: of 640 pixels, float16 tells every second only half apart",
+        ),
+        ("y = mine.Relu (x)", "it is no operator of ONNX, so nothing is known of the types that it takes"),
+        ("y = NoSuchOperator (x)", "it is no operator of ONNX, so nothing is known of the types that it takes"),
+        ("y = SplitToSequence (x)", "'y' is no tensor of a known type"),
+        (
+            """y = If (condition) <then_branch = t () => (float[2,4] a) { a = Relu (x) },
+                                 else_branch = e () => (float[2,4] b) { b = Neg (x) }>""",
+            "what If hands to its bodies and back stays float32",
+        ),
+    ],
+)
+def test_other_nodes_stay_float32_and_say_why(node: str, problem: str) -> None:
+    assert found(model_of(node)) == Operands(Kind.COMPUTES, problem=problem)
+
+
+def test_nodes_of_local_functions_stay_float32() -> None:
+    """Also a Cast whose type the call says."""
+    model = parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21, "mine": 1]>'
+        "g (float[2] x) => (float[2] y) { y = mine.f <to = 1> (x) }"
+        '<domain: "mine", opset_import: ["": 21]> f <to> (a) => (c) { b = Relu (a) c = Cast <to: int = @to> (b) }'
+    )
+    index = ModelIndex.of(Model(model))
+    inside = [operands_of(node, index.types) for node in index.view.nodes() if node.scope.in_function]
+    assert inside == [Operands(Kind.COMPUTES, problem="it stands in a local function")] * 2

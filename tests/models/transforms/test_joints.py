@@ -1,0 +1,307 @@
+"""Factors move through joints without changing outputs in ONNX Runtime; other layers are named with the reason."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.layers_and_joints import CONV, IMAGE, MATMUL, ROWS, found, model, node, weight
+from support.small import run
+
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.save import save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.ops import ChannelLayout
+from qdqtool.models.transforms.joints import JointKind, find_joints, joint_tensors
+from qdqtool.models.transforms.rescale import rescale
+
+LIMIT = 1e-5
+
+
+def assert_factors_move(proto: onnx.ModelProto, kind: JointKind, folder: Path) -> None:
+    """Moving random factors through all joints changes outputs by rounding, and every joint's tensor by its factors."""
+    index = ModelIndex.of(Model(proto))
+    joints, _ = find_joints(index, kind)
+    rng = np.random.default_rng(5)
+    factors = {joint: np.exp2(rng.uniform(-3, 3, joint.channels)) for joint in joints}
+    result = rescale(index, factors)
+    path = save_model(result.model, folder / "rescaled.onnx").model
+    shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
+    feeds = {"x": rng.normal(size=shape).astype(np.float32)}
+    read = {reader.tensor.name: reader for joint in joints for reader in joint.readers}
+    before, after = (run(tapped(each, read), feeds) for each in (proto, onnx.load(path)))
+    count = len(proto.graph.output)
+    for name, old, new in zip(read, before[count:], after[count:], strict=True):
+        by = result.report[(), name]
+        axis = 1 if read[name].layout is ChannelLayout.FIRST else -1
+        along = [1] * old.ndim
+        along[axis] = by.size
+        np.testing.assert_allclose(new, old / by.reshape(along), rtol=1e-4, atol=1e-6)
+    for old, new in zip(before[:count], after[:count], strict=True):
+        assert np.abs(old - new).max() <= LIMIT * np.abs(old).max()
+
+
+def tapped(proto: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return copy
+
+
+FOUND: dict[str, tuple[JointKind, onnx.ModelProto, dict[str, tuple[str, ...]]]] = {
+    "norm without bias": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x scale", "n"), node("MatMul", "n u", "y")], ROWS),
+        {"n": ("MatMul.y",)},
+    ),
+    "norm over an axis that is last": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x scale shift", "n", axis=-1), node("MatMul", "n u", "y")], ROWS),
+        {"n": ("MatMul.y",)},
+    ),
+    "norm of channels": (
+        JointKind.NORM,
+        model([node("InstanceNormalization", "x four b", "n"), node("Conv", "n w", "y")], IMAGE),
+        {"n": ("Conv.y",)},
+    ),
+    "vector on the right": (
+        JointKind.NORM,
+        model([node("Mul", "x wide", "n"), node("MatMul", "n u", "y")], ROWS),
+        {"n": ("MatMul.y",)},
+    ),
+    "vector on the left": (
+        JointKind.NORM,
+        model([node("Mul", "scale x", "n"), node("MatMul", "n u", "y")], ROWS),
+        {"n": ("MatMul.y",)},
+    ),
+    "vector and bias": (
+        JointKind.NORM,
+        model([node("Mul", "x scale", "n"), node("Add", "n shift", "a"), node("MatMul", "a u", "y")], ROWS),
+        {"a": ("MatMul.y",)},
+    ),
+    "bias on the left": (
+        JointKind.PRODUCT,
+        model([node("MatMul", "x u", "m"), node("Add", "six m", "a"), node("MatMul", "a v", "y")], ROWS),
+        {"a": ("MatMul.y",)},
+    ),
+    "bias on the right": (
+        JointKind.PRODUCT,
+        model([node("MatMul", "x u", "m"), node("Add", "m row6", "a"), node("MatMul", "a v", "y")], ROWS),
+        {"a": ("MatMul.y",)},
+    ),
+    "Gemm with bias": (
+        JointKind.PRODUCT,
+        model([node("Gemm", "x u six", "m", alpha=0.5, beta=2.0), node("Gemm", "m v four", "y")], (3, 8)),
+        {"m": ("Gemm.y",)},
+    ),
+    "Gemm behind a convolution": (
+        JointKind.PRODUCT,
+        model([node("Conv", "x w b", "c"), node("Flatten", "c", "f"), node("Gemm", "f g gb", "y", transB=1)], IMAGE),
+        {"c": ("Gemm.y",)},
+    ),
+    "an omitted second output": (
+        JointKind.PRODUCT,
+        model(
+            [node("Conv", "x w", "c"), node("MaxPool", "c", "p -", kernel_shape=[2, 2]), node("Conv", "p k", "y")],
+            IMAGE,
+        ),
+        {"c": ("Conv.y",)},
+    ),
+    "two readers, one behind Relu": (
+        JointKind.PRODUCT,
+        model(
+            [
+                node("Conv", "x w b", "c"),
+                node("Conv", "c o", "z"),
+                node("Relu", "c", "r"),
+                node("Conv", "r k", "y"),
+            ],
+            IMAGE,
+            "y z",
+        ),
+        {"c": ("Conv.z", "Conv.y")},
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "proto", "readers"), FOUND.values(), ids=list(FOUND))
+def test_factors_move_through_each_kind_of_joint(kind, proto, readers, tmp_path):
+    assert found(proto, kind)[0] == readers
+    assert_factors_move(proto, kind, tmp_path)
+
+
+REASONS: dict[str, tuple[JointKind, onnx.ModelProto, str, str]] = {
+    "norm over two axes": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x five8", "n", axis=1), node("MatMul", "n u", "y")], ROWS),
+        "LayerNormalization.n",
+        "it normalizes over more than the last axis",
+    ),
+    "norm with its mean": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x scale shift", "n mean"), node("MatMul", "n u", "y")], ROWS),
+        "LayerNormalization.n",
+        "it also returns what it found, mean or variance",
+    ),
+    "norm with a computed scale": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x x", "n"), node("MatMul", "n u", "y")], (8,)),
+        "LayerNormalization.n",
+        "input 1 of 'LayerNormalization.n' is computed, not stored",
+    ),
+    "norm with a bias of another length": (
+        JointKind.NORM,
+        model([node("LayerNormalization", "x scale six", "n"), node("MatMul", "n u", "y")], ROWS),
+        "LayerNormalization.n",
+        "'six' does not hold one value for each channel",
+    ),
+    "convolution with a bias of another length": (
+        JointKind.PRODUCT,
+        model([node("Conv", "x w six", "c"), node("Conv", "c k", "y")], IMAGE),
+        "Conv.c",
+        "'six' does not hold one value for each channel",
+    ),
+    "bias that is a matrix": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Add", "m tall", "a"), node("MatMul", "a v", "y")], ROWS),
+        "MatMul.m",
+        "Add 'Add.a' reads 'm', and does not commute with factors",
+    ),
+    "tensor before the bias that something else reads": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Add", "m six", "a"), node("MatMul", "a v", "y"), node("Neg", "m", "z")], ROWS, "y z"),
+        "MatMul.m",
+        "Add 'Add.a' reads 'm', and does not commute with factors",
+    ),
+    "tensor before the bias that is an output": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Add", "m six", "a"), node("MatMul", "a v", "y")], ROWS, "y m"),
+        "MatMul.m",
+        "'m' is an output of the graph",
+    ),
+    "subtraction of a vector": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Sub", "m six", "a"), node("MatMul", "a v", "y")], ROWS),
+        "MatMul.m",
+        "Sub 'Sub.a' reads 'm', and does not commute with factors",
+    ),
+    "bias of a convolution as an Add": (
+        JointKind.PRODUCT,
+        model([CONV, node("Add", "c four", "a"), node("Conv", "a k", "y")], (2, 4, 4, 4)),
+        "Conv.c",
+        "Add 'Add.a' reads 'c', and does not commute with factors",
+    ),
+    "bias without a name": (
+        JointKind.PRODUCT,
+        model([MATMUL, node("Add", "m six", "-"), node("Neg", "x", "y")], ROWS),
+        "MatMul.m",
+        "Add 'Add.' reads 'm', and does not commute with factors",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "proto", "label", "reason"), REASONS.values(), ids=list(REASONS))
+def test_a_layer_without_a_joint_is_named_with_the_reason(kind, proto, label, reason):
+    readers, reasons = found(proto, kind)
+    assert reasons[label] == reason
+    assert label.split(".")[1] not in readers
+
+
+NEITHER = {
+    "of a matrix": node("Mul", "x square", "n"),
+    "of what is computed": node("Mul", "x x", "n"),
+    "of a number": node("Mul", "x short", "n"),
+    "by division": node("Div", "x scale", "n"),
+    "without an operand": node("Mul", "- x", "n"),
+}
+
+
+@pytest.mark.parametrize("multiplication", NEITHER.values(), ids=list(NEITHER))
+def test_other_multiplications_are_no_layers(multiplication):
+    proto = model([multiplication, node("MatMul", "n u", "y")], (8, 8))
+    assert found(proto, JointKind.NORM) == ({}, {})
+
+
+@pytest.mark.parametrize("product", [node("MatMul", "x -", "n"), node("Einsum", "x square", "n", equation="ij,jk->ik")])
+def test_other_products_are_no_layers(product):
+    proto = model([product, node("MatMul", "n u", "y")], (8, 8))
+    assert found(proto, JointKind.PRODUCT) == ({}, {"MatMul.y": "'y' is an output of the graph"})
+
+
+def test_a_product_of_activations_is_no_layer():
+    proto = model([node("MatMul", "x x", "m"), node("MatMul", "m u", "y")], (8, 8))
+    assert found(proto, JointKind.PRODUCT) == ({}, {"MatMul.y": "'y' is an output of the graph"})
+
+
+def test_each_kind_finds_its_own_layers():
+    nodes = [node("LayerNormalization", "x scale", "n"), node("MatMul", "n u", "m"), node("MatMul", "m v", "y")]
+    proto = model(nodes, ROWS)
+    assert found(proto, JointKind.NORM) == ({"n": ("MatMul.m",)}, {})
+    assert found(proto, JointKind.PRODUCT) == ({"m": ("MatMul.y",)}, {"MatMul.y": "'y' is an output of the graph"})
+
+
+def returning(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """The model with an If whose branches return a tensor of the main graph."""
+    info = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+    branch = helper.make_graph([], "branch", [], [info])
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    copy.graph.initializer.append(numpy_helper.from_array(np.array(True), "flag"))
+    copy.graph.node.append(helper.make_node("If", ["flag"], ["z"], then_branch=branch, else_branch=branch))
+    copy.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    return copy
+
+
+def test_a_tensor_before_the_bias_that_a_branch_returns_keeps_its_values():
+    proto = model([MATMUL, node("Add", "m six", "a"), node("MatMul", "a v", "y")], ROWS)
+    assert found(returning(proto, "m"), JointKind.PRODUCT)[1]["MatMul.m"] == "'m' is an output of the graph"
+
+
+def test_a_bias_that_a_branch_adds_is_outside_of_the_joint():
+    proto = model([MATMUL], ROWS, "")
+    info = helper.make_tensor_value_info("a", TensorProto.FLOAT, None)
+    branch = helper.make_graph([node("Add", "m six", "a")], "branch", [], [info])
+    proto.graph.initializer.extend(
+        [numpy_helper.from_array(weight("six"), "six"), numpy_helper.from_array(np.array(True), "flag")]
+    )
+    other = helper.make_graph([node("Neg", "x", "o")], "other", [], [onnx.ValueInfoProto(name="o", type=info.type)])
+    proto.graph.node.append(helper.make_node("If", ["flag"], ["y"], then_branch=branch, else_branch=other))
+    assert found(proto, JointKind.PRODUCT)[1]["MatMul.m"] == "a branch or loop body reads 'm'"
+
+
+def test_layers_of_functions_are_left_out_and_those_of_bodies_have_their_scope():
+    text = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
+    g (float[3,8] x, bool flag) => (float[3,4] y, float[3,6] z) <float[8,6] w> {
+        z = my.Layer (x)
+        y = If (flag) <
+            then_branch = t () => (float[3,4] a) <float[8,4] u> { [inner] a = MatMul (x, u) },
+            else_branch = e () => (float[3,4] b) <float[8,4] v> { [other] b = MatMul (x, v) }
+        >
+    }
+    <domain: "my", opset_import: ["": 17]>
+    Layer (p) => (q) { k = Constant <value = float[2,2] {1,2,3,4}> () q = MatMul (p, k) }
+    """.replace(" <float[8,6] w>", "").replace("<float[8,4] u>", "<float[2,2] u = {1,2,3,4}>")
+    text = text.replace("<float[8,4] v>", "<float[2,2] v = {1,2,3,4}>")
+    joints, alone = find_joints(ModelIndex.of(Model(onnx.parser.parse_model(text))), JointKind.PRODUCT)
+    assert joints == ()
+    assert [(each.node, each.graph, each.op_type) for each in alone] == [
+        ("inner", "y.then_branch", "MatMul"),
+        ("other", "y.else_branch", "MatMul"),
+    ]
+
+
+def test_the_tensors_of_joints_are_those_that_readers_read():
+    nodes = [
+        CONV,
+        node("Relu", "c", "r"),
+        node("Conv", "r k", "y"),
+        node("Flatten", "c", "f"),
+        node("Gemm", "f h", "z"),
+    ]
+    joints, _ = find_joints(ModelIndex.of(Model(model(nodes, IMAGE, "y z"))), JointKind.PRODUCT)
+    assert [(value.name, layout) for value, layout in joint_tensors(joints)] == [
+        ("r", ChannelLayout.FIRST),
+        ("f", ChannelLayout.LAST),
+    ]

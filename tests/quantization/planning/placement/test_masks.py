@@ -1,0 +1,425 @@
+"""Attention masks in every form that exporters write: no pair ever stands on a tensor that carries one."""
+
+import numpy as np
+import onnx
+import pytest
+from support.engine_models import Net
+from support.placed import proposal
+from support.small import run
+
+from qdqtool.jobs.calibrate import calibrate
+from qdqtool.jobs.quantize import quantize_model
+from qdqtool.models import targets
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.save import save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.plan import Slot
+from qdqtool.quantization.planning.placement import Selection
+from qdqtool.quantization.planning.placement.context import PlacementContext
+from qdqtool.quantization.planning.placement.masks import adds_mask, carried_mask, carries_mask, feeds_softmax
+
+LOWEST = float(np.finfo(np.float32).min)
+LENGTH, WIDTH = 16, 64
+LEAST_SQNR = 25.0
+"""In dB: three int8 products in a row keep some 32 of Gaussian numbers; masked scores in int8 keep less than 5."""
+
+
+def flags(net):
+    """The mask input of the model, 1 to keep and 0 to leave out, as exporters widen it."""
+    net.constant("axes", np.array([0], np.int64))
+    net.op("Unsqueeze", ["keep", "axes"], "row")
+    net.constant("shape", np.array([LENGTH, LENGTH], np.int64))
+    return net.op("Expand", ["row", "shape"], "wide")
+
+
+def inverted(net):
+    net.constant("one", np.float32(1))
+    return net.op("Sub", ["one", flags(net)], "out")
+
+
+def constant_added(net, scores, low=-1e4):
+    net.constant("mask", np.triu(np.full((LENGTH, LENGTH), low, np.float32), 1))
+    return net.op("Add", [scores, "mask"], "masked")
+
+
+def constant_lowest(net, scores):
+    return constant_added(net, scores, LOWEST)
+
+
+def sliced_constant(net, scores):
+    net.constant("buffer", np.triu(np.full((2 * LENGTH, 2 * LENGTH), -1e4, np.float32), 1))
+    for name, values in (("from", [0, 0]), ("to", [LENGTH, LENGTH]), ("over", [0, 1])):
+        net.constant(name, np.array(values, np.int64))
+    return net.op("Add", [scores, net.op("Slice", ["buffer", "from", "to", "over"], "cut")], "masked")
+
+
+def inverted_times(net, scores, low=-1e4):
+    net.constant("low", np.float32(low))
+    return net.op("Add", [scores, net.op("Mul", [inverted(net), "low"], "mask")], "masked")
+
+
+def inverted_times_lowest(net, scores):
+    return inverted_times(net, scores, LOWEST)
+
+
+def less_one_times(net, scores):
+    net.constant("one", np.float32(1))
+    net.constant("high", np.float32(1e4))
+    flag = net.op("Sub", [flags(net), "one"], "out")
+    return net.op("Add", [scores, net.op("Mul", [flag, "high"], "mask")], "masked")
+
+
+def kept_less_inverted(net, scores):
+    """As the first GPT-2 did: ``scores * mask - 1e4 * (1 - mask)``."""
+    net.constant("high", np.float32(1e4))
+    low = net.op("Mul", [inverted(net), "high"], "low")
+    return net.op("Sub", [net.op("Mul", [scores, "wide"], "kept"), low], "masked")
+
+
+def where_minus_infinity(net, scores):
+    net.constant("low", np.float32(-np.inf))
+    net.op("Cast", [flags(net)], "choose", to=onnx.TensorProto.BOOL)
+    return net.op("Where", ["choose", scores, "low"], "masked")
+
+
+def where_then_added(net, scores):
+    net.constant("low", np.float32(LOWEST))
+    net.constant("none", np.float32(0))
+    net.op("Cast", [flags(net)], "choose", to=onnx.TensorProto.BOOL)
+    net.op("Cast", [net.op("Where", ["choose", "none", "low"], "chosen")], "mask", to=onnx.TensorProto.FLOAT)
+    return net.op("Add", [scores, "mask"], "masked")
+
+
+def added_to_a_position_bias(net, scores):
+    """As T5 does: the mask joins the position bias, and both are added to the scores of every layer."""
+    net.constant("low", np.float32(-1e4))
+    mask = net.op("Mul", [inverted(net), "low"], "mask")
+    bias = net.op("Add", [net.float_weight("position", (LENGTH, LENGTH)), mask], "bias")
+    return net.op("Add", [scores, bias], "masked")
+
+
+def bounded_below(net, scores):
+    """As OPT does: added, then bounded to what the type can hold."""
+    net.constant("lowest", np.float32(LOWEST))
+    return net.op("Max", [inverted_times(net, scores, LOWEST), "lowest"], "bounded")
+
+
+FORMS = [
+    constant_added,
+    constant_lowest,
+    sliced_constant,
+    inverted_times,
+    inverted_times_lowest,
+    less_one_times,
+    kept_less_inverted,
+    where_minus_infinity,
+    where_then_added,
+    added_to_a_position_bias,
+    bounded_below,
+]
+
+
+def softmax(net, masked):
+    return net.op("Softmax", [masked], "weights")
+
+
+def softmax_in_steps(net, masked):
+    largest = net.op("ReduceMax", [masked], "largest", axes=[-1])
+    power = net.op("Exp", [net.op("Sub", [masked, largest], "below")], "power")
+    return net.op("Div", [power, net.op("ReduceSum", [power, net.constant("last", np.array([-1]))], "sum")], "weights")
+
+
+def attention(form, normalize=softmax):
+    net = Net(17)
+    q, k, v = (net.op("MatMul", ["x", net.float_weight(f"w{name}", (WIDTH, WIDTH))], name) for name in "qkv")
+    net.op("MatMul", [q, net.op("Transpose", [k], "kt", perm=[1, 0])], "scores")
+    net.op("Div", ["scores", net.constant("width", np.float32(8))], "scaled")
+    net.op("MatMul", [normalize(net, form(net, "scaled")), v], "y")
+    needs_mask = any("keep" in node.input for node in net.nodes)
+    return net.model({"x": (LENGTH, WIDTH)} | ({"keep": (LENGTH,)} if needs_mask else {}))
+
+
+def feeds(model):
+    rng = np.random.default_rng(0)
+    names = [value.name for value in model.graph.input]
+    keep = np.ones((4, LENGTH), np.float32)
+    keep[:, -5:] = 0
+    both = {"x": rng.normal(size=(4, LENGTH, WIDTH)).astype(np.float32), "keep": keep}
+    return {name: both[name] for name in names}
+
+
+@pytest.mark.parametrize("normalize", [softmax, softmax_in_steps])
+@pytest.mark.parametrize("form", FORMS)
+def test_no_model_collapses_and_no_range_holds_a_mask(form, normalize, tmp_path):
+    model, data = attention(form, normalize), feeds(attention(form, normalize))
+    np.savez(tmp_path / "data.npz", **data)
+    onnx.save(model, tmp_path / "m.onnx")
+    quantize_model(tmp_path / "m.onnx", tmp_path / "data.npz", tmp_path / "q.onnx")
+    first = {name: array[0] for name, array in data.items()}
+    (before,), (after,) = (run(str(tmp_path / name), first) for name in ("m.onnx", "q.onnx"))
+    noise = np.sum((before.astype(np.float64) - after) ** 2)
+    assert 10 * np.log10(np.sum(before.astype(np.float64) ** 2) / noise) > LEAST_SQNR
+    ranges = calibrate(Model(model), tmp_path / "data.npz").tensors
+    assert all(found.amax < 1000 for found in ranges.values())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_product_that_reads_masked_scores_stays_float_and_says_why(form, tmp_path):
+    net = Net(17)
+    net.op("MatMul", [form(net, "x"), net.float_weight("w", (LENGTH, 32))], "y")
+    needs_mask = any("keep" in node.input for node in net.nodes)
+    model = net.model({"x": (LENGTH, LENGTH)} | ({"keep": (LENGTH,)} if needs_mask else {}))
+    found = proposal(model)
+    assert not found.slots
+    (reason,) = (node.reason.text for node in found.skipped if node.op_type == "MatMul")
+    assert "carries an attention mask" in reason
+    save_model(Model(model), tmp_path / "valid.onnx")
+
+
+def test_a_large_factor_alone_is_no_mask():
+    net = Net(17)
+    net.constant("kilo", np.float32(1e4))
+    net.op("Add", [net.op("Mul", ["x", "kilo"], "grams"), "x"], "sum")
+    net.op("MatMul", ["sum", net.float_weight("w", (LENGTH, 32))], "y")
+    assert {entry.slot.tensor for entry in proposal(net.model({"x": (LENGTH, LENGTH)})).slots} == {"sum", "w"}
+
+
+MOST_STEPS = 16
+"""The most operators behind each other that are searched."""
+
+
+def looked_at(net, tensor):
+    """A tensor of a network with square float inputs ``x`` and ``keep`` and integer ones, and its context."""
+    model = net.model({"x": (LENGTH, LENGTH), "keep": (LENGTH, LENGTH)})
+    for name in ("i", "j"):
+        model.graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.INT64, (LENGTH, LENGTH)))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("b", onnx.TensorProto.BOOL, (LENGTH, LENGTH)))
+    model.graph.output[0].name = net.nodes[-1].output[0]
+    index = ModelIndex.of(Model(model))
+    return index.value(Slot((), tensor)), PlacementContext(index, targets.get("tensorrt"), Selection())
+
+
+def masked(net, tensor="y"):
+    return carries_mask(*looked_at(net, tensor))
+
+
+def moved(net, tensor, steps):
+    for step in range(steps):
+        tensor = net.op("Transpose", [tensor], f"{tensor}_{step}", perm=[1, 0])
+    return tensor
+
+
+def low_mask(net, low=-1e4):
+    """``(1 - keep) * low``."""
+    net.constant("one", np.float32(1))
+    net.constant("low", np.float32(low))
+    return net.op("Mul", [net.op("Sub", ["one", "keep"], "out"), "low"], "mask")
+
+
+def constant_of(net, low):
+    net.constant("low", np.float32(low))
+    net.op("Add", ["x", "low"], "y")
+
+
+def product_of(net, low):
+    net.op("Add", [low_mask(net, low), "x"], "y")
+
+
+def selection_of(net, low):
+    net.constant("low", np.float32(low))
+    net.op("Where", ["b", "x", "low"], "y")
+
+
+def selection_added(net, low):
+    net.constant("low", np.float32(low))
+    net.op("Add", ["x", net.op("Where", ["b", "keep", "low"], "mask")], "y")
+
+
+def huge_times_flag(net, low):
+    net.constant("high", np.float32(-low))
+    net.constant("one", np.float32(1))
+    net.op("Add", ["x", net.op("Mul", [net.op("Sub", ["keep", "one"], "out"), "high"], "mask")], "y")
+
+
+@pytest.mark.parametrize("form", [constant_of, product_of, selection_of, selection_added, huge_times_flag])
+@pytest.mark.parametrize(("low", "expected"), [(-1000.0, True), (-999.0, False), (-1e30, True), (0.5, False)])
+def test_a_mask_is_a_constant_of_minus_a_thousand_or_less(form, low, expected):
+    net = Net(17)
+    form(net, low)
+    assert masked(net) is expected
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(1, True), (MOST_STEPS - 1, True), (MOST_STEPS, False)])
+def test_a_mask_is_found_through_operators_that_move_it(steps, expected):
+    behind, before, onward = Net(17), Net(17), Net(17)
+    moved(behind, behind.op("Add", ["x", low_mask(behind)], "s"), steps)
+    assert masked(behind, behind.nodes[-1].output[0]) is expected
+    before.op("Add", ["x", moved(before, low_mask(before), steps)], "y")
+    assert masked(before) is expected
+    onward.op("Softmax", [moved(onward, onward.op("Neg", ["x"], "s"), steps)], "y")
+    assert feeds_softmax(looked_at(onward, "s")[0].producer) is expected
+
+
+def test_a_long_chain_without_a_mask_has_none():
+    net = Net(17)
+    net.op("Add", [moved(net, "x", 20), "x"], "s")
+    moved(net, "s", 20)
+    assert not masked(net, net.nodes[-1].output[0])
+
+
+@pytest.mark.parametrize(("joins", "expected"), [(0, True), (1, True), (2, True), (3, False)])
+@pytest.mark.parametrize("left", [False, True])
+def test_a_mask_is_found_behind_two_more_sums(joins, expected, left):
+    net = Net(17)
+    mask = low_mask(net)
+    for join in range(joins):
+        mask = net.op("Add", [mask, "keep"] if left else ["keep", mask], f"bias{join}")
+    net.op("Add", ["x", mask], "y")
+    value, context = looked_at(net, "y")
+    assert adds_mask(value.producer, context) is expected
+
+
+ONWARD = {
+    "Mul": ["s", "keep"],
+    "Div": ["s", "keep"],
+    "Clip": ["s"],
+    "Transpose": ["s"],
+    "Identity": ["s"],
+    "Dropout": ["s"],
+    "Add": ["s", "keep"],
+    "Sub": ["s", "keep"],
+    "Max": ["s", "keep"],
+    "Min": ["s", "keep"],
+    "Where": ["b", "s", "keep"],
+}
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [
+        *((op, inputs, True) for op, inputs in ONWARD.items()),
+        ("Softmax", ["s"], False),
+        ("Tanh", ["s"], False),
+        ("MatMul", ["s", "keep"], False),
+    ],
+)
+def test_a_mask_ends_where_values_are_computed_from_it(op, inputs, expected):
+    net = Net(17)
+    net.op("Clip", [net.op("Add", ["x", low_mask(net)], "sum")], "s")
+    net.op(op, inputs, "y")
+    assert masked(net) is expected
+    reason = carried_mask(*looked_at(net, "y"))
+    assert (reason is not None) is expected
+    if reason is not None:
+        assert (reason.code, reason.text) == (
+            "attention-mask",
+            "'y' carries an attention mask, which one scale would not survive",
+        )
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [*((op, ONWARD[op], True) for op in ("Mul", "Div", "Clip", "Transpose", "Dropout")), ("Tanh", ["s"], False)],
+)
+def test_scores_are_scaled_and_moved_before_their_softmax(op, inputs, expected):
+    net = Net(17)
+    net.op("Neg", ["x"], "s")
+    net.op("Softmax", [net.op(op, inputs, "t")], "y")
+    assert feeds_softmax(looked_at(net, "s")[0].producer) is expected
+
+
+def constant_behind_a_sign(net):
+    net.op("Add", ["x", net.op("Neg", [net.constant("high", np.float32(1e4))], "low")], "y")
+
+
+def cast_of_a_mask(net):
+    net.op("Add", ["x", net.op("Cast", [low_mask(net)], "same", to=onnx.TensorProto.FLOAT)], "y")
+
+
+def triangle_of_a_mask(net):
+    net.op("Add", ["x", net.op("Trilu", [low_mask(net)], "upper")], "y")
+
+
+@pytest.mark.parametrize("form", [constant_behind_a_sign, cast_of_a_mask, triangle_of_a_mask])
+def test_computed_masks_are_masks(form):
+    net = Net(17)
+    form(net)
+    assert masked(net)
+
+
+def factor(net):
+    net.op("Mul", ["x", net.constant("low", np.float32(-1e4))], "y")
+
+
+def squashed(net):
+    net.op("Add", ["x", net.op("Tanh", [low_mask(net)], "bounded")], "y")
+
+
+def random(net):
+    net.op("Add", ["x", net.op("RandomNormal", [], "noise", shape=[LENGTH, LENGTH])], "y")
+
+
+def no_flag(net, op="Add", one=1.0):
+    net.constant("one", np.float32(one))
+    net.constant("high", np.float32(1e4))
+    flag = net.op(op, ["one", "keep"], "flag")
+    net.op("Add", ["x", net.op("Mul", [flag, "high"], "grams")], "y")
+
+
+def flag_of_two(net):
+    no_flag(net, "Sub", 2.0)
+
+
+def difference_of_inputs(net):
+    net.constant("high", np.float32(1e4))
+    net.op("Add", ["x", net.op("Mul", [net.op("Sub", ["x", "keep"], "flag"), "high"], "grams")], "y")
+
+
+def flag_without_an_operand(net):
+    net.constant("high", np.float32(1e4))
+    net.op("Add", ["x", net.op("Mul", [net.op("Sub", ["", "keep"], "flag"), "high"], "grams")], "y")
+
+
+def flag_or_large(net):
+    net.constant("one", np.float32(1))
+    net.constant("high", np.float32(1e4))
+    net.op("Add", ["x", net.op("Where", ["b", net.op("Sub", ["one", "keep"], "flag"), "high"], "chosen")], "y")
+
+
+def integers(net):
+    net.op("Add", ["i", net.constant("low", np.int64(-10000))], "y")
+
+
+def operand_missing(net):
+    net.op("Add", ["", "x"], "y")
+
+
+def inner_operand_missing(net):
+    net.op("Add", ["x", net.op("Add", ["", "keep"], "bias")], "y")
+
+
+def cast_without_an_operand(net):
+    net.op("Add", ["x", net.op("Cast", [""], "bias", to=onnx.TensorProto.FLOAT)], "y")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        cast_without_an_operand,
+        factor,
+        squashed,
+        random,
+        no_flag,
+        flag_of_two,
+        difference_of_inputs,
+        flag_without_an_operand,
+        flag_or_large,
+        integers,
+        operand_missing,
+        inner_operand_missing,
+    ],
+)
+def test_what_only_looks_like_a_mask_is_none(form):
+    net = Net(17)
+    form(net)
+    assert not masked(net)

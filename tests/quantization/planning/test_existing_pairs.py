@@ -1,0 +1,249 @@
+"""A model that is quantized already is refused, kept or quantized anew, as the user says."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from support.engine_models import Net
+from support.qdq import text_model
+from support.small import conv_model, run
+
+from qdqtool.errors import GateError, UsageError
+from qdqtool.jobs.calibrate import calibrate
+from qdqtool.jobs.diff import diff_models
+from qdqtool.jobs.matches import list_matches
+from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, PREPARATION_KEY
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.existing_pairs import Settled, notes_beside, settle_existing, settle_model
+from qdqtool.quantization.planning.placement import Selection
+from qdqtool.quantization.planning.proposal import propose_for
+from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.samples.calibration_note import CalibrationNote, encode_note
+from qdqtool.samples.request import FileData
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(2).normal(size=(4, 3, 8, 8)).astype(np.float32))
+    return tmp_path / "data.npz"
+
+
+@pytest.fixture
+def half(tmp_path: Path, data: Path) -> Path:
+    """A model whose first layer is quantized, and whose second one the user excluded."""
+    onnx.save(conv_model(), tmp_path / "float.onnx")
+    recipe = Recipe(selection=Selection(nodes_to_exclude=("conv2",)))
+    quantize_model(tmp_path / "float.onnx", data, tmp_path / "half.onnx", QuantizeOptions(recipe=recipe))
+    return tmp_path / "half.onnx"
+
+
+def again(path: Path, data: Path | FileData, existing: Existing, **recipe: object) -> QuantizeReport:
+    options = QuantizeOptions(recipe=Recipe(existing=existing, **recipe))
+    return quantize_model(path, data, path.with_name("again.onnx"), options)
+
+
+def test_it_is_refused_with_the_ways_out(half: Path, data: Path) -> None:
+    for job in (
+        lambda: quantize_model(half, data, half.with_name("again.onnx")),
+        lambda: calibrate(half, data),
+        lambda: list_matches(half),
+    ):
+        with pytest.raises(UsageError, match="it has 3 Q/DQ nodes") as caught:
+            job()
+        assert caught.value.hint is not None
+        for way in ("--existing keep", "--existing replace", "qdqtool strip"):
+            assert way in caught.value.hint
+    assert not half.with_name("again.onnx").exists()
+
+
+@pytest.mark.parametrize("name", ["digits_cnn", "digits_transformer"])
+@pytest.mark.parametrize("mode", ["int8", "int4", "int8-weight-only"])
+def test_keeping_what_quantize_made_changes_no_byte(name: str, mode: str, tmp_path: Path) -> None:
+    """In `digits_cnn` the last layer has too few channels, which is seen only beside the layers that have more."""
+    data = FileData(path=SAMPLES / name / "calibration.npz", samples=8)
+    made = tmp_path / "q.onnx"
+    quantize_model(SAMPLES / name / "model.onnx", data, made, QuantizeOptions(recipe=Recipe(quantize_mode=mode)))
+    report = again(made, data, Existing.KEEP, quantize_mode=mode)
+    assert (report.quantized, report.existing, report.accuracy) == ((), "keep", None)
+    assert made.with_name("again.onnx").read_bytes() == made.read_bytes()
+
+
+def test_keeping_quantizes_what_is_float_and_touches_nothing_else(half: Path, data: Path) -> None:
+    report = again(half, data, Existing.KEEP)
+    assert [pair.tensor for pair in report.quantized] == ["r", "v"]
+    assert not any(step.applied for step in report.preparation)
+    assert report.corrected == ()
+    changes = diff_models(half, half.with_name("again.onnx"))
+    assert (changes.preserved, changes.same, len(changes.added)) == (True, 2, 2)
+    whole = half.with_name("again.onnx").rename(half.with_name("whole.onnx"))
+    assert again(whole, data, Existing.KEEP).quantized == ()
+
+
+def test_keeping_gives_the_data_of_stored_codes_pairs_and_keeps_the_codes(tmp_path: Path, data: Path) -> None:
+    onnx.save(conv_model(), tmp_path / "float.onnx")
+    made = tmp_path / "q.onnx"
+    quantize_model(
+        tmp_path / "float.onnx", None, made, QuantizeOptions(recipe=Recipe(quantize_mode="int8-weight-only"))
+    )
+    report = again(made, data, Existing.KEEP)
+    assert [(pair.tensor, pair.kind) for pair in report.quantized] == [("x", "activation"), ("r", "activation")]
+    before, after = (ModelIndex.of(load_model(path)) for path in (made, made.with_name("again.onnx")))
+    weights = [
+        [
+            index.constants.array(entry.data).tobytes()
+            for entry in index.qdq.dequantizers()
+            if index.qdq.is_weight(entry)
+        ]
+        for index in (before, after)
+    ]
+    assert len(weights[0]) == 2
+    assert weights[0] == weights[1]
+
+
+def test_faults_of_codes_that_stay_name_the_way_out(half: Path, data: Path) -> None:
+    model = onnx.load(half)
+    (weight,) = [node for node in model.graph.node if node.op_type == "DequantizeLinear" and node.attribute]
+    zero = onnx.numpy_helper.from_array(np.full(4, 3, np.int8), "wrong")
+    model.graph.initializer.append(zero)
+    weight.input[2:] = ["wrong"]
+    onnx.save(model, half)
+    with pytest.raises(GateError, match="QP102") as caught:
+        again(half, data, Existing.KEEP)
+    assert str(caught.value.hint).endswith("; `--existing replace` quantizes the whole model anew")
+    assert again(half, data, Existing.REPLACE).findings == ()
+
+
+def test_keeping_leaves_float_what_is_excluded_again(half: Path, data: Path) -> None:
+    again(half, data, Existing.KEEP, selection=Selection(nodes_to_exclude=("conv2",)))
+    assert half.with_name("again.onnx").read_bytes() == half.read_bytes()
+
+
+def test_replacing_quantizes_the_float_model(half: Path, data: Path) -> None:
+    report = again(half, data, Existing.REPLACE)
+    assert [pair.tensor for pair in report.quantized] == ["x", "w", "r", "v"]
+    assert report.existing == "replace"
+    x = {"x": np.load(data)["x"][:1]}
+    found = run(onnx.load(half.with_name("again.onnx")), x)[0]
+    assert np.abs(found - run(conv_model(), x)[0]).max() < 0.1 * np.abs(found).max()
+
+
+def test_a_float_model_is_neither_kept_nor_replaced(data: Path, tmp_path: Path) -> None:
+    onnx.save(conv_model(), tmp_path / "float.onnx")
+    for existing in Existing:
+        assert again(tmp_path / "float.onnx", data, existing).existing is None
+
+
+def test_nothing_can_be_saved_of_a_run_that_there_was_not(half: Path, data: Path) -> None:
+    again(half, data, Existing.KEEP)
+    whole = half.with_name("again.onnx").rename(half.with_name("whole.onnx"))
+    options = QuantizeOptions(recipe=Recipe(existing=Existing.KEEP), plan_file=half.with_name("plan.json"))
+    with pytest.raises(UsageError, match="nothing is left to quantize"):
+        quantize_model(whole, data, half.with_name("again.onnx"), options)
+
+
+def test_the_notes_of_pairs_that_stay_stay_too(half: Path) -> None:
+    model = load_model(half)
+    model.proto.metadata_props.add(key=PREPARATION_KEY, value="old")
+    new = {PREPARATION_KEY: "new", CALIBRATION_KEY: '{"random": false}', "other": "new"}
+    assert notes_beside(model, new) == {"other": "new"}
+    random = {**encode_note(CalibrationNote(method="max", samples=4, random=True, seed=0))}
+    assert notes_beside(model, random) == random
+
+
+def test_a_random_note_replaces_an_old_one_of_the_calibration_only(half: Path) -> None:
+    model = load_model(half)
+    del model.proto.metadata_props[:]
+    model.proto.metadata_props.add(key=PREPARATION_KEY, value="old")
+    model.proto.metadata_props.add(key=CALIBRATION_KEY, value="old")
+    assert notes_beside(model, {PREPARATION_KEY: '{"random": true}', CALIBRATION_KEY: None}) == {}
+
+
+def test_a_model_whose_pairs_stay_is_not_prepared(half: Path) -> None:
+    source, recipe = load_model(half), Recipe(existing=Existing.KEEP)
+    off = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False, float_layer=False)
+    assert settle_existing(source, recipe) == Settled(
+        source, Recipe(existing=Existing.KEEP, preparation=off), Existing.KEEP
+    )
+
+
+def test_codes_that_a_caller_gives_cannot_be_replaced() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (int8[4,16] x, int8[4,16] z) => (float[4,16] y, float[4,16] u) <float s = {0.5}, float[16,16] w> {
+        [dq] a = DequantizeLinear (x, s)
+        y = Relu (a)
+        [other] b = DequantizeLinear (z, s)
+        u = Relu (b)
+    }
+    """
+    with pytest.raises(UsageError) as caught:
+        settle_existing(text_model(text), Recipe(existing=Existing.REPLACE))
+    first, _, reason = caught.value.message.partition(" stays: ")
+    assert first == "the Q/DQ of the model cannot be replaced: dq"
+    assert reason
+    assert caught.value.hint == "`--existing keep`, or another source model"
+
+
+CALLED_TWICE = """<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[4,16] x) => (float[4,16] y) { h = my.Layer (x) y = my.Layer (h) }
+<domain: "my", opset_import: ["": 21]>
+Layer (a) => (b) { w = RandomNormal <shape = [16, 16]> () b = MatMul (a, w) }
+"""
+
+
+def test_a_function_that_is_called_twice_is_inlined_where_activations_are_quantized() -> None:
+    source = text_model(CALLED_TWICE)
+    settled = settle_model(source, Recipe())
+    assert [(each.function, each.calls) for each in settled.inlined] == [("my::Layer", 2)]
+    assert [node.op_type for node in settled.model.proto.graph.node].count("MatMul") == 2
+    assert settle_model(source, Recipe(quantize_mode="int4")) == Settled(source, Recipe(quantize_mode="int4"))
+
+
+def proposed(net: Net, output: str = "y") -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
+    """The pairs that are added where the others stay, and the nodes that are skipped."""
+    index = ModelIndex.of(Model(net.model({"x": (8, 64)}, output)))
+    found = propose_for(index, Recipe(existing=Existing.KEEP))
+    pairs = {each.slot.tensor: [use.node[0] for use in each.uses] for each in found.slots}
+    return pairs, [(each.node, each.reason.text) for each in found.skipped]
+
+
+def test_a_product_whose_result_a_pair_makes_a_graph_output_is_quantized_too() -> None:
+    net = Net(21)
+    net.op("MatMul", ["x", net.float_weight("w", (64, 64))], "t")
+    net.activation("t")
+    assert proposed(net, "t_d") == ({"x": ["t"], "w": ["t"]}, [])
+
+
+def test_a_layer_that_would_stay_float_without_the_pairs_stays_float_with_the_same_reason() -> None:
+    """One tiny product beside a large one; the large one is quantized, and both others are float."""
+    net = Net(21)
+    net.op("MatMul", [net.activation("x"), net.weight("w", (64, 64), axis=1)], "a")
+    net.op("MatMul", ["a", net.float_weight("v", (64, 64))], "b")
+    net.op("MatMul", ["b", net.float_weight("u", (64, 4))], "y")
+    (pairs, skipped), few = proposed(net), "it has 64 input and 4 output channels, and no kernel gains below 16"
+    assert pairs == {"a": ["b"], "v": ["b"]}
+    assert [(node, text.partition(";")[0]) for node, text in skipped] == [
+        ("a.MatMul", "it is quantized already"),
+        ("y.MatMul", few),
+    ]
+
+
+def test_one_tensor_keeps_the_uses_that_gain() -> None:
+    """Of the float layers the Einsum has no two sides to compare, so that only the whole model has a larger one."""
+    net = Net(21)
+    net.op("MatMul", [net.activation("x"), net.weight("w", (64, 64), axis=1)], "a")
+    net.op("MatMul", ["a", net.float_weight("u", (64, 4))], "b")
+    net.op("Einsum", ["a", net.float_weight("v", (64, 8, 8))], "y", equation="ij,jkl->ikl")
+    (pairs, skipped), few = proposed(net), "it has 64 input and 4 output channels, and no kernel gains below 16"
+    assert pairs == {"a": ["y"], "v": ["y"]}
+    assert [(node, text.partition(";")[0]) for node, text in skipped] == [
+        ("a.MatMul", "it is quantized already"),
+        ("b.MatMul", few),
+    ]

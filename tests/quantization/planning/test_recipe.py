@@ -1,0 +1,80 @@
+"""The options of quantization: which are legal, and what they mean to calibration and to the model."""
+
+from typing import Any
+
+import pytest
+from support.small import matmul_model
+
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.model import Model
+from qdqtool.numerics import formats
+from qdqtool.quantization.planning.recipe import Preparation, Recipe, with_fixed_inputs
+
+
+def test_a_model_is_prepared_in_every_way_unless_the_user_says_otherwise():
+    assert Preparation() == Preparation(
+        equalize=True, smoothquant="auto", bias_correction=True, awq=True, float_layer=True
+    )
+    assert Recipe().preparation == Preparation()
+
+
+@pytest.mark.parametrize("alpha", [None, "auto", 0.0, 0.5, 1.0])
+def test_alpha_is_a_number_from_0_to_1_auto_or_none(alpha: Any):
+    assert Preparation(smoothquant=alpha).smoothquant == alpha
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.5, 2.0, float("nan"), "off"])
+def test_another_alpha_is_refused(alpha: Any):
+    with pytest.raises(ArgumentError) as caught:
+        Preparation(smoothquant=alpha)
+    assert caught.value.message == f"smoothquant is {alpha!r}; legal: 'auto', or a number from 0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "maximum"}, "calibration method 'maximum' is unknown; legal: auto, entropy, max, mse, percentile"),
+        ({"method": "max", "percentile": 99.0}, "percentile is set, and calibration method 'max' does not read it"),
+        ({"method": "percentile", "percentile": 49.0}, "percentile is 49; legal: 50 to 100"),
+        ({"quantize_mode": "int3"}, "quantize mode 'int3' is unknown"),
+        ({"target": "nowhere"}, "target 'nowhere' is unknown"),
+    ],
+)
+def test_a_recipe_with_an_unknown_or_unused_option_is_refused(options: dict[str, Any], message: str):
+    with pytest.raises(ArgumentError) as caught:
+        Recipe(**options)
+    assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("method", "asked", "percent", "stored"),
+    [
+        ("percentile", None, 99.99, {"percentile": 99.99}),
+        ("percentile", 97.5, 97.5, {"percentile": 97.5}),
+        ("max", None, 99.99, {}),
+    ],
+)
+def test_the_percentile_has_a_default_and_only_its_own_method_stores_it(method, asked, percent, stored):
+    recipe = Recipe(method=method, percentile=asked)
+    goal = recipe.goal(formats.get("int8"))
+    assert (goal.format.name, goal.percentile, goal.peaked) == ("int8", percent, False)
+    assert recipe.parameters() == stored
+
+
+def test_a_mode_of_weights_alone_has_no_use_for_ranges():
+    Recipe().require_ranges("never")
+    with pytest.raises(UsageError) as caught:
+        Recipe(quantize_mode="int4").require_ranges("there is nothing to do", hint="do this")
+    assert caught.value.message == "quantize mode 'int4' quantizes weights only: there is nothing to do"
+    assert caught.value.hint == "do this"
+
+
+def test_the_shapes_that_the_user_fixes_are_those_of_the_model():
+    source = Model(matmul_model())
+    assert with_fixed_inputs(source, Recipe()) is source
+    index = ModelIndex.of(with_fixed_inputs(source, Recipe(input_shapes={"x": (3, 8)})))
+    shapes = {name: index.types.shape(index.view.main.values[name]) for name in "xy"}
+    assert shapes == {"x": (3, 8), "y": (3, 6)}
+    with pytest.raises(UsageError):
+        with_fixed_inputs(source, Recipe(input_shapes={"x": (3, 9)}))

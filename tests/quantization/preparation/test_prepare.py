@@ -1,0 +1,277 @@
+"""Steps are taken where they are proven to change nothing, and taken again from a ranges file without a run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from support.paths import ROOT
+from support.small import conv_model, make_model, run
+
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.jobs.calibrate import calibrate_to_file
+from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
+from qdqtool.models.graph.io.save import save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.running.ort_cpu import Session
+from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.preparation.gate import GATE_LIMIT, largest_difference
+from qdqtool.quantization.preparation.prepare import prepare, prepare_as_recorded
+from qdqtool.quantization.preparation.step import Change, Site, Step, StepRequest
+from qdqtool.quantization.preparation.steps.equalization import EqualizationStep
+from qdqtool.quantization.ranges.types import PreparationStep
+from qdqtool.quantization.statistics.channel_statistics import ChannelData
+from qdqtool.quantization.statistics.float_runs import FloatRuns
+from qdqtool.samples.request import open_feeds
+
+SAMPLE = ROOT / "sample_models" / "digits_depthwise"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).normal(size=(6, 3, 8, 8)).astype(np.float32))
+    return tmp_path / "data.npz"
+
+
+def uneven() -> onnx.ModelProto:
+    """Conv, Relu, Conv whose second channel is 64 times as large as the others between the two."""
+    proto = conv_model()
+    weights = {tensor.name: tensor for tensor in proto.graph.initializer}
+    for name, axis, factor in (("w", 0, 64), ("b", 0, 64), ("v", 1, 1 / 64)):
+        values = numpy_helper.to_array(weights[name]).copy()
+        np.moveaxis(values, axis, 0)[1] *= np.float32(factor)
+        weights[name].CopyFrom(numpy_helper.from_array(values, name))
+    return proto
+
+
+def test_uneven_channels_are_found_evened_out_and_reported(data):
+    model = Model(uneven())
+    done = prepare(model, open_feeds(model, data), FloatRuns())
+    assert [report.step for report in done.reports if report.sites] == ["equalization"]
+    (equalization,) = (report for report in done.reports if report.step == "equalization")
+    assert [site.name for site in equalization.sites] == ["c"]
+    assert equalization.sites[0].note.startswith("expected noise -")
+    assert equalization.applied
+    assert equalization.max_difference is not None
+    assert equalization.max_difference <= GATE_LIMIT
+    assert [step.step for step in done.record] == ["equalization", "bias-correction"]
+
+
+def test_what_is_recorded_gives_the_same_model_again(data):
+    model = Model(uneven())
+    done = prepare(model, open_feeds(model, data), FloatRuns())
+    stored = [PreparationStep(made.step, json.loads(json.dumps(made.parameters))) for made in done.record]
+    again = prepare_as_recorded(model, stored)
+    assert again.model.proto == done.model.proto
+    for key, payload in done.model.payloads.items():
+        assert again.model.payloads[key].make() == payload.make()
+    assert [report.step for report in again.reports] == ["equalization"]
+
+
+def test_an_evened_out_model_computes_the_same(data, tmp_path):
+    model = Model(uneven())
+    done = prepare(model, open_feeds(model, data), FloatRuns())
+    path = str(save_model(done.model, tmp_path / "even.onnx").model)
+    with np.load(data) as stored:
+        feeds = {"x": stored["x"][:1]}
+    (before,), (after,) = run(uneven(), feeds), run(path, feeds)
+    assert np.abs(before - after).max() <= 1e-5 * np.abs(before).max()
+
+
+def test_nothing_is_asked_nothing_is_done(data):
+    model = Model(uneven())
+    nothing = Preparation(equalize=False, smoothquant=None, bias_correction=False)
+    done = prepare(model, open_feeds(model, data), FloatRuns(), StepRequest(nothing))
+    assert done.model is model
+    assert done.record == ()
+
+
+class _Harm(Step):
+    """A step that doubles a weight."""
+
+    name = "harm"
+
+    def replay(self, model, parameters):
+        del parameters
+        changed = onnx.ModelProto()
+        changed.CopyFrom(model.proto)
+        weight = changed.graph.initializer[0]
+        weight.CopyFrom(numpy_helper.from_array(2 * numpy_helper.to_array(weight), weight.name))
+        return Change(model=Model(changed), done=(Site(name="w", graph="", note="doubled"),))
+
+
+def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch):
+    monkeypatch.setattr("qdqtool.quantization.preparation.prepare.asked_steps", lambda _: (_Harm(),))
+    model = Model(conv_model())
+    done = prepare(model, open_feeds(model, data), FloatRuns(), StepRequest(Preparation(bias_correction=False)))
+    (report,) = done.reports
+    assert not report.applied
+    assert report.max_difference is not None
+    assert report.max_difference > GATE_LIMIT
+    assert done.model is model
+    assert done.record == ()
+
+
+class _HarmOrNothing(_Harm):
+    def changes(self, model, data, request):
+        yield from super().changes(model, data, request)
+        yield Change(model=model, parameters={"twice": False}, done=(Site(name="w", graph="", note="kept"),))
+
+
+def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkeypatch):
+    monkeypatch.setattr("qdqtool.quantization.preparation.prepare.asked_steps", lambda _: (_HarmOrNothing(),))
+    model = Model(conv_model())
+    done = prepare(model, open_feeds(model, data), FloatRuns(), StepRequest(Preparation(bias_correction=False)))
+    (report,) = done.reports
+    assert report.applied
+    assert report.max_difference == 0
+    assert report.sites[0].note == "kept"
+    assert done.record == (PreparationStep("harm", {"twice": False}),)
+
+
+def test_the_second_choice_of_equalisation_changes_no_bit(data):
+    model = Model(uneven())
+    _, exact = EqualizationStep().changes(
+        model, ChannelData(open_feeds(model, data), FloatRuns()), StepRequest(Preparation())
+    )
+    factors = [factor for joint in exact.parameters["joints"] for factor in joint["factors"]]
+    assert all(np.frexp(factor)[0] == 0.5 for factor in factors)
+    assert len(set(factors)) > 1
+    with np.load(data) as stored:
+        sample = {"x": stored["x"][:1]}
+    with Session(model) as before, Session(exact.model) as after:
+        assert np.array_equal(before.run(sample)["y"], after.run(sample)["y"])
+
+
+def test_differences_are_relative_to_the_largest_output_of_all_runs():
+    expected = [{"y": np.array([1.0])}, {"y": np.array([4.0])}]
+    assert largest_difference(expected, [{"y": np.array([1.5])}, {"y": np.array([4.0])}]) == 0.125
+    assert largest_difference(expected, [{"y": np.array([np.nan])}, {"y": np.array([4.0])}]) == np.inf
+    assert largest_difference(expected, [{"y": np.array([1.0, 2.0])}, {"y": np.array([4.0])}]) == np.inf
+    zeros = [{"y": np.zeros(2)}]
+    assert largest_difference(zeros, zeros) == 0
+    masked = [{"y": np.array([2.0, -np.inf, np.nan])}]
+    assert largest_difference(masked, [{"y": np.array([2.5, -np.inf, np.nan])}]) == 0.25
+    assert largest_difference(masked, [{"y": np.array([2.0, np.inf, np.nan])}]) == np.inf
+    assert largest_difference(zeros, [{"y": np.array([0, 1e-9])}]) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({}, "malformed parameters of step 'equalization'"),
+        ({"joints": [{"tensor": "c", "scope": [], "factors": [1.0, 0.0, 1.0, 1.0]}]}, "malformed parameters"),
+        ({"joints": [{"tensor": "c", "scope": [], "factors": [1.0, 1e99, 1.0, 1.0]}]}, "malformed parameters"),
+        ({"joints": [{"tensor": "c", "scope": [], "factors": [1.0]}]}, "scale the 1 channels of tensor 'c'"),
+        ({"joints": [{"tensor": "q", "scope": [], "factors": [1.0] * 4}]}, "no such tensor"),
+        ({"joints": [{"tensor": "c", "scope": [], "factors": [1.0] * 4}] * 2}, "no such tensor"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_refused(parameters, message):
+    with pytest.raises(UsageError, match=message):
+        prepare_as_recorded(Model(conv_model()), [PreparationStep("equalization", parameters)])
+
+
+def test_an_unknown_step_is_refused():
+    with pytest.raises(UsageError, match="after step 'polish', which this qdqtool does not know"):
+        prepare_as_recorded(Model(conv_model()), [PreparationStep("polish")])
+
+
+def test_options_that_contradict_the_record_are_refused(data, tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(uneven(), path)
+    calibrate_to_file(path, data, tmp_path / "r.json")
+    cache = CachedRanges(path=tmp_path / "r.json")
+    for asked, message in (
+        (Preparation(equalize=False), "which --no-equalize forbids"),
+        (Preparation(smoothquant=0.5), "without the step that --smoothquant asks for"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            quantize_model(path, cache, tmp_path / "q.onnx", QuantizeOptions(recipe=Recipe(preparation=asked)))
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.5, "automatic", 2])
+def test_an_alpha_that_is_none_is_refused(alpha):
+    with pytest.raises(ArgumentError, match="legal: 'auto', or a number from 0 to 1"):
+        Preparation(smoothquant=alpha)
+
+
+@pytest.mark.parametrize("name", ["model", "uneven"])
+def test_calibrating_first_gives_the_same_bytes_as_one_step(name, tmp_path):
+    path, images = SAMPLE / f"{name}.onnx", SAMPLE / "calibration.npz"
+    quantize_model(path, images, tmp_path / "one.onnx")
+    calibrate_to_file(path, images, tmp_path / "r.json")
+    quantize_model(path, CachedRanges(path=tmp_path / "r.json"), tmp_path / "two.onnx")
+    assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes()
+
+
+def outliers(seed: int = 0) -> onnx.ModelProto:
+    """x -> LayerNormalization, two of whose channels are 60 times the others -> MatMul."""
+    rng = np.random.default_rng(seed)
+    scale = np.ones(32, np.float32)
+    scale[[3, 17]] = 60
+    weights = {
+        "scale": scale,
+        "shift": rng.normal(size=32).astype(np.float32),
+        "w": rng.normal(size=(32, 48)).astype(np.float32),
+    }
+    weights["w"][[3, 17]] /= 60
+    nodes = [
+        onnx.helper.make_node("LayerNormalization", ["x", "scale", "shift"], ["n"], name="norm"),
+        onnx.helper.make_node("MatMul", ["n", "w"], ["y"], name="product"),
+    ]
+    return make_model(nodes, {"x": ("N", 16, 32)}, {"y": ("N", 16, 48)}, weights)
+
+
+@pytest.mark.parametrize("alpha", [0.5, "auto"])
+def test_smoothquant_takes_outlier_channels_down(alpha, tmp_path):
+    rng = np.random.default_rng(3)
+    np.savez(tmp_path / "data.npz", x=rng.normal(size=(8, 16, 32)).astype(np.float32))
+    path = tmp_path / "m.onnx"
+    onnx.save(outliers(), path)
+    found = {}
+    for asked in (None, alpha):
+        options = QuantizeOptions(recipe=Recipe(preparation=Preparation(smoothquant=asked)))
+        report = quantize_model(path, tmp_path / "data.npz", tmp_path / "q.onnx", options)
+        found[asked] = report.accuracy.outputs[0].sqnr_db
+    (step,) = (step for step in report.preparation if step.step == "smoothquant")
+    assert step.applied
+    assert [site.name for site in step.sites] == ["n"]
+    assert found[alpha] > found[None] + 10
+
+
+def test_ranges_of_a_smoothed_model_are_refused_where_smoothing_is_off(tmp_path):
+    rng = np.random.default_rng(3)
+    np.savez(tmp_path / "data.npz", x=rng.normal(size=(8, 16, 32)).astype(np.float32))
+    onnx.save(outliers(), tmp_path / "m.onnx")
+    calibrate_to_file(tmp_path / "m.onnx", tmp_path / "data.npz", tmp_path / "r.json")
+    cache = CachedRanges(path=tmp_path / "r.json")
+    assert quantize_model(tmp_path / "m.onnx", cache, tmp_path / "q.onnx").preparation[0].step == "smoothquant"
+    options = QuantizeOptions(recipe=Recipe(preparation=Preparation(smoothquant=None)))
+    with pytest.raises(UsageError, match="which --smoothquant off forbids"):
+        quantize_model(tmp_path / "m.onnx", cache, tmp_path / "q.onnx", options)
+
+
+def test_a_search_leaves_alone_what_is_better_as_it_is(tmp_path):
+    """All channels alike, and weights too: nothing to gain."""
+    proto = outliers()
+    for tensor in proto.graph.initializer:
+        if tensor.name == "scale":
+            tensor.CopyFrom(numpy_helper.from_array(np.ones(32, np.float32), "scale"))
+        if tensor.name == "shift":
+            tensor.CopyFrom(numpy_helper.from_array(np.zeros(32, np.float32), "shift"))
+        if tensor.name == "w":
+            signs = np.sign(np.random.default_rng(1).normal(size=(32, 48))).astype(np.float32)
+            tensor.CopyFrom(numpy_helper.from_array(signs, "w"))
+    half = np.tile([-1.0, 1.0], 16)
+    rows = np.random.default_rng(2).permuted(np.tile(half, (8, 16, 1)), axis=-1).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=rows)
+    model = Model(proto)
+    done = prepare(
+        model, open_feeds(model, tmp_path / "data.npz"), FloatRuns(), StepRequest(Preparation(smoothquant="auto"))
+    )
+    (report,) = (report for report in done.reports if report.step == "smoothquant")
+    assert not report.sites
+    assert [(site.name, site.note) for site in report.left] == [("n", "it is better as it is")]

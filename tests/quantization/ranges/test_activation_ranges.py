@@ -1,0 +1,169 @@
+"""The ranges that a report states: those of the written model, and of models that other methods make."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from support.small import conv_model, make_model
+
+from qdqtool.jobs.calibrate import calibrate_to_file
+from qdqtool.jobs.convert_ranges import convert_ranges
+from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
+from qdqtool.quantization.planning.placement import Selection
+from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.activation_ranges import ActivationRange
+from qdqtool.quantization.ranges.counts_text import decode_counts
+
+AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
+HIGH = {"int8": 127, "fp8": 448}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    onnx.save(conv_model(), tmp_path / "float.onnx")
+    return tmp_path / "float.onnx"
+
+
+def images() -> np.ndarray:
+    random = np.random.default_rng(2)
+    return (random.standard_t(3, size=(6, 3, 8, 8)) * (random.random((6, 3, 8, 8)) > 0.3)).astype(np.float32)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "data.npz", x=images())
+    return tmp_path / "data.npz"
+
+
+def options(**recipe: object) -> QuantizeOptions:
+    return QuantizeOptions(recipe=Recipe(preparation=AS_IT_IS, **recipe))
+
+
+def written(path: Path) -> dict[str, float]:
+    """The scale of each activation of a model."""
+    graph = onnx.load(path).graph
+    stored = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
+    return {node.input[0]: float(stored[node.input[1]]) for node in graph.node if node.op_type == "QuantizeLinear"}
+
+
+def by_name(found: tuple[ActivationRange, ...]) -> dict[str, ActivationRange]:
+    return {each.tensor: each for each in found}
+
+
+@pytest.mark.parametrize("mode", HIGH)
+@pytest.mark.parametrize("method", calibrators.names())
+def test_ranges_are_those_of_the_models_that_each_method_makes(mode, method, model, data, tmp_path):
+    stated = quantize_model(model, data, tmp_path / "auto.onnx", options(quantize_mode=mode)).activation_ranges
+    quantize_model(model, data, tmp_path / "other.onnx", options(quantize_mode=mode, method=method))
+    chosen, other = written(tmp_path / "auto.onnx"), written(tmp_path / "other.onnx")
+
+    assert [each.tensor for each in stated] == list(chosen) == ["x", "r"]
+    for each in stated:
+        assert each.range == pytest.approx(HIGH[mode] * chosen[each.tensor], rel=2**-22)
+        assert not each.shared
+        assert [found.method for found in each.methods] == list(calibrators.names())
+        (found,) = (found for found in each.methods if found.method == method)
+        assert found.range == pytest.approx(HIGH[mode] * other[each.tensor], rel=2**-22)
+
+
+def test_counts_and_clipped_shares_are_those_of_the_values(model, data, tmp_path):
+    report = quantize_model(model, data, tmp_path / "q.onnx", options(method="percentile", percentile=97.0))
+    x, values = by_name(report.activation_ranges)["x"], np.abs(images().astype(np.float64)).ravel()
+
+    assert (x.graph, x.format, x.method, x.values) == ("", "int8", "percentile", values.size)
+    assert (x.min, x.max) == (images().min(), images().max())
+    assert x.histogram is not None
+    assert x.histogram.zeros == (values == 0).sum() > 0
+    bins = np.floor(values[values > 0] / x.histogram.bin_width).astype(int)
+    counts = decode_counts(x.histogram.counts)
+    shown = int(np.flatnonzero(counts)[-1]) + 1
+    assert counts[:shown].tolist() == np.bincount(bins, minlength=shown)[:shown].tolist()
+    assert x.histogram.beyond == (bins >= shown).sum()
+    assert x.clipped == pytest.approx(0.03, abs=2e-4)
+    for found in x.methods:
+        # Values of one of 2**13 bins are spread evenly.
+        assert found.clipped == pytest.approx((values > found.range).mean(), abs=2 / values.size), found.method
+
+
+def test_ranges_from_a_file_say_the_same(model, data, tmp_path):
+    quantize_model(model, data, tmp_path / "q.onnx", options())
+    calibrate_to_file(model, data, tmp_path / "ranges.json", Recipe(preparation=AS_IT_IS))
+    first = quantize_model(model, data, tmp_path / "q.onnx", options())
+    second = quantize_model(model, CachedRanges(path=tmp_path / "ranges.json"), tmp_path / "q.onnx", options())
+
+    assert first.activation_ranges == second.activation_ranges
+
+
+def test_without_counts_only_what_is_known_is_stated(model, data, tmp_path):
+    found = quantize_model(model, data, tmp_path / "q.onnx", options(method="max")).activation_ranges
+
+    for each in found:
+        assert each.histogram is None
+        assert [(other.method, other.range, other.clipped) for other in each.methods] == [("max", each.range, 0.0)]
+        assert (each.clipped, each.method, each.range) == (0.0, "max", max(abs(each.min), abs(each.max)))
+
+
+def test_ranges_of_another_tool_have_no_values(model, data, tmp_path):
+    calibrate_to_file(model, data, tmp_path / "ranges.json", Recipe(preparation=AS_IT_IS, method="max"))
+    convert_ranges(tmp_path / "ranges.json", tmp_path / "theirs.json", "ort-json")
+    given = CachedRanges(path=tmp_path / "theirs.json")
+    found = by_name(quantize_model(model, given, tmp_path / "q.onnx", options(method="max")).activation_ranges)
+
+    assert found.keys() == {"x", "r"}
+    for name, each in found.items():
+        assert (each.method, each.values, each.clipped, each.methods, each.histogram) == ("given", None, None, (), None)
+        assert each.range == pytest.approx(127 * written(tmp_path / "q.onnx")[name], rel=2**-22)
+
+
+def test_what_an_operator_bounds_is_said(tmp_path):
+    nodes = [helper.make_node("Softmax", ["x"], ["s"]), helper.make_node("MatMul", ["s", "w"], ["y"])]
+    proto = make_model(nodes, {"x": (4, 32)}, {"y": (4, 32)}, {"w": np.eye(32, dtype=np.float32)})
+    onnx.save(proto, tmp_path / "float.onnx")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).normal(size=(3, 4, 32)).astype(np.float32))
+    report = quantize_model(
+        tmp_path / "float.onnx", tmp_path / "data.npz", tmp_path / "q.onnx", options(quantize_mode="fp8")
+    )
+    (s,) = report.activation_ranges
+
+    assert (s.method, s.range, s.clipped, s.shared) == ("bound", 1.0, 0.0, False)
+    assert {found.range for found in s.methods} == {1.0}
+
+
+@pytest.mark.parametrize("method", calibrators.names())
+def test_tensors_with_one_scale_have_the_range_of_the_largest(method, tmp_path):
+    weights = {name: np.random.default_rng(4).normal(size=(4, 8)).astype(np.float32) for name in "wv"}
+    weights["v"] = np.random.default_rng(5).normal(size=(8, 8)).astype(np.float32)
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("MatMul", ["r", "w"], ["p"]),
+        helper.make_node("Mul", ["r", "ten"], ["t"]),
+        helper.make_node("Concat", ["r", "t"], ["both"], name="join", axis=1),
+        helper.make_node("MatMul", ["both", "v"], ["q"]),
+        helper.make_node("Add", ["p", "q"], ["y"]),
+    ]
+    constants = {**weights, "ten": np.float32([10])}
+    onnx.save(make_model(nodes, {"x": ("n", 4)}, {"y": ("n", 8)}, constants), tmp_path / "float.onnx")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(6).normal(size=(50, 4)).astype(np.float32))
+    asked = Selection(op_types_to_quantize=("*", "Concat"))
+    paths = tmp_path / "float.onnx", tmp_path / "data.npz"
+    stated = by_name(quantize_model(*paths, tmp_path / "auto.onnx", options(selection=asked)).activation_ranges)
+    quantize_model(*paths, tmp_path / "other.onnx", options(selection=asked, method=method))
+    scales = written(tmp_path / "other.onnx")
+
+    assert {name: each.shared for name, each in stated.items()} == {"r": True, "both": False}
+    assert stated["r"].range == stated["both"].range
+    assert scales["r"] == scales["both"]
+    for each in stated.values():
+        (found,) = (found for found in each.methods if found.method == method)
+        assert found.range == pytest.approx(127 * scales[each.tensor], rel=2**-22)
+    assert stated["r"].clipped == 0.0
+
+
+def test_weights_alone_have_no_ranges(model, tmp_path):
+    assert (
+        quantize_model(model, None, tmp_path / "q.onnx", options(quantize_mode="int8-weight-only")).activation_ranges
+        == ()
+    )

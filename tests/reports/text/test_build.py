@@ -1,0 +1,198 @@
+"""What the terminal says of an engine."""
+
+from dataclasses import replace
+
+from support.printed import ESCAPED, HOSTILE, cells, printed
+
+from qdqtool.engines.build.engine_map import MultiplyAccumulates
+from qdqtool.engines.build.locked import Locked
+from qdqtool.engines.build.precision_gate import GateResult
+from qdqtool.engines.build.report import EngineReport
+from qdqtool.engines.tensorrt.builder import InputProfile, NodePrecision
+from qdqtool.linting.report import Summary
+from qdqtool.models.transforms.specialize import Specialized
+from qdqtool.reports.text.build import SHOWN, render
+
+RUNS = NodePrecision(name="c1", op_type="Conv", planned="int8", actual="int8")
+FALLS_BACK = NodePrecision(
+    name="c2", op_type="Conv", planned="int8", actual="float32", graph="then", reason="no kernel takes axis 1"
+)
+REPORT = EngineReport(
+    model="m.onnx",
+    engine="e.engine",
+    passed=True,
+    backend="tensorrt",
+    version="10.9",
+    evidence="aot-dump",
+    targets=("8.9", "12.0"),
+    specialized=None,
+    profiles=(),
+    shape_values=(),
+    options={},
+    seconds=1.25,
+    bytes=2_500_000,
+    planned={"int8": 2},
+    achieved={"int8": 1},
+    nodes=(RUNS, FALLS_BACK),
+    macs=MultiplyAccumulates(by_type={}),
+    kernels=(),
+    conversions=None,
+    gates=(),
+    warnings=(),
+    findings=None,
+    skipped=(),
+    manifest="e.engine.manifest.json",
+    signature=None,
+    locked=None,
+    layer_info=None,
+)
+
+
+def lines(**changes: object) -> list[str]:
+    return printed(render, replace(REPORT, **changes)).splitlines()
+
+
+def test_the_head_numbers_several_profiles_and_names_the_options():
+    shape = (1, 3)
+    head = lines(
+        profiles=(InputProfile("a", shape, shape, shape), InputProfile("a", shape, (4, 3), (8, 3), 1)),
+        shape_values=(InputProfile("n", (1,), (1,), (1,), 1),),
+        options={"mem_pool_size": {"workspace": 1024}, "builder_optimization_level": 5, "refit": True},
+    )
+    assert head[2:6] == [
+        "  profile 0: input a: 1x3",
+        "  profile 1: input a: 1x3 to 8x3, optimized for 4x3",
+        "  profile 1: values of input n: 1",
+        "  options: mem_pool_size workspace:1024B, builder_optimization_level 5, refit",
+    ]
+
+
+def test_a_locked_build_says_what_is_equal_and_what_is_not():
+    def told(same_bytes: bool, same_kernels: bool | None) -> str:
+        found = Locked(manifest="l.json", same_bytes=same_bytes, same_kernels=same_kernels)
+        (line,) = (line for line in lines(locked=found) if line.startswith("locked: "))
+        return line.removeprefix("locked: model, options and product are those of l.json; ")
+
+    assert told(True, True) == "the engine has the same bytes"
+    assert told(False, True) == "the engine has OTHER bytes, the kernels are the same"
+    assert told(False, None) == "the engine has OTHER bytes, the kernels are not known"
+
+
+def test_a_signature_is_named_beside_the_manifest():
+    assert "manifest in e.engine.manifest.json, signed in e.sig" in lines(signature="e.sig")
+
+
+def test_the_head_names_backend_targets_and_shapes():
+    head = lines(
+        specialized=Specialized(input_shapes={"x": (1, 3)}, nodes_before=9, nodes_after=7),
+        profiles=(
+            InputProfile("a", (1, 3), (1, 3), (1, 3)),
+            InputProfile("b", (1, 3), (4, 3), (8, 3)),
+        ),
+        shape_values=(InputProfile("n", (1, -1), (1, -1), (1, -1)),),
+        findings=Summary(warnings=1, infos=2),
+        skipped=("validate",),
+        warnings=("slow",),
+    )
+
+    assert head[:10] == [
+        "m.onnx",
+        "  tensorrt 10.9; compute capability 8.9, 12.0",
+        "  specialized for x 1x3: 9 nodes became 7",
+        "  input a: 1x3",
+        "  input b: 1x3 to 8x3, optimized for 4x3",
+        "  values of input n: 1x-1",
+        "  validate: pass (1 warning, 2 infos)",
+        "  validate: SKIPPED",
+        "  warning: slow",
+        "",
+    ]
+
+
+def test_without_targets_the_engine_is_for_this_gpu():
+    assert "  tensorrt 10.9; for the GPU in this machine" in lines(targets=())
+
+
+def test_planned_types_are_compared_with_actual_ones():
+    text = lines()
+
+    assert "1 of 2 planned int8 nodes run in int8 kernels" in text
+    assert ["int8", "float32", "Conv", "1"] in cells("\n".join(text))
+    assert [line for line in text if "->" in line] == [
+        "  c2 in then (Conv): int8 -> float32, no kernel takes axis 1",
+    ]
+
+
+def test_many_fallbacks_are_counted():
+    nodes = tuple(replace(FALLS_BACK, reason=str(index)) for index in range(SHOWN + 1))
+    text = lines(nodes=nodes)
+
+    assert sum("->" in line for line in text) == SHOWN
+    assert "  … and 1 more (-v lists all)" in text
+
+
+def test_nodes_with_the_same_fallback_are_one_line():
+    nodes = tuple(replace(FALLS_BACK, name=f"c{index}", graph="") for index in range(6))
+    report = replace(REPORT, nodes=nodes)
+    brief, full = (printed(render, report, verbose=verbose).splitlines() for verbose in (False, True))
+
+    assert [line for line in brief if "->" in line] == [
+        "  c0, c1, c2, c3, … (6 in all) (Conv): int8 -> float32, no kernel takes axis 1"
+    ]
+    assert sum("->" in line for line in full) == 6
+
+
+def test_the_verdict_says_where_nothing_runs_quantized():
+    verdict = "wrote e.engine, 2.5 MB in 1.2 s: a FLOAT engine, none of 1 planned node runs quantized"
+    float_engine = {"nodes": (FALLS_BACK,), "planned": {"int8": 1}, "achieved": {"int8": 0}}
+
+    assert lines(**float_engine)[-1] == verdict
+    assert "FLOAT" not in lines()[-1]
+    assert "FLOAT" not in lines(**float_engine, evidence="none")[-1]
+    assert "FLOAT" not in lines(nodes=(), planned={}, achieved={})[-1]
+
+
+def test_what_is_not_known_is_no_float_engine():
+    unknown = replace(FALLS_BACK, name="c3", actual="unknown")
+    text = lines(nodes=(FALLS_BACK, unknown), planned={"int8": 2}, achieved={"int8": 0})
+
+    assert "0 of 2 planned int8 nodes run in int8 kernels; of 1 it is not known" in text
+    assert "FLOAT" not in text[-1]
+
+
+def test_the_limits_of_the_evidence_are_said():
+    assert any("It cannot show" in line for line in lines())
+    assert any("nothing is known of the types" in line for line in lines(evidence="none"))
+
+
+def test_an_engine_without_quantized_nodes_is_a_float_engine():
+    assert "no quantized Conv, ConvTranspose, Gemm or MatMul: this is a float engine" in lines(nodes=(), planned={})
+
+
+def test_files_are_named_with_size_and_time():
+    assert lines(layer_info="l.json")[-3:] == [
+        "layers in l.json",
+        "manifest in e.engine.manifest.json",
+        "wrote e.engine, 2.5 MB in 1.2 s",
+    ]
+
+
+def test_a_missed_gate_leaves_no_engine():
+    gates = (
+        GateResult(gate="int8>=95%", passed=False, found="1 of 2 nodes"),
+        GateResult(gate="int8>=50%", passed=True, found="1 of 2 nodes"),
+    )
+    text = lines(gates=gates, engine=None, manifest=None)
+
+    assert "gate int8>=95%: MISSED, 1 of 2 nodes" in text
+    assert "gate int8>=50%: passed, 1 of 2 nodes" in text
+    assert text[-1] == "no engine was written: a gate was missed"
+
+
+def test_strings_of_the_model_are_escaped():
+    node = replace(FALLS_BACK, name=HOSTILE, reason=HOSTILE)
+    profile = InputProfile(HOSTILE, (1,), (1,), (1,))
+    text = "\n".join(lines(model=HOSTILE, nodes=(node,), profiles=(profile,), warnings=(HOSTILE,)))
+
+    assert text.count(ESCAPED) == 5
+    assert "\x1b" not in text

@@ -1,0 +1,73 @@
+"""What the terminal says of this machine."""
+
+from dataclasses import replace
+
+from support.printed import ESCAPED, HOSTILE, cells, printed
+
+from qdqtool.engines.tensorrt.gpus import Gpu
+from qdqtool.jobs.doctor_report import CommandState, Component, DoctorReport, KnownTarget
+from qdqtool.reports.text.doctor import render
+
+MISSING = Component(
+    name="tensorrt", state="missing", version=None, note="pip install it", needed_for=("build", "check")
+)
+REPORT = DoctorReport(
+    qdqtool="1.0",
+    python="3.12",
+    platform="Linux",
+    gpus=(),
+    gpu_note="no driver",
+    components=(MISSING,),
+    commands=(),
+    targets=(),
+    problems=(),
+)
+
+
+def lines(**changes: object) -> list[str]:
+    return printed(render, replace(REPORT, **changes)).splitlines()
+
+
+def test_versions_and_gpus_come_first():
+    assert lines()[:2] == [
+        "qdqtool 1.0, Python 3.12, Linux",
+        "no GPU: no driver; engines are built ahead of time and run elsewhere",
+    ]
+    assert lines(gpus=(Gpu(name="H200", compute_capability="9.0"),))[1] == "GPU H200, compute capability 9.0"
+
+
+def test_packages_have_their_state_and_use():
+    assert ["tensorrt", "missing", "build, check", "pip install it"] in cells("\n".join(lines()))
+
+
+def test_commands_targets_and_problems_are_listed():
+    text = lines(
+        commands=(
+            CommandState(command="check", works=True, reason=""),
+            CommandState(command="build", works=False, reason="no builder"),
+            CommandState(command="run", works=True, reason="", remark="never run"),
+        ),
+        targets=(KnownTarget(name="ort-cpu", title="ONNX Runtime", verified="1.2"),),
+        problems=("two builds of onnx",),
+    )
+
+    assert [line for line in text[-8:] if line] == [
+        "works  check",
+        "absent build  (no builder)",
+        "works  run",
+        "       never run",
+        "target ort-cpu: ONNX Runtime (1.2)",
+        "problem: two builds of onnx",
+    ]
+
+
+def test_strings_of_the_machine_are_escaped():
+    text = "\n".join(
+        lines(
+            gpus=(Gpu(name=HOSTILE, compute_capability="9.0"),),
+            components=(replace(MISSING, note=HOSTILE),),
+            problems=(HOSTILE,),
+        )
+    )
+
+    assert text.count("evil") == text.count(ESCAPED) == 3

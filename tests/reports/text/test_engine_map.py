@@ -1,0 +1,158 @@
+"""What the terminal says of the kernels of an engine."""
+
+from dataclasses import replace
+
+from support.kernels import typed_kernel
+from support.pictures import preprocessing
+from support.printed import ESCAPED, HOSTILE, cells, printed
+
+from qdqtool.engines.build.conversions import Conversion, Conversions, UnknownConversion
+from qdqtool.engines.build.engine_map import EngineMap, MultiplyAccumulates, map_kernels
+from qdqtool.engines.build.kernel_products import Products
+from qdqtool.engines.build.plan_edits import PlanEdit, SharedEntry
+from qdqtool.reports.text.engine_map import render
+from qdqtool.samples.calibration_note import CalibrationNote
+
+KERNEL = typed_kernel(
+    name="mm", layer_type="gemm", inputs=["int8"], constants=["int8"], outputs=["float32"], nodes=("a", "b", "c")
+)
+PRODUCTS = Products({0: 4_096})
+STEP = Conversion(
+    kind="quantize",
+    kernel="k",
+    from_types=("float32",),
+    to_types=("int8",),
+    qdq=("x_q",),
+    edit=PlanEdit(options="--nodes-to-exclude a", nodes=("a",)),
+)
+UNKNOWN = UnknownConversion(tensor="t", type="float32", bytes=4096, written_by="conv", read_by="relu")
+REPORT = EngineMap(
+    manifest="e.engine.manifest.json",
+    engine="e.engine",
+    bytes=2_500_000,
+    model_sha256="",
+    model="m.onnx",
+    backend="tensorrt-rtx",
+    version="1.7",
+    targets=("8.9",),
+    evidence="aot-dump",
+    planned={"int8": 2, "float8e4m3fn": 1},
+    achieved={"int8": 1},
+    macs=MultiplyAccumulates(by_type={"float32": 1_000, "int8": 1_999_000}),
+    kernels=map_kernels([KERNEL], PRODUCTS),
+    conversions=Conversions(),
+)
+
+
+def lines(**changes: object) -> list[str]:
+    return printed(render, replace(REPORT, **changes)).splitlines()
+
+
+def test_the_head_names_the_engine_and_what_runs_as_planned():
+    assert lines()[:7] == [
+        "e.engine",
+        "  2.5 MB, built from m.onnx",
+        "  tensorrt-rtx 1.7; compute capability 8.9",
+        "  1 of 2 planned int8 nodes run in int8 kernels",
+        "  0 of 1 planned float8e4m3fn node runs in float8e4m3fn kernels",
+        "  multiply-accumulates: 2 M in int8, 1 k in float32",
+        "  1 kernel, types from: aot-dump",
+    ]
+
+
+def test_the_head_says_how_the_model_was_calibrated():
+    def told(**given: object) -> str:
+        note = CalibrationNote(**{"method": "auto", "samples": 24, "random": False, "seed": None} | given)
+        return next(line for line in lines(calibration=note) if "calibrated" in line)
+
+    assert told() == "  calibrated with 24 samples (auto)"
+    assert told(random=True, seed=1) == "  calibrated with 24 random samples (auto)"
+    assert told(preprocessing=preprocessing((4, 6), resize="stretch")).startswith(
+        "  calibrated with 24 samples (auto); images: stretch to 4x6, bilinear, rgb"
+    )
+    assert not [line for line in lines() if "calibrated" in line]
+
+
+def test_a_kernel_has_a_row_with_its_types_and_bytes():
+    row = next(line for line in lines() if line.startswith("mm"))
+    assert cells(row) == [
+        ["mm", "a, b, … (3 in all)", "int8", "int8", "float32", "int8 4.1 k", "float32 1.02 kB, int8 512 bytes"]
+    ]
+    open_kernels = tuple(replace(kernel, bytes=None) for kernel in REPORT.kernels)
+    row = next(line for line in lines(kernels=open_kernels) if line.startswith("mm"))
+    assert cells(row)[0][-1] == "not known"
+
+
+def test_multiply_accumulates_that_are_not_known_are_said_to_be():
+    unknown = tuple(replace(kernel, macs=None) for kernel in REPORT.kernels)
+    macs = MultiplyAccumulates(by_type={}, unknown_kernels=("mm",), nodes_without_kernel=("a", "b", "c"))
+    found = lines(kernels=unknown, macs=macs)
+    assert found[5:7] == [
+        "  multiply-accumulates of 1 kernel not known",
+        "  no kernel names a, b, … (3 in all): multiply-accumulates not counted",
+    ]
+    assert cells(next(line for line in found if line.startswith("mm")))[0][5] == "int8 not known"
+    idle = tuple(replace(kernel, macs=0, computes=None) for kernel in REPORT.kernels)
+    assert "int8 4.1 k" not in "\n".join(lines(kernels=idle))
+
+
+def test_proven_and_unknown_are_counted_apart():
+    fallback = replace(STEP, kind="float-operands", node="conv1", from_types=("float32",), to_types=("float32",))
+    found = lines(conversions=Conversions(proven=(STEP, fallback), unknown=(UNKNOWN, replace(UNKNOWN, bytes=None))))
+    assert found[-8:] == [
+        "2 conversions proven",
+        "  k quantizes: float32 -> int8, from x_q",
+        "    without it: quantize with `--nodes-to-exclude a`",
+        "  k multiplies floats for conv1: float32 -> float32, from x_q",
+        "    without it: quantize with `--nodes-to-exclude a`",
+        "2 float tensors unknown, not counted: at first use, the GPU decides whether they exist",
+        "  conv -> relu: float32, 4.1 kB",
+        "  conv -> relu: float32",
+    ]
+    lost = (replace(UNKNOWN, written_by=None),)
+    assert lines(conversions=Conversions(unknown=lost))[-1] == "  an unknown kernel -> relu: float32, 4.1 kB"
+
+
+def test_an_edit_of_a_plan_file_and_the_lack_of_an_edit_are_printed():
+    shared = SharedEntry(tensor="r", consumers=("p", "y"))
+    copy = replace(
+        STEP, kind="float-copy", edit=PlanEdit(options="--nodes-to-exclude 'a b'", nodes=("a b",), shared=shared)
+    )
+    stays = replace(STEP, edit=None, no_edit="the graph's input is float")
+    assert lines(conversions=Conversions(proven=(copy, stays)))[-5:] == [
+        "  k writes codes and the same values as floats: float32 -> int8, from x_q",
+        "    without it: quantize with `--nodes-to-exclude 'a b'`",
+        "    or: in a plan file, one entry of r for p, y",
+        "  k quantizes: float32 -> int8, from x_q",
+        "    no edit of the plan removes it: the graph's input is float",
+    ]
+
+
+def test_nothing_is_claimed_without_evidence():
+    assert lines()[-1] == "0 conversions proven"
+    assert lines(conversions=None)[-1].startswith("conversions between floats and codes are read from")
+    assert lines(kernels=(), evidence="none")[-1].startswith("the builder gave no layer information")
+
+
+def test_every_kernel_and_conversion_is_printed():
+    found = lines(kernels=map_kernels([KERNEL] * 90, PRODUCTS), conversions=Conversions(proven=(STEP,) * 80))
+    assert len([line for line in found if line.startswith("mm")]) == 90
+    assert len([line for line in found if line.startswith("  k quantizes")]) == 80
+
+
+def test_names_are_escaped():
+    hostile = typed_kernel(name=HOSTILE, layer_type="gemm", inputs=[HOSTILE], nodes=(HOSTILE,))
+    edit = PlanEdit(options=HOSTILE, nodes=("a",), shared=SharedEntry(tensor=HOSTILE, consumers=(HOSTILE,)))
+    step = replace(STEP, kernel=HOSTILE, node=HOSTILE, qdq=(HOSTILE,), edit=edit)
+    unknown = replace(UNKNOWN, written_by=HOSTILE, read_by=HOSTILE, type=HOSTILE)
+    text = "\n".join(
+        lines(
+            engine=HOSTILE,
+            model=HOSTILE,
+            version=HOSTILE,
+            kernels=map_kernels([hostile], PRODUCTS),
+            conversions=Conversions(proven=(step,), unknown=(unknown,)),
+        )
+    )
+    assert HOSTILE not in text
+    assert text.count(ESCAPED) >= 14

@@ -1,0 +1,224 @@
+"""What the terminal says of a quantized model."""
+
+from dataclasses import replace
+
+from support.printed import ESCAPED, HOSTILE, printed
+
+from qdqtool.accuracy.checking.accuracy import Accuracy, TensorAccuracy
+from qdqtool.accuracy.layers.blame_report import BlamedLayer, BlameReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.linting.findings import Finding
+from qdqtool.models.graph.io.save import Sizes
+from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
+from qdqtool.quantization.planning.degenerate import DegenerateTensor
+from qdqtool.quantization.preparation.calibration_used import CalibrationUsed
+from qdqtool.quantization.ranges.method_choice import MethodTrial
+from qdqtool.reports.text.quantize import render
+
+USED = CalibrationUsed(source="images", method="entropy", samples=4, random=False, seed=None)
+VERDICT = "validate for tensorrt: pass (0 warnings, 0 infos)"
+CALIBRATED = "calibrated with entropy over 4 samples of images"
+ZEROS = DegenerateTensor(
+    tensor="t", graph="", kind="activation", condition="zeros", scales=1, of=1, scale=1.0, action="scale is 1"
+)
+WARNING = Finding(code="QP302", name="n", severity="warning", effect="advice", message="slow", node="q")
+REPORT = QuantizeReport(
+    model="m.onnx",
+    output="q.onnx",
+    external_data=None,
+    mode="int8",
+    target="tensorrt",
+    opset_before=17,
+    opset_after=17,
+    calibration=None,
+    preparation=(),
+    corrected=(),
+    separated=(),
+    quantized=(),
+    skipped=(),
+    degenerate=(),
+    high_precision=None,
+    findings=(),
+    accuracy=None,
+    ranges_file=None,
+    plan_file=None,
+    codes_not_in_plan=0,
+    sizes=Sizes(before=100, after=50),
+)
+
+
+def lines(**changes: object) -> list[str]:
+    return printed(render, replace(REPORT, **changes)).splitlines()
+
+
+def test_samples_that_only_measured_are_told_from_those_that_chose():
+    used = replace(USED, method="gptq", held_back=1, repeated=2)
+
+    assert lines(calibration=used)[:3] == [
+        "codes of weights chosen (gptq) over 4 samples of images",
+        "1 sample of images held back, only to measure",
+        "REPEATED 2 of 5 samples equal an earlier one: the data has 3",
+    ]
+
+
+def test_the_plainest_run_has_counts_verdict_and_file():
+    assert lines() == [
+        "0 activations and 0 weights quantized in m.onnx",
+        "size 100 bytes -> 50 bytes (50%)",
+        "wrote q.onnx",
+        "accuracy not measured: there is no data (--calib-data)",
+        "",
+        VERDICT,
+    ]
+
+
+def test_the_method_that_auto_chose_is_named_behind_the_calibration():
+    trial = MethodTrial(method="max", samples=4, gains_db={"max": 1.0}, errors_db={"max": 0.26})
+    chosen = replace(USED, method="auto", chosen="max")
+    fresh, cached = (lines(calibration=used) for used in (replace(chosen, method_trial=trial), chosen))
+
+    assert fresh[fresh.index("calibrated with auto over 4 samples of images") + 1].startswith(
+        "scales by max: outputs keep 1.0 ± 0.3 dB more than where each tensor is judged by itself (4 samples)"
+    )
+    assert "scales by max, as the ranges file says" in cached
+
+
+def test_the_result_comes_last_and_the_scales_of_every_pair_only_where_they_were_asked_for():
+    pair = QuantizedTensor(
+        tensor="t",
+        graph="",
+        kind="weight",
+        format="int8",
+        granularity="per-tensor",
+        scales=1,
+        scale_min=0.5,
+        scale_max=0.5,
+        consumers=(),
+        reason="",
+    )
+    report = replace(REPORT, quantized=(pair,) * 50, calibration=USED)
+    brief, full = (printed(render, report, verbose=verbose).splitlines() for verbose in (False, True))
+
+    assert brief == [
+        CALIBRATED,
+        "",
+        "0 activations and 50 weights quantized in m.onnx (-v lists them)",
+        "size 100 bytes -> 50 bytes (50%)",
+        "wrote q.onnx",
+        "accuracy not measured: there is no data (--calib-data)",
+        "",
+        VERDICT,
+    ]
+    pairs = ["  weight     t: int8 per-tensor, scale 0.5"] * 50
+    counted = "0 activations and 50 weights quantized in m.onnx"
+    assert full == [CALIBRATED, *pairs, "", counted, *brief[3:]]
+
+
+BLAMED = BlamedLayer(
+    node="conv",
+    op_type="Conv",
+    graph="",
+    nodes=("conv",),
+    noise_share=0.32,
+    alone_db=24.26,
+    without_db=None,
+    dominant=False,
+    macs_share=0.2,
+    weights_share=0.3,
+    exclude=("conv",),
+)
+LOST = TensorAccuracy(tensor="t", graph="", kind="weight", sqnr_db=8.04)
+
+
+def test_the_layers_that_make_the_noise_stand_in_front_of_the_verdict_and_else_the_pairs():
+    accuracy = Accuracy(samples=4, worst=(LOST,))
+    blame = BlameReport(output="y", whole_db=20.0, samples=1, runs=9, layers=(BLAMED,), rest_share=0.2)
+    layers, pairs = "layers that make most of the noise at y, on 1 sample", "largest errors of a pair on its own tensor"
+
+    found = lines(accuracy=accuracy, blame=blame)
+    assert found[-6] == layers
+    assert found[-1] == VERDICT
+    assert not any(line.startswith(pairs) for line in found)
+    for unknown in (None, replace(blame, layers=())):
+        found = lines(accuracy=accuracy, blame=unknown)
+        assert found[-5].startswith(pairs)
+        assert found[-3].split() == ["t", "weight", "39.63%", "8.0"]
+        assert layers not in found
+    verbose = printed(render, replace(REPORT, accuracy=accuracy, blame=blame), verbose=True)
+    assert layers in verbose
+    assert pairs in verbose
+
+
+def test_the_origin_of_the_ranges_is_named():
+    assert lines(calibration=USED)[0] == CALIBRATED
+    assert (
+        lines(calibration=replace(USED, method="gptq"))[0] == "codes of weights chosen (gptq) over 4 samples of images"
+    )
+
+
+def test_random_and_forced_ranges_are_marked():
+    text = lines(calibration=replace(USED, random=True, seed=7, forced_for=("model",)))
+
+    assert text[1:4] == [
+        "RANDOM calibration, seed 7: it says nothing about real inputs",
+        "FORCED: the ranges were found on another model",
+        "",
+    ]
+
+
+def test_corrected_and_separated_products_are_counted():
+    assert lines(corrected=("a", "b"), separated=("c",))[:3] == [
+        "biases corrected behind 2 weights",
+        "1 product for queries, keys and values at once cut in three, to run quantized",
+        "",
+    ]
+
+
+def test_tensors_that_no_scale_serves_are_noted():
+    channels = replace(ZEROS, kind="weight", graph="then", condition="tiny", scales=1, of=2)
+
+    assert lines(degenerate=(ZEROS, channels))[:3] == [
+        "note     activation t: holds nothing but zeros; scale is 1",
+        "note     weight t in then: 1 of 2 channels holds only tiny values; scale is 1",
+        "",
+    ]
+
+
+def test_warnings_are_listed_and_infos_only_counted():
+    text = lines(findings=(WARNING, replace(WARNING, node=None), replace(WARNING, severity="info", message="note")))
+
+    assert text[-3:] == [
+        "validate for tensorrt: pass (2 warnings, 1 info)",
+        "  QP302 q: slow",
+        "  QP302 slow",
+    ]
+
+
+def test_other_files_are_named_and_what_a_plan_lacks():
+    assert lines(ranges_file="r.json", plan_file="p.json", codes_not_in_plan=1)[3:6] == [
+        "ranges in r.json",
+        "plan in p.json",
+        "the plan keeps the scales of 1 weight but not the codes that data chose",
+    ]
+
+
+def test_strings_of_model_and_data_are_escaped():
+    text = "\n".join(
+        lines(
+            calibration=replace(USED, source=HOSTILE),
+            degenerate=(replace(ZEROS, tensor=HOSTILE, graph=HOSTILE),),
+            findings=(replace(WARNING, node=HOSTILE, message=HOSTILE),),
+            plan_file=HOSTILE,
+        )
+    )
+
+    assert text.count("evil") == text.count(ESCAPED) == 6
+
+
+def test_an_error_of_the_output_is_no_pass_and_comes_first():
+    error = Finding(code="QN504", name="n", severity="error", effect="silent", message="nothing fills it", node="a")
+
+    shown = lines(findings=(WARNING, error))
+
+    first = shown.index("validate for tensorrt: fail (1 error, 1 warning, 0 infos)")
+    assert shown[first + 1 : first + 3] == ["  QN504 a: nothing fills it", "  QP302 q: slow"]
