@@ -56,12 +56,11 @@ def test_a_name_that_does_not_exist_is_an_attribute_error(module: ModuleType):
 
 
 def test_type_checkers_and_python_find_each_name_in_the_same_module():
-    tree = ast.parse((ROOT / "qdqtool/__init__.py").read_text())
-    block = next(node for node in tree.body if isinstance(node, ast.If))
-    seen = {name.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names}
-    loaded = qdqtool._HOME | dict.fromkeys(("errors", "interop"), "qdqtool")
-    assert seen == loaded
-    assert {*loaded, "__version__"} == set(qdqtool.__all__)
+    tree = ast.parse((ROOT / "qdqtool/__init__.pyi").read_text())
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert all(name.asname == name.name for node in imports for name in node.names)
+    assert qdqtool._homes() == {name.name: node.module for node in imports for name in node.names}
+    assert set(qdqtool._homes()) == set(qdqtool.__all__)
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC)
@@ -72,7 +71,7 @@ def test_everything_public_can_be_had_and_is_documented(module: ModuleType, name
         assert text
         assert not text.startswith(f"{name}("), "the text that dataclass makes up"
     else:
-        home = getattr(qdqtool, "_HOME", {}).get(name, module.__name__) if module is qdqtool else module.__name__
+        home = qdqtool._homes().get(name, module.__name__) if module is qdqtool else module.__name__
         assert name == "__version__" or name in _documented_constants(home)
 
 

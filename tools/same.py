@@ -120,6 +120,7 @@ VARYING = tuple(
         (rf"{NUMBER} samples/s", "SPEED"),
         (r'("(?:date|time|when|created|timestamp)": ?)"[^"]*"', r'\1"DATE"'),
         (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:\d\d)?", "DATE"),
+        (r"\.same/[^/\s\"']+", ".same/VERSION"),
         (r"/tmp/[^\s\"'<>]*", "TEMPORARY"),
     )
 )

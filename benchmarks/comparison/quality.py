@@ -12,7 +12,7 @@ import numpy as np
 import onnxruntime
 
 from benchmarks.comparison.subjects import Subject
-from qdqtool.models.running.sampling_error import jackknife_db
+from qdqtool.accuracy.checking.sample_errors import jackknife_db
 from qdqtool.numerics.dtypes import Array
 
 ROWS = 32

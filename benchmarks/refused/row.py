@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.refused.corpora import Source
 from benchmarks.refused.judge import Judge, Judged
 from benchmarks.refused.messages import general
-from qdqtool.engines.build.fault_location import FaultLocator
+from qdqtool.engines.build.refusal import FaultLocator
 from qdqtool.engines.tensorrt import backends
 from qdqtool.engines.tensorrt.builder import Refusal
 from qdqtool.engines.tensorrt.parser_errors import builder_refusals, parser_refusals

@@ -7,17 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from qdqtool.api.any_data import DataLike, take_source
+from qdqtool.api.any_data import DataLike, read_options, take_source
 from qdqtool.api.keywords import ConvertKeywords, EngineKeywords, checked
-from qdqtool.api.media import read_options
 from qdqtool.api.options import build_options, check_options, quantize_options, settled
 from qdqtool.api.quantize import with_validation
 from qdqtool.api.reports import report_files
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.errors import UsageError
 from qdqtool.jobs.conversion import convert as convert_job
-from qdqtool.jobs.conversion.options import ConvertOptions
-from qdqtool.jobs.conversion.progress import ConvertProgress
+from qdqtool.jobs.conversion.options import ConvertOptions, ConvertProgress
 from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.linting.policy import Policy

@@ -11,7 +11,7 @@ from qdqtool.api.any_data import as_place, as_shapes, as_values
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.precision_gate import parse_gate
 from qdqtool.engines.build.profiles import ShapeOptions
-from qdqtool.engines.tensorrt import compute_capabilities
+from qdqtool.engines.tensorrt import gpus
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions
 from qdqtool.engines.tensorrt.shape_values import ShapeValues
 from qdqtool.errors import ArgumentError, UsageError
@@ -119,7 +119,7 @@ def build_options(given: dict[str, Any]) -> BuildOptions:
         shape_values=ShapeValues(**values),
         input_values=as_values(given.pop("input_values", {})),
         deployment=DeploymentOptions(**_taken(given, {field.name: field.name for field in fields(DeploymentOptions)})),
-        compute_capabilities=compute_capabilities.parse(",".join(asked)) if asked else (),
+        compute_capabilities=gpus.parse(",".join(asked)) if asked else (),
         require_precision=tuple(map(parse_gate, given.pop("require_precision", ()))),
         **_taken(given, {"calib_data": "calib_data"}, _as_file_data),
         **_taken(given, names),

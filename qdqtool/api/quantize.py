@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from qdqtool.api.any_data import DataLike, as_place, take_data, take_source
+from qdqtool.api.any_data import DataLike, as_place, read_options, take_data, take_source
 from qdqtool.api.keywords import CalibrateKeywords, QuantizeKeywords, SensitivityKeywords, checked
-from qdqtool.api.media import read_options
 from qdqtool.api.options import calibrate_recipe, quantize_options, sensitivity_options, settled
 from qdqtool.api.outputs import write_or_keep
 from qdqtool.api.reports import report_files
@@ -16,8 +15,7 @@ from qdqtool.errors import UsageError
 from qdqtool.jobs import calibrate as calibrate_job
 from qdqtool.jobs import quantize as quantize_job
 from qdqtool.jobs import sensitivity as sensitivity_job
-from qdqtool.jobs.calibrate import CalibrationPlace
-from qdqtool.jobs.calibrate_report import CalibrateReport
+from qdqtool.jobs.calibrate import CalibrateReport, CalibrationPlace
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity import SensitivityOptions

@@ -219,9 +219,9 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
 
     _write_asked(report, kind)
     if output_format == "json":
-        from qdqtool.reports import json
+        from qdqtool.reports import failure
 
-        click.echo(json.render(report))
+        click.echo(failure.render(report))
         return
     if passed and is_quiet():
         return

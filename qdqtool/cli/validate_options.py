@@ -208,7 +208,7 @@ def _print(report: "ValidateReport", options: dict[str, Any], *, passed: bool) -
     write_reports(report, options["reports"])
     output_format = options["output_format"]
     if options["statistics"]:
-        from qdqtool.linting.rule_counts import statistics
+        from qdqtool.linting.report import statistics
 
         emit(statistics(report), output_format, "statistics", passed=passed)
     elif output_format == "text":

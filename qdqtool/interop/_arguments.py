@@ -3,16 +3,132 @@
 from collections.abc import Iterable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from qdqtool.errors import ArgumentError
-from qdqtool.interop._array_arguments import real_array
 from qdqtool.numerics import formats
-from qdqtool.numerics.division import round_once
-from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, REAL_TYPES, Array
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, REAL_TYPES, SCALE_TYPES, Array
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.rounding import round_once
 from qdqtool.numerics.scheme import check_scale_values
+from qdqtool.registry import suggestion
+
+
+def format_of(dtype: DTypeLike, argument: str = "dtype") -> NumberFormat:
+    """The quantized format of an ONNX name or a NumPy/ml_dtypes type.
+
+    Raises:
+        ArgumentError: There is none; the message lists the legal names.
+    """
+    if isinstance(dtype, str) and dtype in formats.names():
+        return formats.get(dtype)
+    found = None if isinstance(dtype, str) else formats.by_dtype(_numpy_type(dtype, argument))
+    if found is None:
+        near = suggestion(str(dtype), formats.names())
+        raise ArgumentError(f"{argument} is {dtype}; legal: {', '.join(formats.names())}{near}")
+    return found
+
+
+def real_type(dtype: DTypeLike, argument: str) -> np.dtype[Any]:
+    """float32, float16 or bfloat16 by name or type.
+
+    Raises:
+        ArgumentError: It is none of them.
+    """
+    chosen = np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else _numpy_type(dtype, argument)
+    if chosen not in REAL_TYPES:
+        raise ArgumentError(f"{argument} is {dtype}; legal: {', '.join(map(str, REAL_TYPES))}")
+    return chosen
+
+
+def real_array(x: ArrayLike, argument: str) -> Array:
+    """``x`` as an array of float32, float16, bfloat16 or int32; what has another real type is rounded to float32.
+
+    Raises:
+        ArgumentError: It does not hold real numbers.
+    """
+    array = np.asarray(x)
+    if array.dtype in REAL_TYPES or (array.dtype == np.int32 and isinstance(x, np.ndarray)):
+        return array
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > FLOAT64.itemsize:
+        raise ArgumentError(f"{argument} has type {array.dtype}; legal: float32, float16, bfloat16, int32, float64")
+    with np.errstate(over="ignore"):
+        return array.astype(FLOAT32)
+
+
+def scale_array(scale: ArrayLike) -> Array:
+    """``scale`` as an array of a type that ONNX has for scales; other real types are rounded to float32.
+
+    Raises:
+        ArgumentError: It does not hold real numbers.
+    """
+    array = np.asarray(scale)
+    if array.dtype in SCALE_TYPES:
+        return array
+    return real_array(array.astype(FLOAT64) if array.dtype.kind in "iu" else array, "scale")
+
+
+def code_array(q: ArrayLike) -> Array:
+    """``q`` as an array of codes.
+
+    Raises:
+        ArgumentError: Its type is no quantized type.
+    """
+    array = np.asarray(q)
+    fmt = formats.by_dtype(array.dtype)
+    if fmt is None or fmt.first_opset.dequantize is None:
+        legal = [name for name in formats.names() if formats.get(name).first_opset.dequantize is not None]
+        raise ArgumentError(f"q has type {array.dtype}; legal: {', '.join(legal)}")
+    return array
+
+
+def zero_point_array(zero_point: ArrayLike, scale_shape: tuple[int, ...]) -> Array:
+    """``zero_point`` as an array of the scale's shape; of one element, shapes ``[]`` and ``[1]`` are the same.
+
+    Raises:
+        ArgumentError: It has another shape, or is fractional.
+    """
+    array = np.asarray(zero_point)
+    if {array.shape, scale_shape} <= {(), (1,)}:
+        array = array.reshape(scale_shape)
+    if array.shape != scale_shape:
+        raise ArgumentError(f"zero_point has shape {list(array.shape)}; it must be that of scale, {list(scale_shape)}")
+    if array.dtype.kind == "f" and not np.array_equal(array, np.rint(array)):
+        raise ArgumentError("zero_point is fractional; it must be a whole number of steps")
+    return array
+
+
+def granularity_of(
+    scale_shape: tuple[int, ...], shape: tuple[int, ...], axis: int | None, block_size: int | None
+) -> Granularity:
+    """The granularity that a scale of ``scale_shape`` means on a tensor of ``shape``.
+
+    Raises:
+        ArgumentError: ``axis`` or ``block_size`` is missing or illegal for that scale.
+    """
+    if block_size:
+        if axis is None:
+            raise ArgumentError("axis is missing; block_size needs the axis along which the blocks lie")
+        return Blocked(axis, block_size)
+    if scale_shape in {(), (1,)}:
+        return PerTensor()
+    if len(scale_shape) == 1:
+        if axis is None:
+            raise ArgumentError(f"axis is missing; a scale of {scale_shape[0]} elements needs the axis it belongs to")
+        return PerAxis(axis)
+    raise ArgumentError(
+        f"block_size is missing; a scale of shape {list(scale_shape)} on a tensor of shape {list(shape)} is blocked"
+    )
+
+
+def _numpy_type(dtype: DTypeLike, argument: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise ArgumentError(f"{argument} is {dtype!r}; it is neither an ONNX type name nor a NumPy type") from None
 
 
 def real_side(x: ArrayLike, argument: str) -> Array:

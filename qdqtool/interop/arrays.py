@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from qdqtool.interop._array_arguments import (
+from qdqtool.interop._arguments import (
     code_array,
     format_of,
     granularity_of,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
-from qdqtool.interop._array_arguments import code_array, format_of, real_array, real_type, scale_array, zero_point_array
+from qdqtool.interop._arguments import code_array, format_of, real_array, real_type, scale_array, zero_point_array
 from qdqtool.numerics import affine, formats
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, REAL_TYPES, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
-from qdqtool.interop._arguments import codes_of, scale_like
-from qdqtool.interop._array_arguments import real_type
+from qdqtool.interop._arguments import codes_of, real_type, scale_like
 from qdqtool.interop._canonical import Dequantize
 from qdqtool.interop._graph import GraphPiece, Part
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array

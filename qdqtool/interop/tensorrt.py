@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
-from qdqtool.interop._arguments import codes_of, real_side
-from qdqtool.interop._array_arguments import real_type, scale_array
+from qdqtool.interop._arguments import codes_of, real_side, real_type, scale_array
 from qdqtool.interop._canonical import Dequantize, Quantize
 from qdqtool.interop._graph import GraphPiece
 from qdqtool.numerics import formats

@@ -6,17 +6,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from qdqtool.engines.gpu.clocks import ClockMeter
-from qdqtool.engines.gpu.comparable import require_comparable, require_order
-from qdqtool.engines.gpu.layer_comparison import LayerComparison, compare_layers
-from qdqtool.engines.gpu.random_sample import random_sample
+from qdqtool.engines.gpu.comparison import LayerComparison, compare_layers, require_comparable, require_order
 from qdqtool.engines.gpu.report import BenchReport, EngineTimes
 from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.engines.gpu.runner import Runner, with_nodes
 from qdqtool.engines.gpu.speedup import clock_warning, judge, speedup_of
 from qdqtool.engines.gpu.speedup_gate import SpeedupGate
-from qdqtool.engines.gpu.timing import Measured, TimingOptions, time_in_turn
+from qdqtool.engines.gpu.timing import Measured, TimingOptions, random_sample, time_in_turn
 from qdqtool.errors import UsageError
-from qdqtool.jobs.engine_outputs import LoadedEngine, load_engine
+from qdqtool.jobs.run import LoadedEngine, load_engine
 from qdqtool.samples import Feeds, Sample, load_feeds
 from qdqtool.samples.feeds import Progress
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from qdqtool.engines.build import manifest
 from qdqtool.engines.build.build_model import ModelToBuild, model_to_build
 from qdqtool.engines.build.conversions import find_conversions
-from qdqtool.engines.build.engine_map import map_kernels, sum_macs
-from qdqtool.engines.build.kernel_products import find_products
+from qdqtool.engines.build.engine_map import find_products, map_kernels, sum_macs
 from qdqtool.engines.build.lock import Lock
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.precision_gate import achieved_counts, gate_result, planned_counts

@@ -8,23 +8,80 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.accuracy.layers.method_trial import try_methods
-from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.output import check_output, is_stream, write_output
 from qdqtool.models.graph.io.spill import spilled
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import display
 from qdqtool.quantization.cluster.collector import CalibrationCluster, calibration_cluster
+from qdqtool.quantization.cluster.machine import ClusterUsed
 from qdqtool.quantization.planning.existing_pairs import settle_model
 from qdqtool.quantization.planning.proposal import NEVER_RUN
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.calibration import CalibrationRequest, calibrate_model, runs_for
 from qdqtool.quantization.preparation.calibration_used import used_ranges
+from qdqtool.quantization.preparation.prepare import PreparationReport
 from qdqtool.quantization.ranges.file import encode_ranges
+from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import Ranges
+from qdqtool.results import Report
+from qdqtool.samples import DataDescription
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.request import FileData, RandomData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenTensor:
+    """A tensor that took no value on the data, and why.
+
+    Attributes:
+        tensor: Its name.
+        graph: Its scope; empty for the main graph.
+        reason: Why it took none.
+    """
+
+    tensor: str
+    graph: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateReport(Report):
+    """What calibrate did.
+
+    Attributes:
+        model: The input.
+        output: The ranges file written.
+        method: What the ranges are for.
+        target: What placement was made for.
+        data: What was run.
+        shard: Which shard of the data, as ``I/N``; None for all of it.
+        samples: How many samples the ranges are of.
+        resumed: How many of them an interrupted run had done before.
+        tensors: How many tensors have a range.
+        unseen: Tensors that have none.
+        preparation: What became of each step that prepares the model.
+        chosen: Id of the method that ``auto`` chose for the whole model by its outputs; ``auto`` where it chooses for
+            each tensor by itself, and empty for other methods.
+        method_trial: The effect of the methods that were tried; None where none was.
+        cluster: The workers of a Dask cluster that ran the samples; None where this process did.
+    """
+
+    model: str
+    output: str
+    method: str
+    target: str
+    data: DataDescription
+    shard: str | None
+    samples: int
+    resumed: int
+    tensors: int
+    unseen: tuple[UnseenTensor, ...]
+    preparation: tuple[PreparationReport, ...]
+    chosen: str = ""
+    method_trial: MethodTrial | None = None
+    cluster: ClusterUsed | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +112,7 @@ def calibrate(
         recipe: What is to be quantized; default int8 for TensorRT.
         progress: Told of every sample.
         place: Run some of the samples only, whose ranges
-            :func:`qdqtool.quantization.ranges.merge.merge_ranges` joins with others;
+            :func:`qdqtool.quantization.ranges.shard.merge_ranges` joins with others;
             or run them on a cluster.
 
     Raises:

@@ -15,7 +15,7 @@ from qdqtool.accuracy.task_metrics.request import labelled_for, load_metric
 from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.errors import UsageError
 from qdqtool.jobs.check_values import with_values
-from qdqtool.jobs.engine_outputs import EngineRun, engine_outputs
+from qdqtool.jobs.run import EngineRun, engine_outputs
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.index.view import GraphView
@@ -26,13 +26,12 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.running.ort_cpu import reference
 from qdqtool.models.transforms.interface import Pairing, with_interface_of
 from qdqtool.quantization.insertion.split_qkv import separate_like
-from qdqtool.quantization.preparation.preparation_metadata import prepared_like
+from qdqtool.quantization.preparation.metadata import prepared_like
 from qdqtool.samples import Feeds, InputSpec, input_specs, random_feeds, stored_specs, with_shapes
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.held import in_files
-from qdqtool.samples.measuring_data import measuring_part
 from qdqtool.samples.request import DataRequest, FileData
-from qdqtool.samples.split import split_samples
+from qdqtool.samples.split import measuring_part, split_samples
 
 
 def check_model(

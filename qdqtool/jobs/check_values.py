@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.specialize_inputs import fix_inputs
-from qdqtool.models.transforms.specialize_values import fix_values, fixed_values
+from qdqtool.models.transforms.specialize_values import fix_inputs, fix_values, fixed_values
 from qdqtool.registry import suggestion
 from qdqtool.samples import input_specs
 from qdqtool.samples.input_shapes import Shapes, Values

@@ -13,9 +13,8 @@ from qdqtool.numerics import formats
 from qdqtool.quantization.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.quantization.preparation.steps import known_steps
 from qdqtool.quantization.ranges import calibrators, encodings
-from qdqtool.quantization.ranges.loud_layer import PLANNED
-from qdqtool.quantization.ranges.method_choice import chosen_method, threshold
-from qdqtool.quantization.ranges.stored import read_stored
+from qdqtool.quantization.ranges.file import read_stored
+from qdqtool.quantization.ranges.method_choice import PLANNED, chosen_method, threshold
 from qdqtool.quantization.ranges.types import Ranges, TensorRange
 from qdqtool.registry import suggestion
 from qdqtool.results import Report

@@ -18,8 +18,7 @@ from qdqtool.linting.rules import RuleContext
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.output import check_output, write_output
 from qdqtool.models.graph.io.save import SavedFiles, inlined, save_model
-from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.running.ort_cpu import reference
 from qdqtool.samples.request import DataRequest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from qdqtool.models.graph.io.output import check_output, write_output
 from qdqtool.quantization.ranges.file import encode_ranges, read_ranges
-from qdqtool.quantization.ranges.merge import merge_ranges
+from qdqtool.quantization.ranges.shard import merge_ranges
 from qdqtool.results import Report
 
 
@@ -34,7 +34,7 @@ class MergeReport(Report):
 
 
 def merge_to_file(shards: Sequence[str | Path], output: str | Path) -> MergeReport:
-    """Join the ranges of shards (:func:`qdqtool.quantization.ranges.merge.merge_ranges`) and write them.
+    """Join the ranges of shards (:func:`qdqtool.quantization.ranges.shard.merge_ranges`) and write them.
 
     Args:
         shards: Files that ``calibrate`` wrote, in any order.

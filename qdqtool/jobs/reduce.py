@@ -14,7 +14,7 @@ from qdqtool.jobs.reduction.options import ReduceOptions
 from qdqtool.jobs.reduction.reducer import Reducer
 from qdqtool.jobs.reduction.report import FailureFound, ModelSize, ReduceReport, tool_versions
 from qdqtool.jobs.reduction.search import Search, Trials, node_count
-from qdqtool.jobs.reduction.storing import store
+from qdqtool.jobs.reduction.subgraph import store
 from qdqtool.models.graph.io.external import external_files, model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.output import check_outputs, is_stream, write_output

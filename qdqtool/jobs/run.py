@@ -2,15 +2,162 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdqtool.engines.gpu.report import RunReport
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.checking.output_file import OutputWriter, storable
+from qdqtool.engines.build.engine_map import EngineMap
+from qdqtool.engines.build.manifest import fingerprint
+from qdqtool.engines.build.stored_manifest import has_manifest, read_map
+from qdqtool.engines.gpu.report import Loaded, RunReport
 from qdqtool.engines.gpu.requirements import require_gpu
-from qdqtool.jobs.engine_outputs import load_engine, write_outputs
+from qdqtool.engines.gpu.runner import Runner
+from qdqtool.engines.gpu.runners import library_of, open_runner
+from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import check_output
+from qdqtool.models.graph.model import Model
+from qdqtool.models.scratch import ScratchFolder
+from qdqtool.samples import Feeds
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.held import in_files
 from qdqtool.samples.request import FileData
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedEngine:
+    """An engine on the GPU.
+
+    Attributes:
+        runner: Runs it.
+        loaded: What it is, for reports.
+        stored: What its manifest says of it; None without one.
+    """
+
+    runner: Runner
+    loaded: Loaded
+    stored: EngineMap | None
+
+    @property
+    def planned(self) -> dict[str, int] | None:
+        """Number of quantized nodes by type; None without a manifest."""
+        return self.stored.planned if self.stored is not None else None
+
+    @property
+    def nodes(self) -> dict[str, tuple[str, ...]]:
+        """The ONNX nodes of each kernel, by its name; empty without a manifest."""
+        return {kernel.name: kernel.nodes for kernel in self.stored.kernels} if self.stored is not None else {}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRun:
+    """The engine of a check, when it has run.
+
+    Attributes:
+        loaded: What ran.
+        warnings: Remarks for the report.
+    """
+
+    loaded: Loaded
+    warnings: tuple[str, ...]
+
+
+@contextmanager
+def load_engine(path: Path) -> Iterator[LoadedEngine]:
+    """Load an engine, or an ONNX model, on the GPU while the block runs.
+
+    Raises:
+        CapabilityError: A GPU, its driver or a package is absent. This is checked before anything is read.
+        ModelError: The file cannot be read or is not taken, or the manifest beside it is of another engine.
+        GateError: ONNX Runtime's provider does not take the whole model.
+    """
+    gpu = require_gpu()
+    stored = read_map(path) if has_manifest(path) else None
+    library = library_of(path, stored.backend if stored is not None else None)
+    with open_runner(path, library) as runner:
+        loaded = Loaded(file=str(path), library=library, version=runner.version, gpu=gpu)
+        yield LoadedEngine(runner, loaded, stored)
+
+
+def write_outputs(runner: Runner, feeds: Feeds, output: Path, progress: Progress | None) -> dict[str, tuple[int, ...]]:
+    """Run all samples and write the outputs in the layout that ``check --outputs`` reads.
+
+    Returns:
+        The shape of each output over all samples.
+
+    Raises:
+        UsageError: The engine does not take a sample, or an output changes its shape between samples.
+        OutputError: The file cannot be written.
+        GateError: The engine does not run.
+        CapabilityError: A CUDA call fails.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    with OutputWriter(output) as writer:
+        for done, sample in enumerate(feeds, start=1):
+            for name, array in runner.run(sample).items():
+                rows = storable(name, sample.without_filler(array))
+                writer.add(name, rows)
+                before = shapes.get(name, (0,))[0]
+                shapes[name] = (before + len(rows), *rows.shape[1:])
+            if progress is not None:
+                progress(done, len(feeds))
+        writer.save()
+    return shapes
+
+
+@contextmanager
+def engine_outputs(
+    options: CheckOptions, feeds: Feeds, model: Model
+) -> Iterator[tuple[CheckOptions, EngineRun | None]]:
+    """Run the engine of a check, and put its outputs in the place of saved ones while the block runs.
+
+    Args:
+        options: The options of the check.
+        feeds: The samples.
+        model: The model that is checked, as it was loaded.
+
+    Yields:
+        The options with a temporary file in ``outputs``, and what ran; the options as they are, and None, where they
+        name no engine.
+
+    Raises:
+        UsageError: The engine has other inputs or outputs than the model; or as :func:`write_outputs`.
+        QdqError: As :func:`load_engine` and :func:`write_outputs`.
+    """
+    if options.engine is None:
+        yield options, None
+        return
+    with ScratchFolder("qdqtool-run-") as scratch:
+        file = scratch.path / "outputs.npz"
+        with load_engine(options.engine) as engine:
+            _require_same(
+                "inputs", sorted(feeds.description.shapes), sorted(each.name for each in engine.runner.inputs)
+            )
+            names = [output.name for output in model.proto.graph.output]
+            _require_same("outputs", sorted(names), sorted(engine.runner.outputs))
+            write_outputs(engine.runner, feeds, file, None)
+            ran = EngineRun(engine.loaded, tuple(_of_another_file(engine, model)))
+        yield replace(options, outputs=file), ran
+
+
+def _of_another_file(engine: LoadedEngine, model: Model) -> Iterator[str]:
+    """Say where the engine was built from another file: its numbers may be good, but they are those of that model."""
+    if engine.stored is None or model.path is None or engine.stored.model_sha256 == fingerprint(model.path)["sha256"]:
+        return
+    yield (
+        f"{engine.loaded.file} was built from another file than {model.path}: from '{engine.stored.model}', as its "
+        "manifest says"
+    )
+
+
+def _require_same(what: str, model: list[str], engine: list[str]) -> None:
+    if model != engine:
+        raise UsageError(
+            f"the engine has the {what} {', '.join(engine) or 'none'}; the model has {', '.join(model) or 'none'}",
+            hint="check the model that the engine was built from; its manifest names it",
+        )
 
 
 def run_engine(

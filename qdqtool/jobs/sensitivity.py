@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qdqtool.accuracy.layers.effects import Effect, effects_of, noise_shares
-from qdqtool.accuracy.layers.layer_metric import measure_layers
+from qdqtool.accuracy.layers.layer_metric import MetricRuns, measure_layers
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
 from qdqtool.accuracy.layers.masked_runs import Errors
 from qdqtool.accuracy.layers.method_trial import try_methods
-from qdqtool.accuracy.layers.metric_runs import MetricRuns
 from qdqtool.accuracy.layers.units import Unit, excluding_patterns
 from qdqtool.accuracy.search.metric_data import require_labels
 from qdqtool.accuracy.task_metrics.request import MetricRequest, load_metric

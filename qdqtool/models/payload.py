@@ -13,7 +13,7 @@ THREADED_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of the bytes of a spilled tensor (:mod:`qdqtool.models.graph.io.spill_file`).
+    """The place of the bytes of a spilled tensor (:mod:`qdqtool.models.graph.io.spill`).
 
     Attributes:
         folder: The folder.

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from qdqtool.errors import ArgumentError
 from qdqtool.numerics.affine import dequantize, fake_quantize, quantize
-from qdqtool.numerics.division import round_once
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.groups import ranges, reduce_groups
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.rounding import round_once
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 SCALE_RANGE: dict[np.dtype[Any], tuple[float, float]] = {

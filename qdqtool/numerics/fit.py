@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from qdqtool.numerics.blocks import Blocks
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
+from qdqtool.numerics.groups import Blocks
 from qdqtool.numerics.number_format import NumberFormat
 
 CANDIDATES = 8

@@ -2,12 +2,85 @@
 
 Values are clipped before any cast, because casts differ by type: NumPy's float32 to int8 wraps 300 to 44, ml_dtypes'
 int4 wraps, its fp8 types give NaN or infinity, its fp4 and fp6 types saturate.
+
+Dividing in a wider type and rounding the result again gives the same only where the wider type is wide enough: a
+quotient of these operands must not come nearer to a rounding boundary of the result than the wider type can resolve.
+An operand of ``a`` bits over one of ``b`` bits misses a boundary of a ``p``-bit type by at least a relative
+``2**-(b + p + 1)``, or hits it exactly:
+
+- float16 over float16 to float16: 11 + 11 + 1 bits < 24, so float32 will do; bfloat16 likewise;
+- anything up to 32 bits (int32, float32) over a float32 to float32: 24 + 24 + 1 bits < 53, so float64 will do.
+
+The rule is that of S. A. Figueroa, "When is double rounding innocuous?" (1995), applied to division.
 """
+
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from qdqtool.numerics.dtypes import Array
+from qdqtool.errors import ArgumentError
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT8E8M0, FLOAT32, FLOAT64, REAL_TYPES, Array
 from qdqtool.numerics.number_format import NumberFormat
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How to divide arrays of one pair of types.
+
+    Attributes:
+        work: Type in which the operands are exact and the division is done: float32 or float64.
+        precision: Type to which the quotient is rounded once.
+    """
+
+    work: np.dtype[Any]
+    precision: np.dtype[Any]
+
+    def __call__(self, x: Array, scale: Array) -> Array:
+        """``x / scale`` as float32 that holds values of :attr:`precision`; ``scale`` is given in :attr:`work`."""
+        quotient = np.empty(x.shape, self.work)
+        np.divide(x.astype(self.work, copy=False), scale, out=quotient)
+        return round_once(quotient, self.precision).astype(FLOAT32, copy=False)
+
+
+def division(x_type: np.dtype[Any], scale_type: np.dtype[Any], precision: np.dtype[Any] | None = None) -> Division:
+    """Choose how to divide ``x_type`` by ``scale_type``.
+
+    Args:
+        x_type: float32, float16, bfloat16 or int32.
+        scale_type: float32, float16, bfloat16 or float8e8m0.
+        precision: Type of the quotient; default the scale's type, and float32 for float8e8m0, which has no significand.
+
+    Raises:
+        ArgumentError: ``precision`` is none of float32, float16 and bfloat16.
+    """
+    chosen = precision or (FLOAT32 if scale_type == FLOAT8E8M0 else scale_type)
+    if chosen not in REAL_TYPES:
+        raise ArgumentError(f"precision is {chosen}; legal: {', '.join(map(str, REAL_TYPES))}")
+    narrow = x_type in REAL_TYPES and (chosen == FLOAT32 or x_type == scale_type == chosen)
+    return Division(FLOAT32 if narrow else FLOAT64, chosen)
+
+
+def round_once(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Round ``values`` (float32 or float64) half to even to float32, float16 or bfloat16, in one rounding.
+
+    Values that have that type already are returned as they are, not copied.
+    """
+    # ml_dtypes 0.6 converts float64 to bfloat16 through float32 and so rounds twice: 1 + 2**-8 + 2**-40 becomes 1.
+    # Rounding to odd in between makes the second rounding exact.
+    if dtype == BFLOAT16 and values.dtype == FLOAT64:
+        values = _round_to_odd(values)
+    return np.asarray(values.astype(dtype, copy=False))
+
+
+def _round_to_odd(values: Array) -> Array:
+    """Round float64 to float32 so that a later rounding to at most 22 bits gives the same as a single rounding."""
+    nearest = values.astype(FLOAT32)
+    away = np.abs(nearest.astype(FLOAT64)) > np.abs(values)
+    toward_zero = np.where(away, np.nextafter(nearest, np.float32(0)), nearest)
+    inexact = (toward_zero.astype(FLOAT64) != values) & ~np.isnan(values)
+    odd: Array = toward_zero.view(np.uint32) | inexact.astype(np.uint32)
+    return odd.view(np.float32)
 
 
 def to_integer(quotient: Array, fmt: NumberFormat, zero_point: Array | None) -> Array:

@@ -19,11 +19,11 @@ import numpy as np
 from qdqtool.errors import ArgumentError
 from qdqtool.numerics import kernels
 from qdqtool.numerics.affine import dequantize, quantize
-from qdqtool.numerics.blocks import Blocks
 from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule, round_scale
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, FLOAT64, Array
 from qdqtool.numerics.fit import Fit, fit
 from qdqtool.numerics.granularity import Blocked
+from qdqtool.numerics.groups import Blocks
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 

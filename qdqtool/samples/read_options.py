@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.media.images.options import ImageOptions
-from qdqtool.samples.media.sound.options import SoundOptions
-from qdqtool.samples.media.text.options import TextOptions
+from qdqtool.samples.media.images.options import ImageOptions, ImagePreprocessing
+from qdqtool.samples.media.sound.options import SoundOptions, SoundPreprocessing
+from qdqtool.samples.media.text.options import TextOptions, TextPreprocessing
+
+Preprocessing = ImagePreprocessing | SoundPreprocessing | TextPreprocessing
+"""How files became samples. In JSON the key ``kind`` tells them apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

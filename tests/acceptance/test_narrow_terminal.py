@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from qdqtool.cli import command
-from qdqtool.reports.table import MOST_LINES, FittedTable
+from qdqtool.reports.terminal import MOST_LINES, FittedTable
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 WIDTHS = (60, 80)

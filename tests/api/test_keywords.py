@@ -13,7 +13,7 @@ from support.small import conv_model
 
 import qdqtool
 from qdqtool.api import keywords
-from qdqtool.api.media import MEDIA_KEYWORDS
+from qdqtool.api.any_data import MEDIA_KEYWORDS
 from qdqtool.cli import command as program
 from qdqtool.cli.commands.build import command as build
 from qdqtool.cli.commands.calibrate import command as calibrate

@@ -18,7 +18,7 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.samples.calibration_note import CalibrationNote, read_note
 from qdqtool.samples.media.images.options import CHOICES, ImagePreprocessing
-from qdqtool.samples.media.images.presets import PRESETS
+from qdqtool.samples.media.images.resolve import PRESETS
 
 NOTHING = dict.fromkeys(MEDIA)
 

@@ -16,8 +16,7 @@ from qdqtool.errors import GateError, OutputError, UsageError
 from qdqtool.jobs import insert as insert_module
 from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
 from qdqtool.models.graph.io.save import ExternalData
-from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.samples.request import DataRequest

@@ -19,7 +19,7 @@ from support.planted import network, operators, random_network
 
 import qdqtool as qdq
 from qdqtool.errors import CapabilityError, OutputError, UsageError
-from qdqtool.jobs.reduction.storing import INLINE_BYTES
+from qdqtool.jobs.reduction.subgraph import INLINE_BYTES
 
 FAIL_ON = ROOT / "tests" / "support" / "fail_on.py"
 NETWORK = random_network(0, 40, {23: "Elu"})
@@ -162,7 +162,7 @@ def test_external_data_that_is_not_needed_is_left_behind(tmp_path: Path):
 
 
 def test_large_weights_that_are_needed_go_beside_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("qdqtool.jobs.reduction.storing.INLINE_BYTES", 1000)
+    monkeypatch.setattr("qdqtool.jobs.reduction.subgraph.INLINE_BYTES", 1000)
     assert INLINE_BYTES > 1000
     weight = np.random.default_rng(0).normal(size=(6, 400)).astype(np.float32)
     proto = network([helper.make_node("MatMul", ["x", "w"], ["y"])], ["y"], {"w": weight})

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from qdqtool.numerics import formats
-from qdqtool.numerics.blocks import Blocks
 from qdqtool.numerics.fit import Fit, fit
 from qdqtool.numerics.granularity import Blocked, expand
+from qdqtool.numerics.groups import Blocks
 
 INT4 = formats.get("int4")
 SIGNS = pytest.mark.parametrize("either_sign", [False, True])

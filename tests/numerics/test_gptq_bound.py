@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from qdqtool.numerics import formats, gptq_bound
+from qdqtool.numerics import formats, gptq
 from qdqtool.numerics.affine import dequantize, quantize
-from qdqtool.numerics.gptq_bound import MOST_RMS_STEPS, is_within_bound
+from qdqtool.numerics.gptq import MOST_RMS_STEPS, is_within_bound
 from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
@@ -17,7 +17,7 @@ SCALE = 0.05
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("channel", [0, 5, N - 1])
 def test_one_channel_too_far_away_is_found_wherever_it_lies(channel, axis, piece, monkeypatch):
-    monkeypatch.setattr(gptq_bound, "PIECE", piece)
+    monkeypatch.setattr(gptq, "PIECE", piece)
     weights = np.random.default_rng(1).uniform(-0.3, 0.3, (K, N)).astype(np.float32)
     scheme = QuantScheme(format=formats.get("int4"), granularity=Blocked(axis, 16))
     shape = (K // 16, N) if axis == 0 else (N, K // 16)

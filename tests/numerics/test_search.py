@@ -7,11 +7,11 @@ import pytest
 from qdqtool.errors import ArgumentError
 from qdqtool.numerics import formats, search
 from qdqtool.numerics.affine import fake_quantize, quantize
-from qdqtool.numerics.blocks import Blocks
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32
 from qdqtool.numerics.fit import Fit, fit
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.numerics.groups import Blocks
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 INT4, FP4, E4M3 = (formats.get(name) for name in ("int4", "float4e2m1", "float8e4m3fn"))

@@ -7,7 +7,7 @@ import pytest
 
 from qdqtool.engines.gpu import requirements
 from qdqtool.engines.tensorrt.gpus import Gpu
-from qdqtool.jobs import engine_outputs
+from qdqtool.jobs import run
 from support.fake_runner import FakeRunner
 
 GPU = Gpu(name="NVIDIA L4", compute_capability="8.9")
@@ -22,4 +22,4 @@ def with_runners(monkeypatch: pytest.MonkeyPatch, runners: Mapping[str, FakeRunn
         runner.library = library
         return runner
 
-    monkeypatch.setattr(engine_outputs, "open_runner", open_runner)
+    monkeypatch.setattr(run, "open_runner", open_runner)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.accuracy.checking.repeatable import require_repeatable
-from qdqtool.accuracy.task_metrics.result import MetricResult
+from qdqtool.accuracy.checking.sample_errors import SampleSums
+from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
@@ -15,17 +16,16 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import display
 from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.models.running.accumulated_error import AccumulatedError
-from qdqtool.models.running.fake_quantize import rounded
 from qdqtool.models.running.observer import Observer
 from qdqtool.models.running.own_evaluator import open_session, run_each
+from qdqtool.models.running.own_nodes import rounded
 from qdqtool.models.running.own_support import plan_split
-from qdqtool.models.running.sampling_error import SampleSums
 from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.planning.degenerate import ZEROED
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples import Feeds
-from qdqtool.samples.measuring_data import MeasuringData
+from qdqtool.samples.split import MeasuringData
 
 SLICE = 32
 """Largest number of samples that are run."""

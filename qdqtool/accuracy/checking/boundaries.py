@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.accuracy.checking.baseline_matcher import BaselineMatcher
-from qdqtool.accuracy.checking.gptq_check import GptqCheck
-from qdqtool.accuracy.checking.gptq_metadata import noted_rounding
+from qdqtool.accuracy.checking.check_blame import BaselineMatcher
+from qdqtool.accuracy.checking.gptq_check import GptqCheck, noted_rounding
 from qdqtool.accuracy.checking.pair_error import PairError
 from qdqtool.accuracy.checking.qdq_reference import format_of
 from qdqtool.accuracy.checking.report import BoundaryResult
@@ -18,10 +17,9 @@ from qdqtool.models.graph.scope import display
 from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.models.running.own_nodes import granularity_of
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.code_steps import unit_roundoff
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import expand
-from qdqtool.numerics.grid import step_widths
+from qdqtool.numerics.grid import step_widths, unit_roundoff
 from qdqtool.numerics.number_format import NumberFormat
 
 ROUNDINGS = 4

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from qdqtool.accuracy.checking.reference_run import CheckJob
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult, SavedOutputs
-from qdqtool.accuracy.task_metrics.result import MetricResult
+from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.scope import display
 

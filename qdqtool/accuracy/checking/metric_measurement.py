@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from qdqtool.accuracy.task_metrics.comparison import compared
-from qdqtool.accuracy.task_metrics.measure import Measure, RequestedMetric, Score
-from qdqtool.accuracy.task_metrics.request import MetricRequest, labelled_for, load_metric
-from qdqtool.accuracy.task_metrics.result import MetricResult
+from qdqtool.accuracy.task_metrics.measure import Measure, MetricResult, RequestedMetric, Score
+from qdqtool.accuracy.task_metrics.request import MetricRequest, compared, labelled_for, load_metric
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.own_evaluator import open_session

@@ -15,9 +15,9 @@ from qdqtool.models.running.ort_cpu_faults import QuantizeCall, expected_codes
 from qdqtool.models.running.own_nodes import granularity_of, output_type_of, precision_of
 from qdqtool.numerics import formats
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.code_steps import code_steps
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import expand
+from qdqtool.numerics.grid import code_steps
 from qdqtool.numerics.number_format import NumberFormat
 
 Read = Callable[[Value], Array | None]

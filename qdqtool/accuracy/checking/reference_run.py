@@ -3,16 +3,16 @@
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 
-from qdqtool.accuracy.checking.baseline_matcher import BaselineMatcher
 from qdqtool.accuracy.checking.boundaries import Boundary, find_boundaries
+from qdqtool.accuracy.checking.check_blame import BaselineMatcher
 from qdqtool.accuracy.checking.constant_nodes import ConstantNodes
 from qdqtool.accuracy.checking.options import CheckOptions
-from qdqtool.accuracy.checking.output_sinks import OutputSinks
 from qdqtool.accuracy.checking.outputs import OutputCheck, output_checks
 from qdqtool.accuracy.checking.pair_error import PairError
 from qdqtool.accuracy.checking.qdq_reference import NodeCheck, compare, format_of, inputs_of
 from qdqtool.accuracy.checking.repeatable import Runs, unrepeated
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
+from qdqtool.accuracy.checking.saved_outputs import OutputSinks
 from qdqtool.accuracy.task_metrics.measure import RequestedMetric
 from qdqtool.errors import ArgumentError
 from qdqtool.models.graph.index.calls import nodes_with_several_values

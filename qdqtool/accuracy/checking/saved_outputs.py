@@ -1,12 +1,19 @@
 """Compare outputs that were computed elsewhere, such as those of an engine, with those of the reference."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
 
-from qdqtool.accuracy.checking.output_file import OutputReader, storable
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.checking.output_file import OutputReader, OutputWriter, storable
 from qdqtool.accuracy.checking.outputs import Deviation, OutputCheck, nonfinite_count
 from qdqtool.accuracy.checking.report import SavedOutputs
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
+from qdqtool.accuracy.task_metrics.measure import RequestedMetric
+from qdqtool.accuracy.task_metrics.request import BASELINE, MODEL, SAVED, MetricComparison
 from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import Sample
 
 
 class SavedCheck:
@@ -61,3 +68,77 @@ class SavedCheck:
     def has_new_nonfinite(self, output: str) -> bool:
         """Whether a saved output has NaN or infinities where that of the reference has other values."""
         return bool(self._deviations[output].error.nonfinite_mismatches)
+
+
+class OutputSinks:
+    """The sinks of one check. Use it as a context manager: it holds files open.
+
+    Args:
+        options: The options of the check.
+        checks: The outputs of the model.
+        metric: The task metric; None where none is requested.
+
+    Attributes:
+        saved: The comparison with a file; None without one.
+        metric: The task metric; None where none was requested.
+        written: The file in which outputs are saved; None for no file.
+
+    Raises:
+        UsageError: The file has other outputs than the model, or the metric does not fit them.
+    """
+
+    def __init__(
+        self, options: CheckOptions, checks: Sequence[OutputCheck], metric: RequestedMetric | None = None
+    ) -> None:
+        names = [check.value.name for check in checks]
+        self._open = ExitStack()
+        self._writer: OutputWriter | None = None
+        self.saved: SavedCheck | None = None
+        self.metric = MetricComparison(metric.measure(names)) if metric is not None else None
+        self.written: Path | None = options.save_outputs
+        if options.outputs is not None:
+            reader = self._open.enter_context(OutputReader(options.outputs, names))
+            self.saved = SavedCheck(reader, checks)
+        if options.save_outputs is not None:
+            self._writer = self._open.enter_context(OutputWriter(options.save_outputs))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(
+        self, sample: Sample, origin: SampleOrigin, outputs: Mapping[str, Array], baseline: Mapping[str, Array]
+    ) -> None:
+        """Process the outputs of one run, without padded rows.
+
+        Args:
+            sample: The inputs.
+            origin: Where they come from.
+            outputs: Outputs of the model, by name.
+            baseline: Outputs of the baseline; empty without one.
+
+        Raises:
+            UsageError: They do not fit the file, the labels or earlier samples.
+        """
+        real = {name: sample.without_filler(output) for name, output in outputs.items()}
+        saved = self.saved.add(real, origin) if self.saved is not None else {}
+        if self._writer is not None:
+            for name, output in real.items():
+                self._writer.add(name, storable(name, output))
+        if self.metric is not None:
+            for source, arrays in ((MODEL, outputs), (BASELINE, baseline), (SAVED, saved)):
+                self.metric.add(source, arrays, sample)
+
+    def finish(self) -> None:
+        """Finish after the last sample.
+
+        Raises:
+            UsageError: The file has more rows than the reference.
+            OutputError: The outputs cannot be written.
+        """
+        if self.saved is not None:
+            self.saved.finish()
+        if self._writer is not None:
+            self._writer.save()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from qdqtool.accuracy.layers.units import Unit
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Value
-from qdqtool.models.ops.support.multiply_accumulates import multiply_accumulates
+from qdqtool.models.ops.support.weights import multiply_accumulates
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ from types import TracebackType
 from typing import Self
 
 from qdqtool.accuracy.layers.costs import FormatBits, costs_of, shares
+from qdqtool.accuracy.layers.effects import NoiseCache, read_noise, write_noise
 from qdqtool.accuracy.layers.fallback import Fallback, FinerPlan, fallback_of
 from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting, mask_model, with_alternatives
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
-from qdqtool.accuracy.layers.noise_file import NoiseCache, read_noise, write_noise
 from qdqtool.accuracy.layers.search import FloatSearch
 from qdqtool.accuracy.layers.units import Unit, by_reader, units_of
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.graph.io.digest import model_digest
+from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
 from qdqtool.models.running.ort_cpu import reference

@@ -26,7 +26,7 @@ from qdqtool.accuracy.layers.units import Unit
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.ranges.loud_layer import LoudLayer, recorded_loud
+from qdqtool.quantization.ranges.method_choice import LoudLayer, recorded_loud
 from qdqtool.quantization.ranges.types import PreparationStep
 
 LARGEST_SHARE = 0.01

@@ -28,7 +28,7 @@ from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.plan import Placement, QuantPlan, Slot
-from qdqtool.models.running.fake_quantize import rounded
+from qdqtool.models.running.own_nodes import rounded
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
 from qdqtool.quantization.insertion.apply_plan import PlacedPairs, place_pairs
 from qdqtool.quantization.preparation.bias_correction import SwitchedBias

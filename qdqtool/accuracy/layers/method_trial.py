@@ -48,8 +48,7 @@ from qdqtool.quantization.planning.scale_type import HighPrecision
 from qdqtool.quantization.preparation.bias_correction import switched_biases
 from qdqtool.quantization.preparation.prepare import Prepared
 from qdqtool.quantization.ranges import calibrators
-from qdqtool.quantization.ranges.loud_layer import ModelTrial
-from qdqtool.quantization.ranges.method_choice import MethodTrial
+from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial
 from qdqtool.quantization.ranges.tensor_statistics import TensorStatistics
 from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges
 from qdqtool.quantization.statistics.channel_statistics import FOLDS

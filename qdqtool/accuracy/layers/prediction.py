@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.accuracy.layers.fallback import Levels
-from qdqtool.accuracy.layers.moves import Move
 from qdqtool.accuracy.layers.output_noise import OutputNoise
-from qdqtool.accuracy.layers.shortfall import noise_power, shortfall
+from qdqtool.accuracy.layers.step import Move, noise_power, shortfall
 from qdqtool.numerics.dtypes import Array
 
 LEAST_LEFT = 0.05

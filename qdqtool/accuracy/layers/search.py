@@ -15,16 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.accuracy.layers.effects import float_setting, only_setting
+from qdqtool.accuracy.layers.effects import NoiseCache, alone_key, float_key, float_setting, only_setting
 from qdqtool.accuracy.layers.fallback import Fallback, Level, Levels
 from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
-from qdqtool.accuracy.layers.moves import Move, moved, sets_to_try
-from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key
 from qdqtool.accuracy.layers.output_noise import OutputNoise
 from qdqtool.accuracy.layers.prediction import Powers, Prediction
-from qdqtool.accuracy.layers.shortfall import heard_sqnr, noise_power, shortfall
-from qdqtool.accuracy.layers.step import Step, best_step
+from qdqtool.accuracy.layers.step import Move, Step, best_step, heard_sqnr, moved, noise_power, sets_to_try, shortfall
 from qdqtool.accuracy.layers.units import Unit
 from qdqtool.models.plan import Placement
 from qdqtool.numerics.dtypes import Array

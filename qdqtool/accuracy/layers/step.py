@@ -1,9 +1,65 @@
 """The states that a search comes by."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from qdqtool.accuracy.layers.fallback import Level, Levels
+from qdqtool.accuracy.layers.output_noise import WORST_DB, OutputNoise
 from qdqtool.accuracy.layers.units import Unit
+from qdqtool.numerics.dtypes import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A unit, by its number, and the level that it gets."""
+
+    number: int
+    level: Level
+
+
+def moved(levels: Levels, moves: Sequence[Move]) -> Levels:
+    """Return the levels after some moves: the highest one of those that a unit gets."""
+    wanted: dict[int, Level] = {}
+    for move in moves:
+        wanted[move.number] = max(move.level, wanted.get(move.number, move.level))
+    return tuple(wanted.get(number, level) for number, level in enumerate(levels))
+
+
+def sets_to_try(order: Sequence[Move], count: int) -> Iterator[list[tuple[Move, ...]]]:
+    """Yield the sets of moves to try together, until one of them is better: those with the best predictions first.
+
+    Predictions may be wrong for the first ones. Where no few moves are better, since errors of layers partly cancel
+    out, more and more at once are: in the end all of them, which is the float model.
+
+    Args:
+        order: The moves, the one with the best prediction first.
+        count: How many of them are tried at a time, alone and together.
+    """
+    for start in range(0, len(order), count):
+        batch = order[start : start + count]
+        yield list(dict.fromkeys([(move,) for move in batch[: count // 2]] + [tuple(batch[:2]), tuple(batch)]))
+    larger = 2 * count
+    while larger // 2 < len(order):
+        yield [tuple(order[:larger])]
+        larger *= 2
+
+
+def shortfall(sqnr: Array, goal_db: float) -> Array:
+    """Return the sum over outputs, the last axis, of what they lack of the goal, in dB."""
+    return np.asarray(np.maximum(goal_db - sqnr, 0.0).sum(axis=-1))
+
+
+def heard_sqnr(noise: OutputNoise) -> Array:
+    """Return the SQNR of the outputs that are not zero everywhere; one that is not finite has the least there is."""
+    return np.asarray(np.maximum(noise.sqnr_db()[noise.signal.sum(axis=0) > 0], -WORST_DB))
+
+
+def noise_power(noise: OutputNoise) -> Array:
+    """Return the noise of each output over all samples, that of one that is not finite as :func:`heard_sqnr` has it."""
+    return np.asarray(np.minimum(noise.noise.sum(axis=0), noise.signal.sum(axis=0) * 10 ** (WORST_DB / 10)))
+
 
 EFFICIENT = 0.5
 """Smallest part of the best gain for its cost with which a larger step is taken."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.node_patterns import NodePatterns
+from qdqtool.models.graph.index.structure import NodePatterns
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.plan import Placement, QuantPlan, UseRef

@@ -1,15 +1,193 @@
-"""Read the request for a task metric: ``NAME``, ``NAME:OUTPUT``, ``SCRIPT.py:func``, or a Python callable."""
+"""Read the request for a task metric: ``NAME``, ``NAME:OUTPUT``, ``SCRIPT.py:func``, or a Python callable.
 
+Metrics such as the mean average precision are no mean over samples, so the outputs of all samples are kept until the
+function is called, once for each model.
+"""
+
+import math
+import numbers
 import shlex
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
-from qdqtool.accuracy.task_metrics.function import FunctionMeasure, MetricFunction
-from qdqtool.accuracy.task_metrics.measure import RequestedMetric
+import numpy as np
+
+from qdqtool.accuracy.task_metrics.measure import Measure, MetricResult, RequestedMetric, Score, Tally
 from qdqtool.accuracy.task_metrics.named import NamedRequest
 from qdqtool.errors import UsageError
-from qdqtool.samples import Feeds
+from qdqtool.numerics.dtypes import Array
+from qdqtool.samples import Feeds, Sample
 from qdqtool.samples.sample import NoLabelsError
 from qdqtool.samples.script import UserFunction, load_function, split_script
+
+MODEL, BASELINE, SAVED = "the model", "the baseline", "the saved outputs"
+"""What is compared."""
+
+
+@dataclass(slots=True)
+class MetricComparison:
+    """What is counted of each.
+
+    Attributes:
+        measure: The metric.
+        tallies: What is counted, by :data:`MODEL`, :data:`BASELINE` or :data:`SAVED`.
+    """
+
+    measure: Measure
+    tallies: dict[str, Tally] = field(default_factory=dict)
+
+    def add(self, source: str, outputs: Mapping[str, Array], sample: Sample) -> None:
+        """Count one run.
+
+        Args:
+            source: :data:`MODEL`, :data:`BASELINE` or :data:`SAVED`.
+            outputs: Outputs by name; a source without the output that is measured is left out.
+            sample: The inputs, with labels; padded rows of the outputs are left out.
+
+        Raises:
+            UsageError: The outputs do not fit the labels.
+        """
+        if not outputs or (self.measure.output is not None and self.measure.output not in outputs):
+            return
+        if source not in self.tallies:
+            self.tallies[source] = self.measure.tally(source)
+        self.tallies[source].add(outputs, sample)
+
+    def result(self) -> MetricResult:
+        """Return the entry of a report.
+
+        Raises:
+            UsageError: A function of the user fails, or gives no number.
+        """
+        scores = {source: tally.score() for source, tally in self.tallies.items()}
+        return compared(self.measure, scores[MODEL], scores.get(BASELINE), scores.get(SAVED))
+
+
+def compared(measure: Measure, score: Score, baseline: Score | None = None, saved: Score | None = None) -> MetricResult:
+    """Return the entry of a report on a model.
+
+    Args:
+        measure: The metric.
+        score: The score of the model.
+        baseline: That of its baseline.
+        saved: That of outputs of the model that were saved elsewhere.
+    """
+    return MetricResult(
+        name=measure.name,
+        output=measure.output,
+        unit=measure.unit,
+        loss_unit=measure.loss_unit,
+        predictions=score.predictions,
+        value=score.value,
+        baseline=baseline.value if baseline is not None else None,
+        loss=measure.loss(score.value, baseline.value) if baseline is not None else None,
+        saved=saved.value if saved is not None else None,
+        saved_loss=measure.loss(saved.value, score.value) if saved is not None else None,
+        chance=score.chance,
+        baseline_chance=baseline.chance if baseline is not None else None,
+    )
+
+
+MetricFunction = Callable[[list[dict[str, Array]], list[Array | None]], float]
+"""Takes the outputs by name and the labels of each sample (None without labels), and gives a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionMeasure:
+    """A function of the user as a metric.
+
+    Attributes:
+        function: The function.
+        needs_labels: False: the function gets None for them where there are none.
+        output: None: the function gets all outputs.
+        unit: Empty: nobody knows it.
+        loss_unit: Empty likewise.
+    """
+
+    function: UserFunction
+    needs_labels: bool = False
+    output: str | None = None
+    unit: str = ""
+    loss_unit: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.function.name
+
+    def measure(self, outputs: Sequence[str]) -> "FunctionMeasure":
+        """Return this: the function fits models with any outputs."""
+        del outputs
+        return self
+
+    def tally(self, model: str) -> "FunctionTally":
+        """Begin to keep outputs of a model."""
+        return FunctionTally(self, model)
+
+    def loss(self, value: float, reference: float) -> float:
+        """Return the loss of ``value`` against ``reference``."""
+        return reference - value
+
+    def resolution(self, predictions: int) -> float | None:
+        """Return None: nobody knows what one prediction makes."""
+        del predictions
+        return None
+
+
+@dataclass(slots=True)
+class FunctionTally:
+    """The outputs of one model so far.
+
+    Attributes:
+        measure: The metric.
+        model: What messages call the model.
+        outputs: Outputs by name, for each sample, without padded rows.
+        labels: The labels of each sample.
+    """
+
+    measure: FunctionMeasure
+    model: str
+    outputs: list[dict[str, Array]] = field(default_factory=list)
+    labels: list[Array | None] = field(default_factory=list)
+
+    def add(self, outputs: Mapping[str, Array], sample: Sample) -> None:
+        """Keep the outputs of one run."""
+        # copy(): an array of a session keeps all memory of the run alive, and the function may write into what it gets.
+        self.outputs.append({name: sample.without_filler(array).copy() for name, array in outputs.items()})
+        self.labels.append(None if sample.labels is None else sample.labels.copy())
+
+    def score(self) -> Score:
+        """Call the function; errors as :meth:`qdqtool.accuracy.task_metrics.measure.Tally.score`."""
+        function = self.measure.function
+        with function.running():
+            found = function.function(self.outputs, self.labels)
+        return Score(value=self._number(found), predictions=len(self.outputs))
+
+    def _number(self, found: object) -> float:
+        if isinstance(found, np.ndarray) and not found.ndim and found.dtype.kind in "iuf":
+            found = found.item()
+        if not isinstance(found, numbers.Real) or isinstance(found, bool | np.bool_):
+            raise self._refusal(_told(found))
+        if not math.isfinite(found):
+            raise self._refusal(f"{float(found):g}")
+        # A negative zero, as that of a negated mean, is shown as 0.
+        return float(found) + 0.0
+
+    def _refusal(self, found: str) -> UsageError:
+        function = self.measure.function
+        line = f" (line {function.line})" if function.line is not None else ""
+        return UsageError(
+            f"{function.where}{line} returned {found} for {self.model}; it must return one finite number, higher where "
+            "the model is better"
+        )
+
+
+def _told(found: object) -> str:
+    if isinstance(found, np.ndarray):
+        return f"an array of {found.dtype} {list(found.shape)}"
+    return f"a {type(found).__name__}" if found is not None else "None"
+
 
 MetricRequest = str | MetricFunction
 """A request as users write it."""

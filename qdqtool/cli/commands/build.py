@@ -160,7 +160,7 @@ def make_options(  # noqa: PLR0913 -- one argument for each option
     """
     from qdqtool.engines.build.options import BuildOptions
     from qdqtool.engines.build.precision_gate import parse_gate
-    from qdqtool.engines.tensorrt.compute_capabilities import parse
+    from qdqtool.engines.tensorrt.gpus import parse
     from qdqtool.samples.input_shapes import parse_numbers, parse_shapes
     from qdqtool.samples.request import FileData
 

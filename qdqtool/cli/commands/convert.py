@@ -81,7 +81,7 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
     `qdqtool explain convert` has the rest.
     """
     from qdqtool.jobs.conversion.convert import convert
-    from qdqtool.jobs.conversion.progress import ConvertProgress
+    from qdqtool.jobs.conversion.options import ConvertProgress
     from qdqtool.reports.page.write import page_of_document
 
     data, asked = quantize.make_request(values_of("quantize", values))
@@ -135,7 +135,7 @@ def _refuse_idle(context: click.Context) -> None:
 
 def _validate_values(values: dict[str, Any], target: str) -> dict[str, Any]:
     """The values of ``validate``: the target and the GPUs are those of the other steps."""
-    from qdqtool.engines.tensorrt.compute_capabilities import parse
+    from qdqtool.engines.tensorrt.gpus import parse
 
     found = values_of("validate", values)
     gpus = values["compute_capabilities"]

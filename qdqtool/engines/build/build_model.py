@@ -12,8 +12,7 @@ from qdqtool.engines.tensorrt.shape_values import measure_values, resolve_values
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.save import save_model
-from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.scratch import ScratchFolder
 from qdqtool.models.transforms.specialize import Specialized, specialize
 from qdqtool.samples import Feeds, input_specs, stored_specs

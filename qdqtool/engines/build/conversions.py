@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from qdqtool.engines.build.float_copies import FloatCopies
-from qdqtool.engines.build.plan_edits import PlanEdit, PlanEdits
+from qdqtool.engines.build.plan_edits import FloatCopies, PlanEdit, PlanEdits
 from qdqtool.engines.tensorrt.builder import Built
 from qdqtool.engines.tensorrt.kernels import FLOATS, Kernel, KernelTensor, is_quantized
 from qdqtool.engines.tensorrt.planned_types import PlannedNode, planned_nodes

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from qdqtool.engines.build.conversions import Conversions
 from qdqtool.engines.build.engine_map import MappedKernel, MultiplyAccumulates
-from qdqtool.engines.build.locked import Locked
 from qdqtool.engines.build.precision_gate import GateResult
 from qdqtool.engines.tensorrt.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
 from qdqtool.engines.tensorrt.deployment import OptionValue
@@ -13,6 +12,21 @@ from qdqtool.linting.report import Summary
 from qdqtool.models.graph.io.model_file import ModelFile, describe_path
 from qdqtool.models.transforms.specialize import Specialized
 from qdqtool.results import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locked:
+    """How a build compares with the manifest that locked it; model, options, profiles and product are equal.
+
+    Attributes:
+        manifest: The manifest.
+        same_bytes: Whether the engine has the sha256 that the manifest names.
+        same_kernels: Whether the kernels are those of the manifest; None where neither build has evidence of them.
+    """
+
+    manifest: str
+    same_bytes: bool
+    same_kernels: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

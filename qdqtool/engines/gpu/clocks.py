@@ -1,10 +1,95 @@
-"""The clocks of the GPU while it works, from NVML through the package nvidia-ml-py; nothing where that is absent."""
+"""The clocks of the GPU while it works, from NVML through the package nvidia-ml-py; nothing where that is absent.
 
+Each function of that module returns a tuple: its status, and what it gives. This module turns a status that is not
+success into an error.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from qdqtool.engines.gpu.cuda import Cuda
 from qdqtool.errors import CapabilityError
+from qdqtool.numerics.dtypes import Array
+
+_BUS_ID_LENGTH = 13
+"""Characters of a PCI bus id with its final zero, as the documentation of cudaDeviceGetPCIBusId says."""
+
+
+class Cuda:
+    """The CUDA runtime on the first GPU, which the variable ``CUDA_VISIBLE_DEVICES`` chooses.
+
+    Every method raises a :class:`~qdqtool.errors.CapabilityError` where CUDA reports a failure.
+
+    Raises:
+        ImportError: cuda-python is not installed.
+    """
+
+    def __init__(self) -> None:
+        from cuda.bindings import runtime
+
+        self._cudart: Any = runtime
+
+    def allocate(self, size: int) -> int:
+        """Return the address of new memory on the GPU, of ``size`` bytes."""
+        # cudaMalloc gives a null pointer for 0 bytes, which TensorRT takes for a tensor without an address.
+        return int(self._call(self._cudart.cudaMalloc, max(size, 1)))
+
+    def free(self, address: int) -> None:
+        """Free memory of :meth:`allocate`."""
+        self._call(self._cudart.cudaFree, address)
+
+    def copy_in(self, address: int, array: Array, stream: Any) -> None:
+        """Copy a contiguous array to the GPU; it must live until the stream is synchronized."""
+        kind = self._cudart.cudaMemcpyKind.cudaMemcpyHostToDevice
+        self._call(self._cudart.cudaMemcpyAsync, address, array.ctypes.data, array.nbytes, kind, stream)
+
+    def copy_out(self, array: Array, address: int, stream: Any) -> None:
+        """Copy memory of the GPU to a contiguous array, which is filled when the stream is synchronized."""
+        kind = self._cudart.cudaMemcpyKind.cudaMemcpyDeviceToHost
+        self._call(self._cudart.cudaMemcpyAsync, array.ctypes.data, address, array.nbytes, kind, stream)
+
+    def new_stream(self) -> Any:
+        """Return a new stream; ``int`` of it is the handle that TensorRT takes."""
+        return self._call(self._cudart.cudaStreamCreate)
+
+    def synchronize(self, stream: Any) -> None:
+        """Wait until all work of a stream is done."""
+        self._call(self._cudart.cudaStreamSynchronize, stream)
+
+    def destroy_stream(self, stream: Any) -> None:
+        """Destroy a stream."""
+        self._call(self._cudart.cudaStreamDestroy, stream)
+
+    def new_event(self) -> Any:
+        """Return a new event that keeps the time at which it is reached."""
+        return self._call(self._cudart.cudaEventCreate)
+
+    def record(self, event: Any, stream: Any) -> None:
+        """Put an event behind the work that a stream has so far."""
+        self._call(self._cudart.cudaEventRecord, event, stream)
+
+    def milliseconds(self, start: Any, end: Any) -> float:
+        """Return the time between two events that have been reached."""
+        return float(self._call(self._cudart.cudaEventElapsedTime, start, end))
+
+    def destroy_event(self, event: Any) -> None:
+        """Destroy an event."""
+        self._call(self._cudart.cudaEventDestroy, event)
+
+    def bus_id(self) -> bytes:
+        """Return the PCI bus id of the GPU, such as ``0000:01:00.0``, by which NVML knows it too."""
+        found = self._call(self._cudart.cudaDeviceGetPCIBusId, _BUS_ID_LENGTH, 0)
+        return bytes(found).rstrip(b"\0")
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        status, *values = function(*arguments)
+        if status != self._cudart.cudaError_t.cudaSuccess:
+            _, text = self._cudart.cudaGetErrorString(status)
+            raise CapabilityError(
+                f"CUDA fails: {text.decode(errors='replace')} ({function.__name__}, {status.name})",
+                hint="`nvidia-smi` shows the driver, the CUDA version that it is for, and the memory that is free",
+            )
+        return values[0] if values else None
 
 
 @dataclass(frozen=True, slots=True)

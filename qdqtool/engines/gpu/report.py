@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from qdqtool.engines.gpu.clocks import Clocks
-from qdqtool.engines.gpu.layer_comparison import LayerComparison
+from qdqtool.engines.gpu.comparison import LayerComparison
 from qdqtool.engines.gpu.runner import Clock, LayerTime
 from qdqtool.engines.gpu.speedup import Speedup, SpeedupResult
 from qdqtool.engines.gpu.timing import Percentiles

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from qdqtool.engines.gpu.layer_comparison import LayerComparison, LayerGroup
+from qdqtool.engines.gpu.comparison import LayerComparison, LayerGroup
 from qdqtool.engines.gpu.speedup_gate import SpeedupGate
 from qdqtool.engines.gpu.timing import Measured
 

@@ -1,12 +1,16 @@
 """The NumPy types of the inputs and outputs of engines, by the names that TensorRT and ONNX Runtime give them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from qdqtool.errors import CapabilityError
-from qdqtool.numerics.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
+from qdqtool.errors import CapabilityError, UsageError
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Array
+from qdqtool.samples import InputSpec
+from qdqtool.samples.input_shapes import spell_shape
 
 Type = np.dtype[np.generic]
 
@@ -61,3 +65,109 @@ def _found(types: Mapping[str, Type], name: str, tensor: str) -> Type:
     if name not in types:
         raise CapabilityError(f"'{tensor}' has type {name}, which NumPy has no arrays of")
     return types[name]
+
+
+_PROFILE = 0
+"""The optimization profile that is used: that of a new execution context, and the only one that ``build`` makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRange:
+    """The shapes that an engine takes for one input: the smallest, the one it was optimized for, and the largest."""
+
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+
+    def __contains__(self, shape: tuple[int, ...]) -> bool:
+        bounds = zip(self.min, shape, self.max, strict=False)
+        return len(shape) == len(self.min) and all(low <= extent <= high for low, extent, high in bounds)
+
+    def __str__(self) -> str:
+        low, high = spell_shape(self.min), spell_shape(self.max)
+        return low if low == high else f"{low} to {high}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTensor:
+    """One input or output of an engine.
+
+    Attributes:
+        name: Its name, that of the model.
+        dtype: Its type.
+        shape: Its extents; None for one that is dynamic.
+        is_input: Whether it is an input.
+        on_host: Whether TensorRT reads or writes it in memory of the host, as it does with values that decide shapes.
+        decides_shapes: Whether the values of this input decide shapes.
+        range: The shapes that the engine takes; None for an output.
+    """
+
+    name: str
+    dtype: Type
+    shape: tuple[int | None, ...]
+    is_input: bool
+    on_host: bool
+    decides_shapes: bool
+    range: ShapeRange | None
+
+    @property
+    def spec(self) -> InputSpec:
+        """The input as samples are checked against it."""
+        return InputSpec(self.name, fed_as(self.dtype), self.shape)
+
+    def require(self, array: Array) -> None:
+        """Check that the engine takes an array for this input.
+
+        Raises:
+            UsageError: It has another type, or a shape that the engine was not built for.
+        """
+        shape, dtype = array.shape, self.spec.dtype
+        if array.dtype != dtype:
+            raise UsageError(
+                f"input '{self.name}' has type {array.dtype}; the engine takes {dtype}",
+                hint="run the engine on data for the model that it was built from",
+            )
+        if self.range is not None and shape not in self.range:
+            raise UsageError(
+                f"input '{self.name}' has shape {spell_shape(shape)}; the engine was built for {self.range}",
+                hint=f"build it for your shapes: `qdqtool build MODEL -o ENGINE --opt-shapes "
+                f"{self.name}:{spell_shape(shape)}`",
+            )
+
+
+def read_tensors(trt: Any, engine: Any) -> tuple[EngineTensor, ...]:
+    """Return the inputs and outputs of an engine in its order.
+
+    Raises:
+        CapabilityError: One has a type that NumPy lacks, or lies in memory in another order than row by row.
+    """
+    return tuple(_read(trt, engine, engine.get_tensor_name(index)) for index in range(engine.num_io_tensors))
+
+
+def _read(trt: Any, engine: Any, name: str) -> EngineTensor:
+    layout = engine.get_tensor_format(name)
+    if layout != trt.TensorFormat.LINEAR:
+        raise CapabilityError(
+            f"'{name}' has the layout {layout.name} in this engine; only LINEAR, row by row, can be run",
+            hint="build the engine without formats of inputs and outputs (trtexec: without --inputIOFormats and "
+            "--outputIOFormats)",
+        )
+    shape = tuple(None if extent < 0 else int(extent) for extent in engine.get_tensor_shape(name))
+    is_input = engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT
+    return EngineTensor(
+        name=name,
+        dtype=of_tensorrt(engine.get_tensor_dtype(name).name, name),
+        shape=shape,
+        is_input=is_input,
+        on_host=engine.get_tensor_location(name) == trt.TensorLocation.HOST,
+        decides_shapes=is_input and bool(engine.is_shape_inference_io(name)),
+        range=_range(engine, name, shape) if is_input else None,
+    )
+
+
+def _range(engine: Any, name: str, shape: tuple[int | None, ...]) -> ShapeRange:
+    fixed = tuple(extent for extent in shape if extent is not None)
+    if len(fixed) == len(shape):
+        return ShapeRange(fixed, fixed, fixed)
+    low, best, high = (tuple(map(int, dims)) for dims in engine.get_tensor_profile_shape(name, _PROFILE))
+    return ShapeRange(low, best, high)

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from qdqtool.engines.gpu.cuda import Cuda
+from qdqtool.engines.gpu.clocks import Cuda
 from qdqtool.engines.gpu.runner import Clock, LayerTime
+from qdqtool.engines.gpu.tensor_types import EngineTensor, read_tensors
 from qdqtool.engines.gpu.tensorrt_hooks import new_allocator, new_log, new_profiler
-from qdqtool.engines.gpu.tensorrt_tensors import EngineTensor, read_tensors
 from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_inspector
 from qdqtool.errors import GateError, ModelError, QdqError, UsageError
 from qdqtool.numerics.dtypes import Array

@@ -10,7 +10,23 @@ from qdqtool.engines.gpu.clocks import ClockMeter, Clocks
 from qdqtool.engines.gpu.runner import Runner
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples import Feeds, InputSpec
+from qdqtool.samples.feeds import DataDescription, Progress
+from qdqtool.samples.noise import SMALL_INTEGERS, RandomSamples
+
+SEED = 0
+
+
+def random_sample(specs: Sequence[InputSpec]) -> Feeds:
+    """Return one sample: standard normal floats, and integers from 0 to 9.
+
+    Args:
+        specs: The inputs; every extent is a number.
+    """
+    shapes = {spec.name: tuple(extent for extent in spec.shape or () if isinstance(extent, int)) for spec in specs}
+    samples = RandomSamples(tuple(specs), dict.fromkeys(shapes, SMALL_INTEGERS), {}, SEED, 1)
+    return Feeds(samples, DataDescription("random", 1, SEED, shapes))
+
 
 _FEWEST_FOR_P99 = 100
 """With fewer times the 99th percentile is little else than the largest."""

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from qdqtool.engines.tensorrt.child_options import lacking_option, set_options, write_cache
-from qdqtool.engines.tensorrt.parsing import errors_of, new_network, survey
-from qdqtool.engines.tensorrt.product import AheadOfTimeProduct, Product
+from qdqtool.engines.tensorrt.parsing import AheadOfTimeProduct, Product, errors_of, new_network, survey
 
 if TYPE_CHECKING:
     import tensorrt

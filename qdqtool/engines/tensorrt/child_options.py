@@ -7,7 +7,7 @@ request is what :func:`qdqtool.engines.tensorrt.process.run` writes.
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from qdqtool.engines.tensorrt.product import Product
+from qdqtool.engines.tensorrt.parsing import Product
 
 if TYPE_CHECKING:
     import tensorrt

@@ -1,8 +1,75 @@
 """List the CUDA devices of this machine through the driver library, without any CUDA package."""
 
 import ctypes
+import re
 import sys
 from dataclasses import dataclass
+
+from qdqtool.errors import UsageError
+from qdqtool.models import targets
+
+_SPELLING = re.compile(r"(?:sm_?)?(?P<major>\d{1,2})\.?(?P<minor>\d)", re.IGNORECASE)
+# The oldest default. 7.5 must be named: the RTX builder refuses int4, FP8, FP4 and bfloat16 for SM75, and a MatMul
+# with float32 output ("FP32 GEMM is not supported").
+_ALWAYS = 80
+
+
+def parse(text: str) -> tuple[str, ...]:
+    """Parse ``8.6,8.9`` or ``sm86,sm89`` to ``("8.6", "8.9")``, sorted, each once.
+
+    Raises:
+        UsageError: A part of the text is not a compute capability.
+    """
+    found: dict[int, str] = {}
+    for part in filter(None, (word.strip() for word in text.split(","))):
+        match = _SPELLING.fullmatch(part)
+        if match is None:
+            raise UsageError(
+                f"'{part}' is no compute capability",
+                hint="write them like 8.6,8.9 or sm86,sm89; `nvidia-smi --query-gpu=compute_cap --format=csv` shows it",
+            )
+        name = f"{match['major']}.{match['minor']}"
+        found[number(name)] = name
+    if not found:
+        raise UsageError("--compute-capabilities names none", hint="write them like 8.6,8.9")
+    return tuple(found[key] for key in sorted(found))
+
+
+def number(capability: str) -> int:
+    """``8.6`` as 86."""
+    return int(capability.replace(".", ""))
+
+
+def needed(target: str, types: frozenset[str]) -> dict[str, int]:
+    """Return the first compute capability, 89 for 8.9, of each type that the oldest default GPU cannot compute."""
+    first = targets.get(target).min_compute_capability
+    return {kind: first[kind] for kind in sorted(types) if first.get(kind, 0) > _ALWAYS}
+
+
+def default(target: str, known: tuple[str, ...], types: frozenset[str]) -> tuple[str, ...]:
+    """Return those of ``known`` from 8.0 on that can compute all ``types``."""
+    least = max([_ALWAYS, *needed(target, types).values()])
+    return tuple(name for name in known if number(name) >= least)
+
+
+def check(target: str, asked: tuple[str, ...], known: tuple[str, ...], types: frozenset[str]) -> None:
+    """Check that the builder knows every requested compute capability and that each can compute ``types``.
+
+    Raises:
+        UsageError: One does not fit; the message names it, the hint names the legal ones.
+    """
+    title = targets.get(target).title
+    for name in asked:
+        if name not in known:
+            raise UsageError(f"{title} has no compute capability {name}", hint=f"it has {', '.join(known)}")
+    for kind, first in targets.get(target).min_compute_capability.items():
+        bad = [name for name in asked if number(name) < first] if kind in types else []
+        if bad:
+            able = ",".join(name for name in known if number(name) >= first)
+            raise UsageError(
+                f"the model has type {kind}, which compute capability {bad[0]} cannot compute",
+                hint=f"use `--compute-capabilities {able}`, or leave the option out",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

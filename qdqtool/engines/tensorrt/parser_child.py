@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from qdqtool.engines.tensorrt.parsing import errors_of, new_network, survey
-from qdqtool.engines.tensorrt.product import Product
+from qdqtool.engines.tensorrt.parsing import Product, errors_of, new_network, survey
 
 if TYPE_CHECKING:
     import tensorrt

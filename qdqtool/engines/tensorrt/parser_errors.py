@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from qdqtool.engines.tensorrt.builder import Refusal
+from qdqtool.engines.tensorrt.inspector import TRT_TYPES, onnx_type
 from qdqtool.engines.tensorrt.known_refusals import BY_OPERATOR, KNOWN, Known
-from qdqtool.engines.tensorrt.layer_dump import TRT_TYPES, onnx_type
 from qdqtool.engines.tensorrt.operator_hints import hint_for
 
 # On a machine without a GPU, TensorRT appends "[checkMacros.cpp::catchCudaError...] cudaError 35 ..." to messages.

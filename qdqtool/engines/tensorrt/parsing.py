@@ -1,15 +1,143 @@
 """What both child processes of the TensorRT products do with the parser: make a network, read errors, find more.
 
 It imports the standard library alone, as the child processes do.
+
+This runs in the child process after the refusal has been recorded. A failure here loses only the further names.
+
+TensorRT is imported only in child processes, and never in an environment without it. So these types name its classes
+for the type checker alone. ``tests/support/tensorrt_api/stubs`` has what NVIDIA's bindings say of themselves, for every
+release that is supported; ``tests/builders/test_product.py`` holds the code of the child processes against each.
 """
 
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from qdqtool.engines.tensorrt.product import Product
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import tensorrt
+    import tensorrt_rtx
+if TYPE_CHECKING:
+    import tensorrt
+
+
+# Every round serializes and parses the whole model (0.03 s for 24 MB).
+_MAX_NODES = 64
+# Larger models are not searched: every round keeps a serialized copy with all inline weights in memory.
+_MAX_BYTES = 1 << 29
+
+Parse = Callable[[bytes, str], dict[str, Any] | None]
+"""Parses a serialized model with the path it came from; the error, or None when it is accepted."""
+
+
+def further_refusals(path: Path, first: dict[str, Any], parse: Parse, seconds: float) -> Iterator[dict[str, Any]]:
+    """Yield the refusals after ``first``, one for each node of the main graph.
+
+    A refused node is removed and its outputs become graph inputs. The search ends at a node whose output types are
+    unknown, at a refusal that names no node, or at a limit of time or size.
+
+    Args:
+        path: The model.
+        first: The parser's error, as the child process records it.
+        parse: Runs the parser.
+        seconds: When to stop looking.
+    """
+    import onnx
+
+    proto = onnx.load(str(path), load_external_data=False)
+    if proto.ByteSize() > _MAX_BYTES:
+        return
+    types = _types(proto)
+    deadline = time.monotonic() + seconds
+    error: dict[str, Any] | None = first
+    for _ in range(_MAX_NODES):
+        if error is None or time.monotonic() > deadline or not _cut(proto.graph, error, types):
+            return
+        error = parse(proto.SerializeToString(), str(path))
+        if error is not None and error["node"] >= 0:
+            yield error
+
+
+def _types(proto: Any) -> dict[str, Any]:
+    from qdqtool.models.graph.index.inference import infer_types
+
+    graph = infer_types(proto).proto.graph
+    return {info.name: info for info in (*graph.value_info, *graph.output)}
+
+
+def _cut(graph: Any, error: dict[str, Any], types: dict[str, Any]) -> bool:
+    index = error["node"]
+    if not 0 <= index < len(graph.node):
+        return False
+    node = graph.node[index]
+    # The parser sorts nodes that are out of order; its node number then belongs to another node of our file.
+    expected = node.op_type == error["operator"] or bool(error["calls"])
+    outputs = [types.get(name) for name in node.output if name]
+    if not expected or not all(info is not None and info.type.tensor_type.HasField("shape") for info in outputs):
+        return False
+    made = set(node.output)
+    kept = [value for value in graph.output if value.name not in made]
+    if not kept:
+        return False
+    del graph.output[:]
+    graph.output.extend(kept)
+    del graph.node[index]
+    graph.input.extend(outputs)
+    return True
+
+
+class Product(Protocol):
+    """The module ``tensorrt`` or ``tensorrt_rtx``."""
+
+    __version__: str
+
+    @property
+    def ILogger(self) -> "type[tensorrt.ILogger]":  # noqa: N802  TensorRT's name
+        """The base class of loggers."""
+
+    @property
+    def Builder(self) -> "type[tensorrt.Builder]":  # noqa: N802
+        """Makes networks, configurations and engines."""
+
+    @property
+    def OnnxParser(self) -> "type[tensorrt.OnnxParser]":  # noqa: N802
+        """Fills a network from an ONNX file."""
+
+    @property
+    def Runtime(self) -> "type[tensorrt.Runtime]":  # noqa: N802
+        """Loads engines."""
+
+    @property
+    def NetworkDefinitionCreationFlag(self) -> "type[tensorrt.NetworkDefinitionCreationFlag]":  # noqa: N802
+        """Kinds of networks."""
+
+    @property
+    def ProfilingVerbosity(self) -> "type[tensorrt.ProfilingVerbosity]":  # noqa: N802
+        """How much an engine tells about its layers."""
+
+    @property
+    def LayerInformationFormat(self) -> "type[tensorrt.LayerInformationFormat]":  # noqa: N802
+        """How the engine inspector writes."""
+
+    @property
+    def BuilderFlag(self) -> "type[tensorrt.BuilderFlag]":  # noqa: N802
+        """Switches of a build."""
+
+    @property
+    def MemoryPoolType(self) -> "type[tensorrt.MemoryPoolType]":  # noqa: N802
+        """Pools of memory that can be limited."""
+
+    @property
+    def IBuilderConfig(self) -> "type[tensorrt.IBuilderConfig]":  # noqa: N802
+        """How an engine is built."""
+
+
+class AheadOfTimeProduct(Protocol):
+    """What the module ``tensorrt_rtx`` has besides."""
+
+    @property
+    def ComputeCapability(self) -> "type[tensorrt_rtx.ComputeCapability]":  # noqa: N802
+        """The GPUs that can be named."""
 
 
 def new_network(trt: Product, builder: "tensorrt.Builder") -> "tensorrt.INetworkDefinition":
@@ -42,7 +170,6 @@ def survey(
         first: The error that ended the first parse.
         seconds: When to stop looking.
     """
-    from qdqtool.engines.tensorrt.refused_nodes import further_refusals
 
     def parse(model: bytes, source: str) -> dict[str, Any] | None:
         # A name of its own, since the parser does not keep the network alive.

@@ -2,9 +2,10 @@
 
 import importlib.metadata
 import importlib.util
+import re
 from dataclasses import dataclass, replace
 
-from qdqtool.engines.tensorrt import compute_capabilities, process
+from qdqtool.engines.tensorrt import gpus, process
 from qdqtool.engines.tensorrt.builder import (
     BuildRefusedError,
     Built,
@@ -13,19 +14,83 @@ from qdqtool.engines.tensorrt.builder import (
     InputProfile,
     NodePrecision,
 )
-from qdqtool.engines.tensorrt.deployment import spelled
-from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_inspector
+from qdqtool.engines.tensorrt.deployment import DeploymentOptions, spelled
+from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_dump, read_inspector
 from qdqtool.engines.tensorrt.kernels import Kernel
-from qdqtool.engines.tensorrt.layer_dump import read_dump
-from qdqtool.engines.tensorrt.option_refusals import check_targets, unusable_option
 from qdqtool.engines.tensorrt.parser_errors import builder_refusals, parser_refusals
 from qdqtool.engines.tensorrt.planned_types import planned_nodes, quantized_types
 from qdqtool.engines.tensorrt.precision import compare
 from qdqtool.engines.tensorrt.process import Outcome
 from qdqtool.engines.tensorrt.shape_values import missing_values, used_values
-from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
+from qdqtool.errors import CapabilityError, GateError, OutputError, QdqError, UsageError
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
+
+# These messages are those of TensorRT for RTX 1.7.1 on a machine without a GPU.
+_NO_DEVICE = "CHECK(status == CUDA_SUCCESS) failed"
+_NO_ROOM = re.compile(r"within workspace limit|OutOfMemory \(Requested size was (?P<bytes>\d+) bytes")
+_NO_LIBRARY = re.compile(r"Unable to load library: (?P<name>[\w.]*nvinfer_lean[\w.]*)")
+
+
+def unusable_option(title: str, outcome: Outcome, wanted: DeploymentOptions) -> QdqError | None:
+    """Return the error for a deployment option that stopped the build; None where none did.
+
+    Args:
+        title: The product, for messages.
+        outcome: What the child process left.
+        wanted: The options of the build.
+    """
+    facts = outcome.facts
+    match facts.get("problem"):
+        case "lacking":
+            return UsageError(
+                f"{title} {facts['version']} has no {facts['option']}: its API has no {facts['message']}",
+                hint="leave the option out, or install a release that has it",
+            )
+        case "option":
+            return UsageError(f"{title} {facts['version']} does not take {facts['option']}: {facts['message']}")
+        case "refused":
+            return _needs_more(title, "\n".join(text for _, text in outcome.log), wanted)
+    return None
+
+
+def check_targets(title: str, targets: tuple[str, ...], wanted: DeploymentOptions) -> None:
+    """Check that the options can be built for all targets.
+
+    Raises:
+        UsageError: They cannot.
+    """
+    # Measured with TensorRT for RTX 1.7.1: with two, the builder ends with "CHECK(sm_vers_.size() == 1) failed".
+    if wanted.refit and len(targets) > 1:
+        raise UsageError(
+            f"{title} builds an engine that can be refitted for one compute capability, and {len(targets)} are named",
+            hint=f"name the one of your GPU: `--compute-capabilities {targets[-1]}`",
+        )
+
+
+def _needs_more(title: str, log: str, wanted: DeploymentOptions) -> QdqError | None:
+    options = [option for option in wanted.flags() if option in {"--refit", "--strip-weights"}]
+    if options and _NO_DEVICE in log:
+        return CapabilityError(
+            f"{title} needs a CUDA device to build with {' and '.join(options)}, and finds none",
+            hint="build where an NVIDIA GPU is, or leave the option out",
+        )
+    room = _NO_ROOM.search(log)
+    if room is not None and wanted.mem_pool_size:
+        asked = f": it asks for {room['bytes']} bytes" if room["bytes"] else ""
+        given = ", ".join(f"{size} bytes of {pool}" for pool, size in wanted.mem_pool_size.items())
+        return GateError(
+            f"{title} finds no kernels for the model within {given}{asked}",
+            hint="give --mem-pool-size more, or leave it out",
+        )
+    library = _NO_LIBRARY.search(log)
+    if library is not None and wanted.version_compatible:
+        return CapabilityError(
+            f"{title} puts the library {library['name']} into a version compatible engine, and it is absent",
+            hint="`--exclude-lean-runtime` builds without it: the program that runs the engine has to load it",
+        )
+    return None
+
 
 # Parts of the TensorRT warnings that a user must know, each with its meaning. Other warnings are left out of the
 # report.
@@ -115,9 +180,9 @@ class TensorRT:
             return ()
         types = quantized_types(model)
         if asked:
-            compute_capabilities.check(self.target, asked, self.capabilities, types)
+            gpus.check(self.target, asked, self.capabilities, types)
             return asked
-        return compute_capabilities.default(self.target, self.capabilities, types)
+        return gpus.default(self.target, self.capabilities, types)
 
     def build(self, request: EngineRequest) -> Built:
         """Parse and build in a process of its own; the engine is in ``request.engine`` afterwards.

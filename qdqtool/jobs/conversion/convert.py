@@ -6,12 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.jobs.conversion.check_data import Source, measured_on
 from qdqtool.jobs.conversion.folder import FileNames, Staging, check_folder, staging
-from qdqtool.jobs.conversion.options import ConvertOptions, paths_in
-from qdqtool.jobs.conversion.progress import ConvertProgress
+from qdqtool.jobs.conversion.options import ConvertOptions, ConvertProgress, paths_in
 from qdqtool.jobs.conversion.report import STEPS, ConversionReport, MeasuredOn, StepReport
-from qdqtool.jobs.conversion.steps import Conversion
+from qdqtool.jobs.conversion.steps import Conversion, Source, measured_on
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.io.load import load_model

@@ -1,7 +1,7 @@
 """What the user asks for: the options of every step."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,34 @@ from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.tensorrt import backends
 from qdqtool.engines.tensorrt.builder import EngineBuilder
 from qdqtool.errors import ArgumentError, CapabilityError, UsageError
+from qdqtool.jobs.conversion.report import StepName
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.linting.baseline import read_baseline
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.settings import FailOn
 from qdqtool.models import targets
+from qdqtool.samples.feeds import Progress
 from qdqtool.samples.script import split_script
+
+
+def _ignore(*_: object) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertProgress:
+    """Functions that are told what a conversion is doing.
+
+    Attributes:
+        step: Told of each step when it begins, by its name.
+        samples: Told of every sample, and how many there are.
+        layers: Told of every run while layers are measured, and how many there are at most.
+    """
+
+    step: Callable[[StepName], None] = _ignore
+    samples: Progress = _ignore
+    layers: Progress = _ignore
+
 
 _BUILT = ("tensorrt", "tensorrt-rtx")
 """The targets, with or without a release, whose models an engine is built from."""

@@ -1,8 +1,11 @@
 """The four steps of a conversion, each as its command does it, with its gates."""
 
-from collections.abc import Callable
+import copy
+import dataclasses
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from qdqtool.accuracy.checking.check_blame import BlameRequest
 from qdqtool.accuracy.checking.report import CheckReport
@@ -11,14 +14,11 @@ from qdqtool.engines.tensorrt.builder import BuildRefusedError, EngineBuilder
 from qdqtool.errors import GateError, QdqError, plural
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model
-from qdqtool.jobs.conversion.check_data import Source, request_for
 from qdqtool.jobs.conversion.folder import Staging
-from qdqtool.jobs.conversion.options import ConvertOptions
-from qdqtool.jobs.conversion.progress import ConvertProgress
-from qdqtool.jobs.conversion.relocation import relocated
-from qdqtool.jobs.conversion.report import StepName, StepReport
-from qdqtool.jobs.quantize import quantize_model
-from qdqtool.jobs.quantize_unchanged import nothing_to_add
+from qdqtool.jobs.conversion.options import ConvertOptions, ConvertProgress
+from qdqtool.jobs.conversion.report import MeasuredOn, Part, StepName, StepReport
+from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.jobs.quantize_report import QuantizeReport, nothing_to_add
 from qdqtool.jobs.validate import validate_files
 from qdqtool.linting.baseline import read_baseline, without_known
 from qdqtool.linting.report import ValidateReport
@@ -28,7 +28,106 @@ from qdqtool.quantization.planning.existing_pairs import settle_model
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.ranges import encodings
-from qdqtool.samples.request import FileData
+from qdqtool.samples.request import DataRequest, FileData, RandomData
+from qdqtool.samples.split import LEAST_HELD
+
+Value = TypeVar("Value")
+
+
+def relocated(value: Value, folder: Path) -> Value:
+    """Return a report, or a text, with each path in ``folder`` replaced by that in the folder around it.
+
+    Args:
+        value: A dataclass, a container, a text or anything else, which stays as it is.
+        folder: A temporary folder, whose name stands in no other text.
+    """
+    found = _changed(value, f"{folder.name}/")
+    assert isinstance(found, type(value))
+    return found
+
+
+def _changed(value: object, part: str) -> object:
+    if isinstance(value, str):
+        # Enumerations of strings are strings too.
+        return value.replace(part, "") if part in value else value
+    if isinstance(value, tuple):
+        return tuple(_changed(each, part) for each in value)
+    if isinstance(value, list):
+        return [_changed(each, part) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _changed(each, part) for key, each in value.items()}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _changed_fields(value, part)
+    return value
+
+
+def _changed_fields(value: object, part: str) -> object:
+    assert dataclasses.is_dataclass(value)
+    found = copy.copy(value)
+    for field in dataclasses.fields(value):
+        # Reports are frozen.
+        object.__setattr__(found, field.name, _changed(getattr(value, field.name), part))
+    return found
+
+
+Source = str | Path | FileData | RandomData | CachedRanges | None
+"""Calibration data, a request for random data, ranges that were found before, or nothing."""
+
+
+def request_for(data: Source, options: QuantizeOptions) -> DataRequest:
+    """Return the data of the check.
+
+    Validation data where it is given; else the part of the calibration data that ``quantize`` held back; of data beside
+    a ranges file all, since the ranges were found before. Random inputs where there is nothing else.
+
+    Args:
+        data: What the model is quantized with.
+        options: How it is quantized.
+    """
+    held_back = not isinstance(data, CachedRanges)
+    if options.validation_data is not None:
+        data, held_back = options.validation_data, False
+    elif isinstance(data, CachedRanges):
+        data = data.data
+    if isinstance(data, str | Path):
+        data = FileData(path=Path(data))
+    values = options.recipe.input_values
+    if isinstance(data, FileData):
+        return DataRequest(
+            path=data.path,
+            samples=data.samples,
+            allow_constant=data.allow_constant,
+            held_back=held_back,
+            options=replace(data.options, preview=None),  # quantize wrote it
+            input_values=values,
+        )
+    if isinstance(data, RandomData):
+        return DataRequest(seed=data.seed, samples=data.samples, held_back=True, input_values=values)
+    return DataRequest(input_shapes=options.recipe.input_shapes, input_values=values)
+
+
+def measured_on(data: Source, options: QuantizeOptions, quantized: QuantizeReport, checked: CheckReport) -> MeasuredOn:
+    """Return on which samples the check measured, and whether they may have chosen something.
+
+    Args:
+        data: What the model was quantized with.
+        options: How it was quantized.
+        quantized: The report of that, which says why nothing was held back.
+        checked: The report of the check.
+    """
+    found, accuracy = checked.data, quantized.accuracy
+    request = request_for(data, options)
+    reason = accuracy.reason if accuracy is not None else ""
+    if options.validation_data is not None:
+        return MeasuredOn(data=found.source, samples=found.samples, part="validation data", reason=reason)
+    if data is None or (isinstance(data, CachedRanges) and data.data is None):
+        return MeasuredOn(data=found.source, samples=found.samples, part="random")
+    # Without a measurement of quantize all samples are used only where they are fewer than the least that is held back.
+    is_measured = accuracy is not None and not accuracy.problem
+    is_held = accuracy.held_back if accuracy is not None and is_measured else found.samples >= LEAST_HELD
+    part: Part = "held back" if request.held_back and is_held else "all"
+    return MeasuredOn(data=found.source, samples=found.samples, part=part, reason=reason)
+
 
 MISSED = 1
 UNREADABLE = 3

@@ -6,15 +6,71 @@ shape inference finds. What no kept node reads becomes a graph output. Constants
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import onnx
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
 from qdqtool.models.graph.io.copying import copy_fields
-from qdqtool.models.graph.io.tensors import is_external, iter_tensors
+from qdqtool.models.graph.io.save import ExternalData, SavedFiles, save_model
+from qdqtool.models.graph.io.tensors import is_external, iter_tensors, nbytes
 from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.scope import node_bodies
+from qdqtool.models.graph.scope import node_bodies, walk
+
+
+def pruned(proto: onnx.ModelProto, kept_unused: Collection[str]) -> onnx.ModelProto:
+    """Remove nodes, inputs, initializers and declarations of the main graph that nothing reads.
+
+    Args:
+        proto: The model, which is changed.
+        kept_unused: Initializers that stay.
+
+    Returns:
+        The same model.
+    """
+    graph = proto.graph
+    while True:
+        read = _read(proto)
+        dead = [node for node in graph.node if not read.intersection(node.output)]
+        if not dead:
+            break
+        for node in dead:
+            graph.node.remove(node)
+    made = {name for node in graph.node for name in node.output}
+    _retain(graph.input, read)
+    _retain(graph.initializer, {*read, *kept_unused})
+    _retain(graph.value_info, made)
+    return proto
+
+
+def _read(proto: onnx.ModelProto) -> set[str]:
+    """The names that nodes and outputs of any scope read."""
+    found = {name for _, container in walk(proto) for node in container.node for name in node.input if name}
+    for _, container in walk(proto):
+        found |= {value if isinstance(value, str) else value.name for value in container.output}
+    return found
+
+
+def _retain(values: Any, names: Iterable[str]) -> None:
+    """Remove from a repeated field all values of other names."""
+    wanted = set(names)
+    left = [value for value in values if value.name in wanted]
+    del values[:]
+    values.extend(left)
+
+
+INLINE_BYTES = 1 << 26
+"""A model with fewer bytes of weights is stored in one file, whatever the given model does."""
+
+
+def store(model: Model, path: Path) -> SavedFiles:
+    """Write a model: in one file where its weights are small."""
+    weights = sum(nbytes(tensor) for tensor in iter_tensors(model.proto) if is_external(tensor))
+    inline = weights + model.proto.ByteSize() < INLINE_BYTES
+    return save_model(model, path, external_data=ExternalData.NEVER if inline else ExternalData.AUTO)
+
 
 _OWN_LISTS = ("node", "initializer", "sparse_initializer", "input", "output", "value_info", "quantization_annotation")
 

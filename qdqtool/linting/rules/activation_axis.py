@@ -7,8 +7,8 @@ import numpy as np
 
 from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import write_parameters
+from qdqtool.linting.rules.support.blocks import keeps_sum
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.product_axes import keeps_sum
 from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Impact, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, format_of, short

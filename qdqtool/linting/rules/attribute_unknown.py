@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import onnx
 from onnx import AttributeProto
 
-from qdqtool.linting.rules.support.opsets import FIRST_OPSET_OF_ATTRIBUTE
+from qdqtool.linting.rules.support.extents import FIRST_OPSET_OF_ATTRIBUTE
 from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed, short

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.float_constant import FLOAT, float_fix
-from qdqtool.linting.rules.support.bias import is_bias
+from qdqtool.linting.rules.support.blocks import is_bias
 from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind

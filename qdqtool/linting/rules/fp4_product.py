@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.product_axes import wrong_axis
+from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.reach import Operand
 from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from functools import partial
 
+from qdqtool.linting.rules.support.extents import needs
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.opsets import needs
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from functools import partial
 
+from qdqtool.linting.rules.support.extents import PER_AXIS, needs, reads_axis_1
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.opsets import PER_AXIS, needs, reads_axis_1
 from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short

@@ -6,7 +6,7 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.float_constant import FLOAT
 from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
-from qdqtool.linting.rules.support.bias import is_bias
+from qdqtool.linting.rules.support.blocks import is_bias
 from qdqtool.linting.rules.support.code_origin import CodeOrigin
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext

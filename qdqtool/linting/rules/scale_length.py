@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.support.blocks import vector_blocks
-from qdqtool.linting.rules.support.opsets import reads_axis_1
+from qdqtool.linting.rules.support.extents import reads_axis_1
 from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from qdqtool.linting.rules.support.dead_scopes import dead_scopes
+from qdqtool.linting.rules.support.layer_names import dead_scopes
 from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import NodeView, Scope, Value

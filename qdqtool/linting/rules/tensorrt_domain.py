@@ -7,8 +7,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from qdqtool.linting.rules.support.extents import FIRST_OPSET_WITH_BLOCKS, needs
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.opsets import FIRST_OPSET_WITH_BLOCKS, needs
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short

@@ -10,9 +10,9 @@ from onnx import TensorProto
 from qdqtool.errors import ModelError
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.support.extents import octaves
-from qdqtool.linting.rules.support.pieces import places
 from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
+from qdqtool.linting.rules.support.words import places
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
 from qdqtool.models.graph.index.view import Use, Value

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.output_axis import REQUANTIZED, axis_fixes
-from qdqtool.linting.rules.support.product_axes import wrong_axis
+from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.reach import Product
 from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext

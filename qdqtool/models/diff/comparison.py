@@ -7,9 +7,8 @@ from typing import TypeVar
 import numpy as np
 
 from qdqtool.models.diff.matching import match
-from qdqtool.models.diff.moves import Moved, pair_moves
 from qdqtool.models.diff.parameters import Change, changes, form, granularity_name, kind
-from qdqtool.models.diff.readings import Passed, computes, reading
+from qdqtool.models.diff.readings import Moved, Passed, computes, pair_moves, reading
 from qdqtool.models.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
 from qdqtool.models.diff.sites import Side, Site, Step, sites
 from qdqtool.models.graph.index.qdq import QdqNode

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 
 from qdqtool.models import ops as _package
 from qdqtool.models.graph.index.view import NodeView, Value
-from qdqtool.models.ops._channels import ChannelLayout as ChannelLayout
-from qdqtool.models.ops._op import QuantizableOp as QuantizableOp
 from qdqtool.models.ops._product import LEAST_CHANNELS as LEAST_CHANNELS
+from qdqtool.models.ops._product import ChannelLayout as ChannelLayout
 from qdqtool.models.ops._product import ProductOp as ProductOp
+from qdqtool.models.ops._product import QuantizableOp as QuantizableOp
 from qdqtool.models.ops._span import Span as Span
 from qdqtool.models.ops._span import constant_span as constant_span
 from qdqtool.models.ops._span import same_span as same_span

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._channels import ChannelLayout
+from qdqtool.models.ops._product import ChannelLayout
 from qdqtool.numerics.dtypes import Array
 
 

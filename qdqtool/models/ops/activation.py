@@ -8,10 +8,9 @@ import numpy as np
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._channels import ChannelLayout
-from qdqtool.models.ops._factors import pointwise
+from qdqtool.models.ops._product import ChannelLayout
 from qdqtool.models.ops._span import Arrays, Span, constant_span, rising, within
-from qdqtool.models.ops._traits import Traits
+from qdqtool.models.ops._traits import Traits, pointwise
 
 
 def _constant_slope(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:

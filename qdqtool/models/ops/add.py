@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._op import QuantizableOp
+from qdqtool.models.ops._product import QuantizableOp
 from qdqtool.models.ops._span import Arrays, Span, summed_span
 from qdqtool.models.ops._traits import Traits
 

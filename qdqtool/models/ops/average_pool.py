@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._factors import over_space
-from qdqtool.models.ops._op import QuantizableOp
+from qdqtool.models.ops._product import QuantizableOp
 from qdqtool.models.ops._span import Arrays, Span, same_span
-from qdqtool.models.ops._traits import Traits
+from qdqtool.models.ops._traits import Traits, over_space
 
 
 class _AveragePool(QuantizableOp):

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._channels import ChannelLayout
-from qdqtool.models.ops._op import QuantizableOp
+from qdqtool.models.ops._product import ChannelLayout, QuantizableOp
 from qdqtool.models.ops._span import Arrays, Span, union
 from qdqtool.models.ops._traits import Codes, Traits
 

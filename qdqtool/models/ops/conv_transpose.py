@@ -3,8 +3,7 @@
 from onnx import TensorProto
 
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._channels import ChannelLayout
-from qdqtool.models.ops._product import ProductOp
+from qdqtool.models.ops._product import ChannelLayout, ProductOp
 from qdqtool.models.ops._traits import Traits
 from qdqtool.numerics.product import ProductLayout
 

@@ -4,8 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._op import QuantizableOp
-from qdqtool.models.ops._product import ProductOp
+from qdqtool.models.ops._product import ProductOp, QuantizableOp
 from qdqtool.models.ops._traits import Traits
 
 ELLIPSIS = "..."

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Value
-from qdqtool.models.ops._channels import ChannelLayout
-from qdqtool.models.ops._factors import over_axes, shape_of, stored_integers
-from qdqtool.models.ops._traits import MOVING
+from qdqtool.models.ops._product import ChannelLayout
+from qdqtool.models.ops._traits import MOVING, over_axes, shape_of, stored_integers
 
 
 def _flattened(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:

@@ -5,8 +5,7 @@ What is set to False holds, but no code has relied on it so far (see :mod:`qdqto
 
 from dataclasses import replace
 
-from qdqtool.models.ops._factors import over_space
-from qdqtool.models.ops._traits import MOVING
+from qdqtool.models.ops._traits import MOVING, over_space
 
 _POOLING = replace(MOVING, carries_infinity=False, carries_indices=False, keeps_channels=True, factor_rule=over_space)
 

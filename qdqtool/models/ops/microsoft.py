@@ -1,6 +1,6 @@
 """Products among ONNX Runtime's own operators, which stay float."""
 
-from qdqtool.models.ops._op import QuantizableOp
+from qdqtool.models.ops._product import QuantizableOp
 
 
 class _Microsoft(QuantizableOp):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._channels import ChannelLayout
+from qdqtool.models.ops._product import ChannelLayout
 from qdqtool.models.ops._span import Arrays, Span, constant_span, multiplied, summed_span
 from qdqtool.models.ops._traits import Traits
 

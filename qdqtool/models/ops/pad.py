@@ -6,10 +6,9 @@ import numpy as np
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._channels import ChannelLayout
-from qdqtool.models.ops._factors import stored_integers
+from qdqtool.models.ops._product import ChannelLayout
 from qdqtool.models.ops._span import Arrays, Span
-from qdqtool.models.ops._traits import Codes, Traits
+from qdqtool.models.ops._traits import Codes, Traits, stored_integers
 
 
 def _with_zeros(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:

@@ -5,9 +5,8 @@ from dataclasses import replace
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._channels import ChannelLayout
-from qdqtool.models.ops._factors import pointwise
-from qdqtool.models.ops._traits import MOVING, Codes, Traits
+from qdqtool.models.ops._product import ChannelLayout
+from qdqtool.models.ops._traits import MOVING, Codes, Traits, pointwise
 
 
 def _in_inference(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:

@@ -1,6 +1,6 @@
 """Recurrent layers, which stay float."""
 
-from qdqtool.models.ops._op import QuantizableOp
+from qdqtool.models.ops._product import QuantizableOp
 from qdqtool.models.ops._traits import Traits
 
 

@@ -1,8 +1,7 @@
 """Operators that compute one value, or a few, from all values along some axes."""
 
-from qdqtool.models.ops._factors import over_axes
 from qdqtool.models.ops._span import same_span
-from qdqtool.models.ops._traits import Codes, Traits
+from qdqtool.models.ops._traits import Codes, Traits, over_axes
 
 TRAITS = {
     "ArgMax": Traits(keeps_order_only=True),

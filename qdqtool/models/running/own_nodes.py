@@ -9,12 +9,33 @@ from qdqtool.errors import ArgumentError
 from qdqtool.models.graph.index.constants import fold_node
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.plan import Placement
 from qdqtool.models.running import qonnx_operators, tensorrt_operators
 from qdqtool.models.running.ort_errors import RunError
 from qdqtool.numerics import formats
-from qdqtool.numerics.affine import dequantize, quantize
+from qdqtool.numerics.affine import dequantize, fake_quantize, quantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, as_onnx_reads
+from qdqtool.numerics.packing import unpack
+
+
+def rounded(x: Array, placement: Placement) -> Array:
+    """Quantize and dequantize ``x``, with the codes of the plan if it has any, else with the nearest codes.
+
+    Args:
+        x: Values of the tensor; of a constant, as stored.
+        placement: The pair.
+
+    Returns:
+        An array of ``x``'s shape and type.
+    """
+    params = placement.params
+    scheme = params.scheme
+    if placement.codes is None:
+        return fake_quantize(x, params.scale, scheme.format, scheme.granularity, params.zero_point)
+    codes = unpack(np.frombuffer(placement.codes.make(), np.uint8), scheme.format, x.shape)
+    return dequantize(codes, params.scale, scheme.granularity, params.zero_point, output_dtype=x.dtype)
+
 
 Read = Callable[[Value], Array | None]
 """How a node's input is read; None where it is unknown."""

@@ -2,9 +2,9 @@
 
 from qdqtool.models.targets._releases import Releases
 from qdqtool.models.targets._target import Target
-from qdqtool.models.targets._tensorrt_changes import CHANGES
-from qdqtool.models.targets._tensorrt_family import (
+from qdqtool.models.targets._tensorrt import (
     BLOCK_AXES,
+    CHANGES,
     FLOAT_TYPES,
     INITIALIZER_TYPES,
     MIN_BLOCK,

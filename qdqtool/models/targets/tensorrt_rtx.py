@@ -1,7 +1,7 @@
 """TensorRT for RTX: the ahead-of-time compiler that also runs without a GPU."""
 
 from qdqtool.models.targets._target import Target
-from qdqtool.models.targets._tensorrt_family import (
+from qdqtool.models.targets._tensorrt import (
     BLOCK_AXES,
     FLOAT_TYPES,
     INITIALIZER_TYPES,

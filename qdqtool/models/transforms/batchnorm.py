@@ -13,12 +13,10 @@ from qdqtool.models.graph.edits.unused import DeadCode
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import display
-from qdqtool.models.graph.transformed import Transformed
 from qdqtool.models.payload import Payload
-from qdqtool.models.transforms.batchnorm_arithmetic import folded_weight
-from qdqtool.models.transforms.batchnorm_match import Match, Matcher
+from qdqtool.models.transforms.batchnorm_match import Match, Matcher, folded_weight
 
 MAX_PASSES = 8
 """Each pass folds one of several BatchNormalizations in a row; a longer row is not folded completely."""

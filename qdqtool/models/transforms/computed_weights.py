@@ -14,9 +14,8 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_dequantized
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.tensors import make_tensor
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import display
-from qdqtool.models.graph.transformed import Transformed
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ from onnx import AttributeProto, checker, inliner
 
 from qdqtool.models.graph.index.calls import MANY, call_counts, call_sites
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope
-from qdqtool.models.graph.model import Model, opset_version
+from qdqtool.models.graph.model import Model, Transformed, opset_version
 from qdqtool.models.graph.scope import ScopePath, display, function_path, node_bodies, walk
-from qdqtool.models.graph.transformed import Transformed
 
 SHARED_BYTES = 1024
 """Equal constants of at least this size, which every inlined call brings along, are stored once."""

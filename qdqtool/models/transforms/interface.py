@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 import onnx
 from onnx import TensorProto
 
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import node_bodies, walk
-from qdqtool.models.graph.transformed import Transformed
 from qdqtool.models.targets import type_name
 
 REAL = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})

@@ -12,9 +12,8 @@ from qdqtool.models.graph.edits.naming import Namer
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import DEFAULT_DOMAINS, GraphView, Scope
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import display, function_path
-from qdqtool.models.graph.transformed import Transformed
 from qdqtool.models.transforms.opset_conversion import convert_scope
 
 NEWEST_IR = 13

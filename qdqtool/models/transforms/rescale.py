@@ -17,8 +17,7 @@ from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
-from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.ops.support.weights import StoredWeight
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.joints import Joint

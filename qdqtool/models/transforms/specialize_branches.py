@@ -10,16 +10,14 @@ from dataclasses import dataclass
 
 import onnx
 
-from qdqtool.models.graph.edits.naming import Namer
-from qdqtool.models.graph.edits.renaming import rename_in_graph
+from qdqtool.models.graph.edits.naming import Namer, rename_in_graph
 from qdqtool.models.graph.edits.surgeon import IR_WITH_FREE_INITIALIZERS, apply_edits
 from qdqtool.models.graph.edits.unused import DeadCode
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath, body_path
-from qdqtool.models.graph.transformed import Transformed
 
 TensorKey = tuple[ScopePath, str]
 

@@ -16,9 +16,8 @@ from onnx import TensorProto
 
 from qdqtool.models.graph.index.calls import call_sites, called_function, function_scopes
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath, body_path, display, node_bodies
-from qdqtool.models.graph.transformed import Transformed
 
 TensorKey = tuple[ScopePath, str]
 """Scope and name of a tensor."""

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 from qdqtool.errors import CapabilityError, QdqError
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.cluster.connection import GONE_SECONDS, Cluster, connected, scheduler_gone
-from qdqtool.quantization.cluster.machine import PROCESSOR, this_machine
+from qdqtool.quantization.cluster.machine import PROCESSOR, ClusterUsed, this_machine
 from qdqtool.quantization.cluster.model_files import ModelFiles, files_of, find_copy, remove_copy, store_piece
-from qdqtool.quantization.cluster.report import ClusterUsed
 from qdqtool.quantization.cluster.task import Answer, Batch, BatchRanges, Job, ModelAbsent, close_model, run_batch
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.ranges.collected import CollectedRanges
+from qdqtool.quantization.ranges.collector import CollectedRanges
 from qdqtool.quantization.ranges.types import CHUNK, CalibrationRecord, Part, TensorKey
 from qdqtool.samples import Feeds
 from qdqtool.samples.feeds import Progress

@@ -2,11 +2,32 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from qdqtool.errors import CapabilityError, plural
 from qdqtool.models.running.machine import cpu_features, cpu_name
 from qdqtool.results import __version__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterUsed:
+    """The workers that ran samples.
+
+    Attributes:
+        scheduler: The scheduler, as it was named.
+        workers: How many workers ran samples.
+        lost: Addresses of workers that left before the end. Their samples were run again.
+        sent: How many workers the model was sent to; the others read it where this machine has it.
+        other_processors: Processors of workers that differ from that of this machine; ranges may differ by rounding.
+    """
+
+    scheduler: str
+    workers: int
+    lost: tuple[str, ...]
+    sent: int
+    other_processors: tuple[str, ...]
+
 
 PACKAGES = ("qdqtool", "onnxruntime", "numpy")
 """Packages whose versions must be those of the client: another release may round in another way."""

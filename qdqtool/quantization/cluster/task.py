@@ -10,8 +10,8 @@ from pathlib import Path
 
 from qdqtool.errors import CapabilityError, QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.io.digest import model_digest
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.io.spill import spilled
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.cluster.machine import PROCESSOR, Machine, require_versions, this_machine

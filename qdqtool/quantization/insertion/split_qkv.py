@@ -24,9 +24,8 @@ from qdqtool.models.graph.index.qdq import is_dequantized, is_qdq
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.graph.io.spill import spilled
 from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath
-from qdqtool.models.graph.transformed import Transformed
 from qdqtool.models.ops import ProductOp
 from qdqtool.models.payload import Payload
 from qdqtool.quantization.insertion.fused_qkv import PARTS, is_fused_qkv

@@ -13,8 +13,7 @@ from onnx import TensorProto
 
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.models.graph.io.tensors import iter_tensors
-from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.transforms.float16 import Float32Node, convert_to_float16
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.models.transforms.taps import TensorKey

@@ -1,6 +1,6 @@
 """Plan from proposed slots and ranges: derive the scales of activations and weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,12 +22,30 @@ from qdqtool.quantization.planning.planner import Planned
 from qdqtool.quantization.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.scale_type import as_stored, rule_for
-from qdqtool.quantization.planning.shared_scales import share_scales
 from qdqtool.quantization.planning.target_fit import require_targets
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.method_choice import chosen_method, threshold
-from qdqtool.quantization.ranges.range_choice import RangeChoice, bound_threshold
+from qdqtool.quantization.ranges.range_choice import RangeChoice, bound_threshold, largest_members
 from qdqtool.quantization.ranges.types import Ranges, TensorRange
+
+
+def share_scales(
+    entries: Sequence[ProposedSlot], placements: Iterable[Placement], size: Callable[[int], float]
+) -> tuple[Placement, ...]:
+    """Return the placements, each with the parameters of the largest member of its group.
+
+    Args:
+        entries: The slots, in the order of the placements.
+        placements: Their parameters, found one by one; per-tensor in a group.
+        size: The largest magnitude of the range of a slot in a group, by its number. The scale would not do: it is 1
+            where all values are 0.
+    """
+    found = list(placements)
+    leaders = largest_members([entry.range_group for entry in entries], size)
+    return tuple(
+        placement if leader == number else replace(placement, params=found[leader].params)
+        for number, (leader, placement) in enumerate(zip(leaders, found, strict=True))
+    )
 
 
 @dataclass(frozen=True, slots=True)

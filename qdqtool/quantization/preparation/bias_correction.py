@@ -21,12 +21,11 @@ from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.graph.io.tensors import make_tensor, nbytes
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath
-from qdqtool.models.graph.transformed import Transformed
 from qdqtool.models.ops.support.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.models.plan import Placement, QuantPlan
-from qdqtool.models.running.fake_quantize import rounded
+from qdqtool.models.running.own_nodes import rounded
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.dtypes import Array

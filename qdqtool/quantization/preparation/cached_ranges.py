@@ -4,16 +4,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdqtool.errors import UsageError
-from qdqtool.models.graph.io.digest import model_digest
+from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.calibration import Calibrated
 from qdqtool.quantization.preparation.calibration_used import CalibrationUsed, used_ranges
 from qdqtool.quantization.preparation.prepare import prepare_as_recorded
-from qdqtool.quantization.ranges.stored import read_stored
+from qdqtool.quantization.ranges.file import read_stored
 from qdqtool.quantization.ranges.types import CalibrationRecord
 from qdqtool.samples import Feeds, data_digest, sample_digest
-from qdqtool.samples.media.preprocessing import Preprocessing
+from qdqtool.samples.read_options import Preprocessing
 from qdqtool.samples.request import FileData, open_feeds
 
 

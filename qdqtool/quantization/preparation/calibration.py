@@ -8,7 +8,7 @@ from pathlib import Path
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
-from qdqtool.models.graph.io.digest import model_digest
+from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.quantization.planning.placement import ProposedSlot
@@ -19,8 +19,7 @@ from qdqtool.quantization.preparation.step import StepRequest
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.calibration_run import CalibrationScope, Collector, Samples, fold_samples
 from qdqtool.quantization.ranges.collector import RangeCollector
-from qdqtool.quantization.ranges.loud_layer import ModelTrial, encode_loud
-from qdqtool.quantization.ranges.method_choice import MethodTrial, encode_choice
+from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial, encode_choice, encode_loud
 from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, Ranges
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns

@@ -9,7 +9,7 @@ from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.method_choice import MethodTrial, chosen_method
 from qdqtool.quantization.ranges.types import CalibrationRecord
 from qdqtool.samples import DataDescription
-from qdqtool.samples.media.preprocessing import Preprocessing
+from qdqtool.samples.read_options import Preprocessing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,16 +21,65 @@ from qdqtool.quantization.preparation.calibration import (
 )
 from qdqtool.quantization.preparation.calibration_used import CalibrationUsed, data_of_weights, used_ranges
 from qdqtool.quantization.preparation.prepare import Prepared
-from qdqtool.quantization.preparation.validation_data import ValidationData, open_validation
 from qdqtool.quantization.ranges import encodings
 from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples import Feeds, data_digest, sample_digest
 from qdqtool.samples.feeds import Progress
-from qdqtool.samples.measuring_data import NOT_RECORDED, THEIRS, UNKNOWN, MeasuringData, measuring_part
 from qdqtool.samples.request import FileData, RandomData, open_feeds
-from qdqtool.samples.split import Split, split_samples, undivided
+from qdqtool.samples.split import (
+    NOT_RECORDED,
+    SAME_DATA,
+    THEIRS,
+    UNKNOWN,
+    MeasuringData,
+    Split,
+    measuring_part,
+    split_samples,
+    undivided,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationData:
+    """Validation data that was checked against the inputs of a model.
+
+    Attributes:
+        feeds: The samples.
+        digest: Their digest, as a ranges file has it of calibration data.
+    """
+
+    feeds: Feeds
+    digest: str
+
+    def alone(self) -> MeasuringData:
+        """Return the samples for a measurement where there is no calibration data that could be the same."""
+        return MeasuringData(feeds=self.feeds, validation=self.feeds.description.source)
+
+    def beside(self, calibration: str | None) -> MeasuringData:
+        """Return the samples for a measurement, with a reason where they are the calibration data after all.
+
+        Args:
+            calibration: Digest of the calibration data; None where it is not known.
+        """
+        return MeasuringData(feeds=self.feeds, reason=SAME_DATA) if self.digest == calibration else self.alone()
+
+
+def open_validation(model: Model, data: str | Path | FileData) -> ValidationData:
+    """Open validation data and check every sample of it.
+
+    Args:
+        model: The float model, its input shapes fixed.
+        data: The file, folder or script.
+
+    Raises:
+        UsageError: A sample does not fit.
+    """
+    digests: list[bytes] = []
+    feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
+    return ValidationData(feeds, data_digest(digests))
+
 
 PlanSource = str | Path | FileData | RandomData | CachedRanges
 """Calibration data, a request for random data, or ranges that were found before."""

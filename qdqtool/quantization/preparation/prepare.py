@@ -20,7 +20,7 @@ from qdqtool.quantization.preparation.gate import GATE_LIMIT, PreparationGate
 from qdqtool.quantization.preparation.step import Change, Site, StepRequest
 from qdqtool.quantization.preparation.steps import asked_steps, known_steps
 from qdqtool.quantization.preparation.trial import TrialRunner
-from qdqtool.quantization.ranges.loud_layer import PLANNED
+from qdqtool.quantization.ranges.method_choice import PLANNED
 from qdqtool.quantization.ranges.types import PreparationStep, Trial
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 from qdqtool.quantization.statistics.float_runs import FloatRuns

@@ -15,7 +15,7 @@ from qdqtool.quantization.statistics.float_runs import run_sample
 from qdqtool.samples import Feeds
 
 SAMPLES = CHUNK
-"""The most samples that are run. :data:`qdqtool.models.transforms.float16.limits.LARGEST` leaves room for others."""
+"""The most samples that are run. ``float16.magnitudes.LARGEST`` leaves room for others."""
 
 
 def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:

@@ -1,7 +1,7 @@
 """The results of calibration: the range of each tensor, and the record of the runs that gave it.
 
 Ranges merge exactly: the same values give the same range in any order and grouping.
-:mod:`qdqtool.quantization.ranges.file` keeps ranges in files, :mod:`qdqtool.quantization.ranges.merge` merges those of
+:mod:`qdqtool.quantization.ranges.file` keeps ranges in files, :mod:`qdqtool.quantization.ranges.shard` merges those of
 shards.
 """
 
@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from qdqtool.quantization.ranges.histogram import Histogram
-from qdqtool.samples.media.preprocessing import Preprocessing
+from qdqtool.samples.read_options import Preprocessing
 
 CHUNK = 16
 """Samples whose digests and statistics are merged together: data is divided into shards only between chunks."""

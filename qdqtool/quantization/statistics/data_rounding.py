@@ -9,15 +9,14 @@ import numpy as np
 
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.io.spill_file import spilled_bytes
+from qdqtool.models.graph.io.spill import spilled_bytes
 from qdqtool.models.payload import Payload
 from qdqtool.models.plan import Slot
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.compensation import Compensation, PairedMoments, useful_shares
 from qdqtool.numerics.derive import ScaleRule
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.gptq import Factor, Moments, round_weights
-from qdqtool.numerics.gptq_bound import is_within_bound
+from qdqtool.numerics.gptq import Factor, Moments, is_within_bound, round_weights
 from qdqtool.numerics.granularity import Blocked, Granularity
 from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme

@@ -8,19 +8,145 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any, TypeVar
 
 import jinja2
 from markupsafe import Markup
 
-from qdqtool.errors import escape
-from qdqtool.reports.page.content import Block, Charts, Curve, Drawing, Facts, Lines, Steps, Table
-from qdqtool.reports.page.key_figures import key_figures
-from qdqtool.reports.page.pair import JudgedModel
-from qdqtool.reports.page.parts import parts_of
+from qdqtool.errors import escape, human_bytes, plural
+from qdqtool.reports.page.comparison import every_comparison
+from qdqtool.reports.page.content import (
+    Block,
+    Cell,
+    Charts,
+    Curve,
+    Drawing,
+    Facts,
+    Lines,
+    Steps,
+    Table,
+    decibels,
+    percentage,
+    scoped,
+    text,
+)
+from qdqtool.reports.page.layers import join_layers
+from qdqtool.reports.page.pair import JudgedModel, Pair
+from qdqtool.reports.page.section import Section
+from qdqtool.reports.page.sections import every_section
 from qdqtool.reports.page.verdict import QUESTIONS
+from qdqtool.reports.saved.stored_outputs import StoredOutput
+from qdqtool.reports.saved.stored_parts import StoredAccuracyOutput
+from qdqtool.reports.saved.stored_reports import StoredBuild, StoredCheck, StoredQuantize
+from qdqtool.reports.saved.story import Story
 from qdqtool.results import __version__
+
+Shown = TypeVar("Shown")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Sections under one heading.
+
+    Attributes:
+        heading: What they show; empty where the page has one part.
+        prefix: What their ids begin with.
+        sections: The sections that have content.
+        missing: Titles of the others, with the commands that fill them.
+    """
+
+    heading: str
+    prefix: str
+    sections: tuple[tuple[Section[Any], tuple[Block, ...]], ...]
+    missing: tuple[tuple[str, str], ...]
+
+
+def parts_of(models: Sequence[JudgedModel]) -> tuple[Part, ...]:
+    """Return the parts of a page.
+
+    Args:
+        models: One model, or two that are compared.
+    """
+    if len(models) == 1:
+        return (_part("", "", every_section(), models[0].story),)
+    each = (_part(model.label, f"{model.letter.lower()}-", every_section(), model.story) for model in models)
+    return _part("Comparison", "both-", every_comparison(), Pair(*models)), *each
+
+
+def _part(heading: str, prefix: str, sections: Iterable[Section[Shown]], shown: Shown) -> Part:
+    made = [(section, section.blocks(shown)) for section in sections]
+    return Part(
+        heading,
+        prefix,
+        tuple((section, blocks) for section, blocks in made if blocks),
+        tuple(_missing(section) for section, blocks in made if section.needs and not blocks),
+    )
+
+
+def _missing(section: Section[Shown]) -> tuple[str, str]:
+    return section.title, " or ".join(f"qdqtool {command}" for command in section.needs)
+
+
+_LAYERS = 3
+"""How many of the noisiest layers are named."""
+
+
+def key_figures(story: Story) -> Facts:
+    """Return the figures that the reports have; what none of them says is left out."""
+    return Facts((*_quantized(story), *_worst_output(story), *_noisiest(story), *_sizes(story)))
+
+
+def _quantized(story: Story) -> Iterator[tuple[str, Cell]]:
+    quantize = story.first(StoredQuantize)
+    if quantize is not None:
+        pairs, floats = plural(len(quantize.quantized), "tensor"), plural(len(quantize.skipped), "quantizable node")
+        yield "Quantized", text(f"{pairs} in {quantize.mode} for {quantize.target}, {floats} left in float")
+
+
+def _worst_output(story: Story) -> Iterator[tuple[str, Cell]]:
+    """Yield the worst output of each check on real data; without one, that of ``quantize``."""
+    checks = [
+        (source, found) for source, found in story.each(StoredCheck) if found.baseline and found.data.seed is None
+    ]
+    for source, check in checks:
+        floats = [output for output in check.outputs if output.agreement is None]
+        where = f"on {plural(check.data.samples, 'sample')} of {check.data.source}"
+        name = "Worst output" if len(checks) == 1 else f"Worst output [{source}]"
+        yield from _told(name, floats, where)
+    quantize = story.first(StoredQuantize)
+    if checks or quantize is None or quantize.accuracy is None or quantize.calibration is None:
+        return
+    if not quantize.calibration.random:
+        accuracy = quantize.accuracy
+        yield from _told("Worst output", accuracy.outputs, f"on {accuracy.samples} {accuracy.part} samples")
+
+
+def _told(name: str, outputs: Iterable[StoredOutput | StoredAccuracyOutput], where: str) -> Iterator[tuple[str, Cell]]:
+    known = [output for output in outputs if output.exact or output.sqnr_db is not None]
+    if known:
+        worst = min(known, key=lambda output: float("inf") if output.exact else output.sqnr_db or 0.0)
+        figure = decibels(worst.sqnr_db, exact=bool(worst.exact))
+        yield name, Cell(f"{worst.name}: {figure.text} {where}", figure.sort)
+
+
+def _noisiest(story: Story) -> Iterator[tuple[str, Cell]]:
+    noisy = [layer for layer in join_layers(story) if layer.noise_share and not layer.leader][:_LAYERS]
+    if noisy:
+        names = (f"{scoped(layer.node, layer.graph)} ({percentage(layer.noise_share or 0)})" for layer in noisy)
+        yield "Noisiest layers", text(f"{', '.join(names)} of the noise at the output where it is largest")
+
+
+def _sizes(story: Story) -> Iterator[tuple[str, Cell]]:
+    quantize, build = story.first(StoredQuantize), story.first(StoredBuild)
+    model = f"model {human_bytes(quantize.sizes.after)} of {human_bytes(quantize.sizes.before)}" if quantize else ""
+    engine = f"engine {human_bytes(build.bytes)}" if build is not None and build.engine is not None else ""
+    told = ", ".join(filter(None, (model, engine)))
+    if told:
+        yield "Sizes", text(told)
+
 
 _ASSETS = files(__name__.rpartition(".")[0]) / "assets"
 _STYLES = ("vendored/uplot/uPlot.min.css", "page.css")

@@ -11,8 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from qdqtool.errors import UsageError
-from qdqtool.reports.saved.claims import float_claims, quantized_claims, validated_claims
-from qdqtool.reports.saved.identity import ANOTHER_MODEL, Claim, same_file, same_model, way_out
+from qdqtool.reports.saved.identity import (
+    ANOTHER_MODEL,
+    Claim,
+    float_claims,
+    quantized_claims,
+    same_file,
+    same_model,
+    validated_claims,
+    way_out,
+)
 from qdqtool.reports.saved.reading import SavedReport
 from qdqtool.reports.saved.stored_reports import StoredQuantize, StoredSensitivity
 from qdqtool.reports.saved.story import Story, join

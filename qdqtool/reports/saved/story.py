@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from qdqtool.errors import UsageError
-from qdqtool.reports.saved.claims import float_claims, quantized_claims, validated_claims
-from qdqtool.reports.saved.identity import ANOTHER_MODEL, Claim, agreed, same_model, way_out
+from qdqtool.reports.saved.identity import (
+    ANOTHER_MODEL,
+    Claim,
+    agreed,
+    float_claims,
+    quantized_claims,
+    same_model,
+    validated_claims,
+    way_out,
+)
 from qdqtool.reports.saved.reading import SavedReport
 from qdqtool.reports.saved.stored_parts import StoredModel
 from qdqtool.reports.saved.stored_reports import (

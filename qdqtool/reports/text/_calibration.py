@@ -13,9 +13,8 @@ from qdqtool.quantization.preparation.steps import known_steps
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.quantization.ranges.types import Trial
-from qdqtool.reports.terminal import escape
-from qdqtool.reports.text._rest import limit, print_rest
-from qdqtool.samples.media.preprocessing import Preprocessing
+from qdqtool.reports.terminal import escape, limit, print_rest
+from qdqtool.samples.read_options import Preprocessing
 
 SHOWN = 20
 SHOWN_NODES = 4

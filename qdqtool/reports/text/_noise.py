@@ -1,14 +1,127 @@
 """The quantized tensors with most noise, for a terminal."""
 
+import shlex
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from qdqtool.accuracy.checking.accuracy import TensorAccuracy
-from qdqtool.accuracy.checking.report import BoundaryResult
+from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
+from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample, is_outlier
+from qdqtool.accuracy.layers.blame_report import BlamedLayer, BlameReport
 from qdqtool.errors import plural
+from qdqtool.jobs.advice import excluding
 from qdqtool.reports.bars import BarTable
-from qdqtool.reports.terminal import escape
+from qdqtool.reports.terminal import escape, limit, print_rest
+
+SHOWN_LAYERS = 5
+
+
+def print_blame(blame: BlameReport, console: Console) -> None:
+    """Print the layers with their shares, and the options that leave them in float; else that none stands out."""
+    if blame.problem:
+        console.print(Text(f"layers NOT measured: {escape(blame.problem)}", "yellow"))
+        return
+    if not blame.layers:
+        console.print(_nothing(blame))
+        return
+    output, samples = escape(blame.output), plural(blame.samples, "sample")
+    console.print(Text.assemble(("layers", "bold"), f" that make most of the noise at {output}, on {samples}"))
+    _print_blame_table(blame.layers, console)
+    for layer in blame.layers:
+        if layer.dominant:
+            console.print(_dominant(layer, blame))
+    if blame.rest_share > blame.layers[-1].noise_share:
+        runs = plural(blame.runs, "run")
+        console.print(f"of the other layers none makes more than {blame.rest_share:.0%} ({runs} of a sample)")
+    options = shlex.join(excluding(word for layer in blame.layers for word in layer.exclude))
+    whom = "it" if len(blame.layers) == 1 else "them"
+    console.print(f"to leave {whom} in float: `{escape(options)}`", soft_wrap=True)
+
+
+FAR_DB = 10.0
+"""With all pairs off an output is so much nearer to the baseline than with all on; else pairs are not the cause."""
+
+
+def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
+    """Print the layers whose pairs cost the output most, what could not be switched, and what pairs do not explain."""
+    print_blame(blame, console)
+    if blame.float_db is not None and (blame.whole_db is None or blame.float_db < blame.whole_db + FAR_DB):
+        console.print(
+            f"with every pair off that can be switched, {escape(blame.output)} has {blame.float_db:.1f} dB against the "
+            "baseline: other differences between the two models matter as well",
+            style="yellow",
+        )
+    for left in blame.left_out[: limit(console, SHOWN_LAYERS)]:
+        console.print(f"always on  {escape(left)}")
+    print_rest(len(blame.left_out), SHOWN_LAYERS, console)
+
+
+def _print_blame_table(layers: tuple[BlamedLayer, ...], console: Console) -> None:
+    table = BarTable(
+        "  layer", texts=("operator",), bars="share of the noise", figures=("noise", "alone dB"), of_whole=True
+    )
+    for layer in layers:
+        more = f" (+{len(layer.nodes) - 1})" if len(layer.nodes) > 1 else ""
+        scope = f" in {escape(layer.graph)}" if layer.graph else ""
+        figures = (f"{layer.noise_share:.1%}", _decibels(layer.alone_db))
+        table.add_row(f"  {escape(layer.node)}{more}{scope}", layer.noise_share, (escape(layer.op_type),), figures)
+    console.print(table)
+
+
+def _dominant(layer: BlamedLayer, blame: BlameReport) -> str:
+    return (
+        f"{escape(layer.node)} makes more noise than all other layers together: {escape(blame.output)} has "
+        f"{_with_unit(blame.whole_db)} with it quantized and {_with_unit(layer.without_db)} with it in float; it "
+        f"has {layer.macs_share:.2%} of the multiply-accumulates and {layer.weights_share:.2%} of the weights"
+    )
+
+
+def _nothing(blame: BlameReport) -> str:
+    where = f"of the noise at {escape(blame.output)}"
+    if blame.rest_share <= 0.5:
+        return f"no layer stands out: none makes more than {blame.rest_share:.0%} {where}"
+    return f"no layer was found that makes most {where} within {plural(blame.runs, 'run')} of a sample"
+
+
+def _decibels(value: float | None) -> str:
+    return "no noise" if value is None else f"{value:.1f}"
+
+
+def _with_unit(value: float | None) -> str:
+    return _decibels(value) + ("" if value is None else " dB")
+
+
+def print_worst_sample(output: OutputResult, console: Console) -> None:
+    """Print the worst sample of an output where it is far below the others: somebody should look at it."""
+    if output.sample_sqnr is None or not output.worst_samples:
+        return
+    sample, all_ = output.worst_samples[0], output.sample_sqnr
+    if is_outlier(sample.rankable_db, all_.median_db, all_.samples):
+        console.print(
+            f"worst sample of '{escape(output.name)}': {_named(sample)}, {_error(sample)}; {_others(all_)}",
+            style="yellow",
+        )
+
+
+def _named(sample: WorstSample) -> str:
+    more = f" and {plural(len(sample.files) - 1, 'more file')}" if len(sample.files) > 1 else ""
+    return f"number {sample.number}" + (f" ({escape(sample.files[0])}{more})" if sample.files else "")
+
+
+def _error(sample: WorstSample) -> str:
+    if sample.nonfinite:
+        verb = "is" if sample.nonfinite == 1 else "are"
+        return f"with {plural(sample.nonfinite, 'element')} that {verb} NaN or infinite in one model only"
+    if sample.sqnr_db is None:
+        return f"off by {sample.max_abs:.4g} where the baseline is 0 everywhere"
+    return f"with {sample.sqnr_db:.2f} dB"
+
+
+def _others(samples: SampleDistribution) -> str:
+    return f"the median of {plural(samples.samples, 'sample')} is {samples.median_db:.2f} dB"
+
 
 SHOWN = 8
 """So many rows leave room for the verdict on a terminal of 24 lines."""

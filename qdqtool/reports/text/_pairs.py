@@ -1,15 +1,44 @@
 """What the reports of insert and quantize have in common: the pairs that were put in, and the files written."""
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from rich.console import Console
 from rich.text import Text
 
 from qdqtool.errors import plural
 from qdqtool.models.graph.io.save import Sizes
+from qdqtool.models.transforms.float16 import Float32Node
 from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
-from qdqtool.reports.terminal import escape, sizes_line
-from qdqtool.reports.text._rest import lists_all
+from qdqtool.quantization.planning.high_precision import HighPrecisionReport
+from qdqtool.reports.terminal import escape, limit, lists_all, print_rest, sizes_line
+from qdqtool.reports.text._calibration import SHOWN, SHOWN_NODES
+
+
+def print_high_precision(report: HighPrecisionReport | None, console: Console) -> None:
+    """Print how many nodes compute in float16, and why the others do not, those with the same reason together."""
+    if report is None:
+        return
+    if report.note:
+        console.print(f"note     --high-precision-dtype {report.dtype} changed nothing: {report.note}", style="yellow")
+        return
+    total = report.nodes + len(report.kept)
+    console.print(f"{report.nodes} of {plural(total, 'float node')} in float16, {plural(report.casts, 'Cast')} added")
+    if not report.measured:
+        console.print("note     without data nothing is known of how large activations become", style="yellow")
+    groups = [(reason, list(nodes)) for reason, nodes in groupby(sorted(report.kept, key=_reason), _reason)]
+    for reason, nodes in groups[: limit(console, SHOWN)]:
+        console.print(f"  float32 {_named(nodes)}: {escape(reason)}")
+    print_rest(len(groups), SHOWN, console)
+
+
+def _reason(node: Float32Node) -> str:
+    return node.reason
+
+
+def _named(nodes: list[Float32Node]) -> str:
+    shown = ", ".join(f"{escape(node.op_type)} {escape(node.node)}" for node in nodes[:SHOWN_NODES])
+    return f"{shown}, … ({len(nodes)} in all)" if len(nodes) > SHOWN_NODES else shown
 
 
 def print_counts(pairs: Sequence[QuantizedTensor], model: str, console: Console) -> None:

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from qdqtool.errors import plural
 from qdqtool.linting.repair.report import Change, OutputChange, RefusedFix, Repaired
-from qdqtool.reports.terminal import escape
-from qdqtool.reports.text._rest import limit, lists_all
+from qdqtool.reports.terminal import escape, limit, lists_all
 
 SHOWN = 4
 """Nodes that are named where several have the same change."""

@@ -6,12 +6,11 @@ from itertools import chain
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.engines.gpu.layer_comparison import LayerComparison, LayerGroup
+from qdqtool.engines.gpu.comparison import LayerComparison, LayerGroup
 from qdqtool.engines.gpu.report import BenchReport, EngineTimes
 from qdqtool.engines.gpu.runner import LayerTime
 from qdqtool.errors import plural
-from qdqtool.reports.terminal import escape, make_table
-from qdqtool.reports.text._rest import limit, print_rest
+from qdqtool.reports.terminal import escape, limit, make_table, print_rest
 from qdqtool.samples.input_shapes import spell_shape
 
 SHOWN = 10

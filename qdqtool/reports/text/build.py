@@ -7,16 +7,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.engines.build.locked import Locked
-from qdqtool.engines.build.report import EngineReport
+from qdqtool.engines.build.report import EngineReport, Locked
 from qdqtool.engines.tensorrt.builder import InputProfile, NodePrecision
 from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.engines.tensorrt.kernels import UNKNOWN
 from qdqtool.errors import plural
 from qdqtool.models.transforms.specialize import Specialized
-from qdqtool.reports.table import FittedTable
-from qdqtool.reports.terminal import escape, human_bytes, make_table
-from qdqtool.reports.text._rest import limit, lists_all, print_rest
+from qdqtool.reports.terminal import FittedTable, escape, human_bytes, limit, lists_all, make_table, print_rest
 from qdqtool.samples.input_shapes import spell_shape, spell_values
 
 SHOWN = 20

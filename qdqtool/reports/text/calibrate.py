@@ -4,9 +4,9 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.errors import plural
-from qdqtool.jobs.calibrate_report import CalibrateReport
-from qdqtool.quantization.cluster.report import ClusterUsed
-from qdqtool.reports.terminal import escape
+from qdqtool.jobs.calibrate import CalibrateReport
+from qdqtool.quantization.cluster.machine import ClusterUsed
+from qdqtool.reports.terminal import escape, limit, print_rest
 from qdqtool.reports.text._calibration import (
     SHOWN,
     print_chosen,
@@ -15,7 +15,6 @@ from qdqtool.reports.text._calibration import (
     print_repeated,
     print_single,
 )
-from qdqtool.reports.text._rest import limit, print_rest
 
 
 def render(report: CalibrateReport, console: Console) -> None:

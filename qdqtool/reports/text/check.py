@@ -6,14 +6,11 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
-from qdqtool.accuracy.task_metrics.result import MetricResult
+from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import plural
-from qdqtool.reports.terminal import escape, make_table
-from qdqtool.reports.text._blame import print_pairs_blamed
+from qdqtool.reports.terminal import escape, limit, make_table, print_rest
 from qdqtool.reports.text._calibration import print_preprocessing, print_repeated
-from qdqtool.reports.text._noise import print_noisiest
-from qdqtool.reports.text._rest import limit, print_rest
-from qdqtool.reports.text._samples import print_worst_sample
+from qdqtool.reports.text._noise import print_noisiest, print_pairs_blamed, print_worst_sample
 from qdqtool.samples.input_shapes import spell_shape
 
 SHOWN = 10

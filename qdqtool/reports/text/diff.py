@@ -9,8 +9,7 @@ from rich.text import Text
 from qdqtool.errors import plural
 from qdqtool.models.diff.parameters import Change
 from qdqtool.models.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
-from qdqtool.reports.terminal import escape
-from qdqtool.reports.text._rest import limit, print_rest
+from qdqtool.reports.terminal import escape, limit, print_rest
 
 SHOWN = 50
 """Pairs of one kind that are printed; the rest is counted."""

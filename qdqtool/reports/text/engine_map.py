@@ -9,8 +9,7 @@ from qdqtool.engines.build.conversions import Conversion, Conversions, UnknownCo
 from qdqtool.engines.build.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
 from qdqtool.engines.tensorrt.kernels import KernelTensor
 from qdqtool.errors import plural
-from qdqtool.reports.table import FittedTable
-from qdqtool.reports.terminal import escape, human_bytes, human_count, make_table
+from qdqtool.reports.terminal import FittedTable, escape, human_bytes, human_count, make_table
 from qdqtool.samples.calibration_note import CalibrationNote
 
 SHOWN_NODES = 2

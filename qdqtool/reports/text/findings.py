@@ -10,8 +10,7 @@ from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding, Severity
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
 from qdqtool.reports.finding_words import counts
-from qdqtool.reports.terminal import escape
-from qdqtool.reports.text._rest import limit, print_rest
+from qdqtool.reports.terminal import escape, limit, print_rest
 
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 

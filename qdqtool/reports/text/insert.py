@@ -4,10 +4,9 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.jobs.insert import InsertReport
-from qdqtool.reports.terminal import escape
+from qdqtool.reports.terminal import escape, limit, print_rest
 from qdqtool.reports.text._calibration import print_given, print_skipped
 from qdqtool.reports.text._pairs import print_counts, print_files, print_opset, print_pairs
-from qdqtool.reports.text._rest import limit, print_rest
 
 SHOWN = 10
 

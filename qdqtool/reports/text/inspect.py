@@ -6,8 +6,7 @@ from rich.text import Text
 from qdqtool.errors import plural
 from qdqtool.jobs.inspect_report import InspectReport, TensorInfo
 from qdqtool.models.graph.index.types import Shape
-from qdqtool.reports.table import FittedTable
-from qdqtool.reports.terminal import escape, human_bytes, make_table
+from qdqtool.reports.terminal import FittedTable, escape, human_bytes, make_table
 
 
 def render(report: InspectReport, console: Console) -> None:

@@ -11,9 +11,8 @@ from qdqtool.jobs.advice import command
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.preparation.calibration_used import CalibrationUsed
-from qdqtool.reports.terminal import escape
-from qdqtool.reports.text._accuracy import print_accuracy
-from qdqtool.reports.text._blame import print_blame
+from qdqtool.reports.terminal import escape, limit, lists_all, print_rest
+from qdqtool.reports.text._accuracy import print_accuracy, print_goal
 from qdqtool.reports.text._calibration import (
     SHOWN,
     print_chosen,
@@ -24,11 +23,8 @@ from qdqtool.reports.text._calibration import (
     print_single,
     print_skipped,
 )
-from qdqtool.reports.text._goal import print_goal
-from qdqtool.reports.text._high_precision import print_high_precision
-from qdqtool.reports.text._noise import print_pair_errors
-from qdqtool.reports.text._pairs import print_counts, print_files, print_opset, print_pairs
-from qdqtool.reports.text._rest import limit, lists_all, print_rest
+from qdqtool.reports.text._noise import print_blame, print_pair_errors
+from qdqtool.reports.text._pairs import print_counts, print_files, print_high_precision, print_opset, print_pairs
 
 
 def render(report: QuantizeReport, console: Console) -> None:

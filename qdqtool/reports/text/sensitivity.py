@@ -10,8 +10,7 @@ from qdqtool.errors import plural
 from qdqtool.jobs.advice import excluding, loud_layers
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.reports.bars import BarTable
-from qdqtool.reports.terminal import escape
-from qdqtool.reports.text._rest import limit, print_rest
+from qdqtool.reports.terminal import escape, limit, print_rest
 
 SHOWN = 20
 

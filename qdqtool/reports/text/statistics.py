@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from qdqtool.errors import plural
-from qdqtool.linting.rule_counts import Statistics
+from qdqtool.linting.report import Statistics
 from qdqtool.reports.terminal import make_table
 
 

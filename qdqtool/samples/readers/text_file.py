@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qdqtool.samples.media.text.inputs import length_of, text_inputs
-from qdqtool.samples.media.text.samples import TextSamples
-from qdqtool.samples.media.text.tokenizer import open_tokenizer
+from qdqtool.samples.media.text.samples import TextSamples, open_tokenizer
 from qdqtool.samples.read_options import ReadOptions
 from qdqtool.samples.signature import InputSpec
 

@@ -38,7 +38,7 @@ from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.reports.text._accuracy import print_accuracy
 from qdqtool.samples.feeds import DataDescription, Feeds
-from qdqtool.samples.measuring_data import MeasuringData
+from qdqtool.samples.split import MeasuringData
 
 INT8 = QuantScheme(formats.get("int8"), PerTensor())
 

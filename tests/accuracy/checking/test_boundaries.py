@@ -16,10 +16,9 @@ from onnx import TensorProto, helper
 from support.qdq import constant, pair_model, text_model
 from support.small import conv_model, matmul_model, run
 
-from qdqtool.accuracy.checking.baseline_matcher import BaselineMatcher
 from qdqtool.accuracy.checking.boundaries import Boundary, find_boundaries
-from qdqtool.accuracy.checking.gptq_check import GptqCheck
-from qdqtool.accuracy.checking.gptq_metadata import NotedRounding
+from qdqtool.accuracy.checking.check_blame import BaselineMatcher
+from qdqtool.accuracy.checking.gptq_check import GptqCheck, NotedRounding
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.pair_error import PairError

@@ -13,8 +13,7 @@ from support.command import qdqtool
 from support.paths import ROOT
 from support.small import make_model
 
-from qdqtool.accuracy.checking.gptq_check import GptqCheck
-from qdqtool.accuracy.checking.gptq_metadata import NotedRounding
+from qdqtool.accuracy.checking.gptq_check import GptqCheck, NotedRounding
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.strip import strip_model
@@ -24,8 +23,7 @@ from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.numerics import formats
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.gptq import DAMPING, round_weights
-from qdqtool.numerics.gptq_bound import MOST_RMS_STEPS
+from qdqtool.numerics.gptq import DAMPING, MOST_RMS_STEPS, round_weights
 from qdqtool.numerics.granularity import Blocked, Granularity, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.planning.recipe import Recipe

@@ -7,8 +7,8 @@ import pytest
 from support.layered import MAX, Planned, chain, outputs, planned, rows, save
 
 from qdqtool.accuracy.checking.metric_measurement import MetricMeasurement
+from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.accuracy.task_metrics.request import load_metric
-from qdqtool.accuracy.task_metrics.result import MetricResult
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
 from qdqtool.quantization.preparation.calibration import runs_for

@@ -22,7 +22,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.quantization.ranges.file import read_ranges
-from qdqtool.quantization.ranges.loud_layer import LOUD_LAYER
+from qdqtool.quantization.ranges.method_choice import LOUD_LAYER
 from qdqtool.quantization.ranges.shard import Shard
 
 CHANNELS = 64

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from qdqtool.accuracy.layers.fallback import Level
-from qdqtool.accuracy.layers.moves import Move
 from qdqtool.accuracy.layers.output_noise import OutputNoise
 from qdqtool.accuracy.layers.prediction import LEAST_LEFT, NEARLY_DB, Powers, Prediction
+from qdqtool.accuracy.layers.step import Move
 
 UNITS, OUTPUTS, GOAL_DB = 7, 3, 25.0
 FACTOR = (0.5, 1.0, 3.0)

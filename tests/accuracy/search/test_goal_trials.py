@@ -9,7 +9,7 @@ from qdqtool.accuracy.layers.step import Step
 from qdqtool.accuracy.layers.units import Unit
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.accuracy.search.goal_trials import Trials
-from qdqtool.accuracy.task_metrics.result import MetricResult
+from qdqtool.accuracy.task_metrics.measure import MetricResult
 
 UNITS = [Unit((), (number,)) for number in range(3)]
 

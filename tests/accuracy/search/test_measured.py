@@ -24,9 +24,8 @@ from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.quantization.planning.scale_type import HighPrecision
 from qdqtool.quantization.ranges.checkpoint import Interrupted
 from qdqtool.quantization.ranges.shard import Shard
-from qdqtool.samples.measuring_data import NOT_RECORDED, SAME_DATA, TOO_FEW
 from qdqtool.samples.request import FileData
-from qdqtool.samples.split import split_samples
+from qdqtool.samples.split import NOT_RECORDED, SAME_DATA, TOO_FEW, split_samples
 
 COUNT = 40
 SPLIT = split_samples(COUNT)

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qdqtool.accuracy.task_metrics.function import FunctionMeasure
 from qdqtool.accuracy.task_metrics.named import NamedRequest
-from qdqtool.accuracy.task_metrics.request import labelled_for, load_metric
+from qdqtool.accuracy.task_metrics.request import FunctionMeasure, labelled_for, load_metric
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.samples import Feeds, InputSpec, load_feeds
 from qdqtool.samples.sample import NoLabelsError

@@ -12,8 +12,8 @@ from support.kernels import tensors
 from qdqtool.engines.build.conversions import Conversions, find_conversions
 from qdqtool.engines.tensorrt.backends.tensorrt_rtx import BUILDER
 from qdqtool.engines.tensorrt.builder import Built, EngineRequest
+from qdqtool.engines.tensorrt.inspector import read_dump
 from qdqtool.engines.tensorrt.kernels import Kernel
-from qdqtool.engines.tensorrt.layer_dump import read_dump
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
 

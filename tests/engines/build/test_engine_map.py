@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from support.kernels import tensors
 
-from qdqtool.engines.build.engine_map import map_kernels, sum_macs
-from qdqtool.engines.build.kernel_products import Products
+from qdqtool.engines.build.engine_map import Products, map_kernels, sum_macs
+from qdqtool.engines.tensorrt.inspector import read_dump
 from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
-from qdqtool.engines.tensorrt.layer_dump import read_dump
 
 DATA = Path(__file__).parents[1] / "engines" / "tensorrt" / "data"
 SIZES = {"Float": ("float32", 4), "Int8": ("int8", 1)}

@@ -17,7 +17,7 @@ import pytest
 from support.paths import ROOT
 
 from qdqtool.engines.gpu import tensor_types, tensorrt_hooks
-from qdqtool.engines.gpu.cuda import Cuda
+from qdqtool.engines.gpu.clocks import Cuda
 from qdqtool.engines.gpu.requirements import is_installed
 from qdqtool.engines.gpu.tensorrt_runner import TensorRTRunner
 from qdqtool.engines.tensorrt import gpus

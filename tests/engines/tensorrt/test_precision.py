@@ -22,8 +22,7 @@ from support.kernels import typed_kernel
 from qdqtool.engines.tensorrt.backends.tensorrt_rtx import BUILDER
 from qdqtool.engines.tensorrt.builder import Built, EngineRequest
 from qdqtool.engines.tensorrt.child import plain_name
-from qdqtool.engines.tensorrt.inspector import read_inspector
-from qdqtool.engines.tensorrt.layer_dump import read_dump
+from qdqtool.engines.tensorrt.inspector import read_dump, read_inspector
 from qdqtool.engines.tensorrt.planned_types import planned_nodes
 from qdqtool.engines.tensorrt.precision import compare, computes_in, engine_name
 from qdqtool.models.graph.io.load import load_model

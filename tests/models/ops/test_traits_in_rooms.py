@@ -20,7 +20,7 @@ from qdqtool.linting.rules.unpaired import Unpaired
 from qdqtool.models import ops, targets
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.ops.support.fused_relu import absorbs_relu
+from qdqtool.models.ops.support.imposed_bounds import absorbs_relu
 from qdqtool.models.transforms.float16.infinity_constants import find_infinity_constants
 from qdqtool.models.transforms.float16.magnitudes import Magnitudes
 from qdqtool.models.transforms.joints import JointKind, find_joints

@@ -21,8 +21,7 @@ from qdqtool.jobs.fix import FixRequest, fix_models
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.repair import fix_loop
 from qdqtool.linting.repair.proof import Run
-from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.running import loadable
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.running.ort_cpu import Session

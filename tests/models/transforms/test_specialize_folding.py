@@ -7,7 +7,7 @@ from onnx import numpy_helper, parser
 from support.small import run
 
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.specialize_folding import MAX_ELEMENTS, fold_shape_arithmetic
+from qdqtool.models.transforms.specialize import MAX_ELEMENTS, fold_shape_arithmetic
 
 HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'
 

@@ -8,8 +8,7 @@ from support.qdq import LOOP_AND_BRANCHES, pair_model, text_model
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView
-from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.transforms.taps import Hop, Taps, called_scopes, hop_into, tap_tensors
 

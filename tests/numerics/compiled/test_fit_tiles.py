@@ -6,10 +6,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qdqtool.numerics import formats
-from qdqtool.numerics.blocks import Blocks
 from qdqtool.numerics.fit import Fit
 from qdqtool.numerics.fit import fit as fit_blocks
 from qdqtool.numerics.granularity import Blocked
+from qdqtool.numerics.groups import Blocks
 
 pytest.importorskip("numba")
 

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from support.small import conv_model
 
-from qdqtool.models.graph.io.digest import model_digest
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.cluster import model_files
 from qdqtool.quantization.cluster.model_files import ModelFiles, files_of, find_copy, remove_copy, store_piece

@@ -17,8 +17,7 @@ from support.trt_verdict import TrtOracle
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models.graph.io.save import save_model
-from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.transformed import Transformed
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.insertion.split_qkv import separate_like, separate_projections
 from qdqtool.quantization.planning.placement import Selection

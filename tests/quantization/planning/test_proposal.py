@@ -10,7 +10,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.existing import Existing
 from qdqtool.quantization.planning.placement import Proposal, Reason, Selection, SkippedNode
-from qdqtool.quantization.planning.placement.reason import on_request
+from qdqtool.quantization.planning.placement.proposal import on_request
 from qdqtool.quantization.planning.proposal import propose_for, refuse_nothing
 from qdqtool.quantization.planning.recipe import Recipe
 

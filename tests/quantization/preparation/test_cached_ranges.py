@@ -16,9 +16,8 @@ from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
-from qdqtool.samples.measuring_data import SAME_DATA, THEIRS, UNKNOWN
 from qdqtool.samples.request import FileData, RandomData
-from qdqtool.samples.split import split_samples
+from qdqtool.samples.split import SAME_DATA, THEIRS, UNKNOWN, split_samples
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 

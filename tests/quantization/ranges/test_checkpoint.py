@@ -24,8 +24,7 @@ from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges import checkpoint
 from qdqtool.quantization.ranges.checkpoint import Interrupted
 from qdqtool.quantization.ranges.file import encode_ranges, read_ranges
-from qdqtool.quantization.ranges.merge import merge_ranges
-from qdqtool.quantization.ranges.shard import Shard, parse_shard
+from qdqtool.quantization.ranges.shard import Shard, merge_ranges, parse_shard
 from qdqtool.quantization.ranges.types import CHUNK
 from qdqtool.samples.request import RandomData
 

@@ -102,7 +102,7 @@ def test_the_first_matrix_is_rounded_as_by_itself():
 def test_codes_are_kept_outside_of_memory_where_they_are_large(least, monkeypatch):
     """Codes of a model of gigabytes would take a quarter of its float16 weights until they are written."""
     expected = [each.codes.make() for each in planned(6).plan]
-    monkeypatch.setattr("qdqtool.models.graph.io.spill_file.LEAST_BYTES", least)
+    monkeypatch.setattr("qdqtool.models.graph.io.spill.LEAST_BYTES", least)
     found = [each.codes for each in planned(6).plan]
     assert [each.make() for each in found] == expected
     assert [each.place is not None for each in found] == [least == 1] * len(expected)

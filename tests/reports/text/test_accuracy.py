@@ -5,7 +5,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.reports.text._accuracy import SHOWN, print_accuracy
-from qdqtool.samples.measuring_data import TOO_FEW
+from qdqtool.samples.split import TOO_FEW
 
 
 def text_of(*outputs: OutputAccuracy, **changes: object) -> str:

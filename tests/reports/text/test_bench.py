@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.engines.gpu.clocks import Clocks
-from qdqtool.engines.gpu.layer_comparison import compare_layers
+from qdqtool.engines.gpu.comparison import compare_layers
 from qdqtool.engines.gpu.report import BenchReport, EngineTimes, Loaded
 from qdqtool.engines.gpu.runner import LayerTime
 from qdqtool.engines.gpu.speedup import Speedup, SpeedupResult

@@ -5,9 +5,8 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.engines.build.engine_map import MultiplyAccumulates
-from qdqtool.engines.build.locked import Locked
 from qdqtool.engines.build.precision_gate import GateResult
-from qdqtool.engines.build.report import EngineReport
+from qdqtool.engines.build.report import EngineReport, Locked
 from qdqtool.engines.tensorrt.builder import InputProfile, NodePrecision
 from qdqtool.linting.report import Summary
 from qdqtool.models.transforms.specialize import Specialized

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.jobs.calibrate_report import CalibrateReport, UnseenTensor
-from qdqtool.quantization.cluster.report import ClusterUsed
+from qdqtool.jobs.calibrate import CalibrateReport, UnseenTensor
+from qdqtool.quantization.cluster.machine import ClusterUsed
 from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.reports.text.calibrate import render
 from qdqtool.samples import DataDescription

@@ -7,8 +7,7 @@ from support.pictures import preprocessing
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.engines.build.conversions import Conversion, Conversions, UnknownConversion
-from qdqtool.engines.build.engine_map import EngineMap, MultiplyAccumulates, map_kernels
-from qdqtool.engines.build.kernel_products import Products
+from qdqtool.engines.build.engine_map import EngineMap, MultiplyAccumulates, Products, map_kernels
 from qdqtool.engines.build.plan_edits import PlanEdit, SharedEntry
 from qdqtool.reports.text.engine_map import render
 from qdqtool.samples.calibration_note import CalibrationNote

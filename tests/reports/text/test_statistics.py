@@ -2,8 +2,7 @@
 
 from support.printed import cells, printed
 
-from qdqtool.linting.report import Summary
-from qdqtool.linting.rule_counts import RuleCount, Statistics
+from qdqtool.linting.report import RuleCount, Statistics, Summary
 from qdqtool.reports.text.statistics import render
 
 SUM = "1 error, 2 warnings, 3 infos, 4 suppressed, 5 in the baseline, 6 ignored"

@@ -5,8 +5,7 @@ from onnx import checker, inliner
 
 from qdqtool.jobs.reduction.minimal_subset import minimal_subset
 from qdqtool.jobs.reduction.search import Search
-from qdqtool.jobs.reduction.steps.pruning import pruned
-from qdqtool.jobs.reduction.subgraph import Subgraphs, with_proto
+from qdqtool.jobs.reduction.subgraph import Subgraphs, pruned, with_proto
 from qdqtool.models.graph.index.calls import MANY, call_counts
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope
 from qdqtool.models.graph.io.copying import copy_fields

@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules import Draft, RuleContext, UnfitError, as_reals
-from qdqtool.linting.rules.support.opsets import FIRST_OPSET_WITH_BLOCKS
+from qdqtool.linting.rules.support.extents import FIRST_OPSET_WITH_BLOCKS
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import Array

@@ -1,9 +1,9 @@
 """Read the tensor in front of a Q, with a Relu or Clip where the range of the Q did the work of one."""
 
 from qdqtool.linting.rules.support.fix import Draft, UnfitError
-from qdqtool.models.graph.edits.clipping import clipping_edits, operator_for
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, UnknownBoundsError, imposed_bounds
+from qdqtool.models.transforms.restored_bounds import clipping_edits, operator_for
 
 
 def bounded_source(draft: Draft, quantizer: QdqNode, name: str) -> str:

@@ -12,10 +12,10 @@ from qdqtool.linting.rules.fixes.stored import Parameters, parameters, require_q
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import format_of
-from qdqtool.models.graph.edits.clipping import clipping_edits
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import read_array
+from qdqtool.models.transforms.restored_bounds import clipping_edits
 from qdqtool.numerics.affine import quantize
 
 CLIPPED = Offer("safe", "takes a Clip of codes out: clips the values in front of the Q, or stores the clipped codes")

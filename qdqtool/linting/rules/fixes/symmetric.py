@@ -19,7 +19,7 @@ from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.tensors import read_array
-from qdqtool.models.ops.support.fused_relu import absorbs_relu
+from qdqtool.models.ops.support.imposed_bounds import absorbs_relu
 from qdqtool.numerics import formats
 from qdqtool.numerics.affine import quantize
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor

@@ -9,12 +9,33 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from qdqtool.linting.rules.support.dead_scopes import dead_scopes
+import numpy as np
+
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import DEQUANTIZE, QUANTIZE
 from qdqtool.models.graph.index.tensorrt_operators import LINEAR, MX_DEQUANTIZE, MX_QUANTIZE
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
+
+
+def dead_scopes(context: RuleContext) -> frozenset[Scope]:
+    """Return the branches of Ifs whose condition is a constant that chooses the other one, and all scopes in them."""
+    dead: set[Scope] = set()
+    for scope in context.view.scopes:
+        owner = scope.owner
+        if owner is None:
+            continue
+        if owner.scope in dead:
+            dead.add(scope)
+        if not owner.is_op("If"):
+            continue
+        condition = context.array(owner.input(0))
+        taken = None if condition is None or condition.size != 1 else bool(np.all(condition))
+        branch = scope.path[-1].rpartition(".")[2]
+        if taken is not None and branch != ("then_branch" if taken else "else_branch"):
+            dead.add(scope)
+    return frozenset(dead)
+
 
 RENAMED = frozenset({QUANTIZE, DEQUANTIZE, *LINEAR, MX_QUANTIZE, MX_DEQUANTIZE})
 NO_LAYER = frozenset({"Constant", "Dropout", "Size"})

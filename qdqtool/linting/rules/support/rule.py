@@ -11,8 +11,7 @@ import onnx.parser
 
 from qdqtool.linting.findings import Effect, Extent, Finding, Severity
 from qdqtool.linting.rules.support.fix import Fix, Offer
-from qdqtool.linting.rules.support.memo import Memo
-from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.rule_context import Memo, RuleContext
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import display
 from qdqtool.models.targets import Target

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.errors import ModelError
-from qdqtool.linting.rules.support.pieces import places as places_of
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import format_of
+from qdqtool.linting.rules.support.words import places as places_of
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.io.tensors import element_count, read_array
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor

@@ -7,9 +7,8 @@ import onnx
 from qdqtool.models.graph.edits.edit import Edit, RemoveInitializer, RemoveNode
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath, node_bodies, walk
-from qdqtool.models.graph.transformed import Transformed
 
 
 class DeadCode:

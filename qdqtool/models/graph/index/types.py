@@ -11,9 +11,9 @@ from onnx import TensorProto
 
 from qdqtool.models.graph.index.inference import Contradiction, contradictions, infer_types
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
+from qdqtool.models.graph.io.copying import without_weights
 from qdqtool.models.graph.io.open_dimensions import with_open_dimensions
 from qdqtool.models.graph.io.tensors import element_count, is_external
-from qdqtool.models.graph.io.without_weights import without_weights
 from qdqtool.models.graph.scope import ScopePath, function_path, walk
 
 Shape = tuple[int | str | None, ...]

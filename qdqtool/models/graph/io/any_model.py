@@ -9,6 +9,24 @@ from qdqtool.errors import ArgumentError, ModelError
 from qdqtool.models.graph.io.tensors import is_external, iter_tensors
 from qdqtool.models.graph.io.text import check_text
 from qdqtool.models.graph.model import Model
+from qdqtool.results import Report
+
+
+class ModelReport(Report):
+    """The base of the report of a job that writes a model."""
+
+    # No field of the dataclass: the JSON report has none, since no file has one.
+    __slots__ = ("_output_model",)
+
+    @property
+    def output_model(self) -> Model | None:
+        """The model where no output was named; its ``proto`` is an ``onnx.ModelProto`` with all weights inside."""
+        return getattr(self, "_output_model", None)
+
+    def keep(self, model: Model) -> None:
+        """Keep the model that was made."""
+        object.__setattr__(self, "_output_model", model)
+
 
 ModelLike: TypeAlias = str | Path | onnx.ModelProto | Model
 """A model: the path of an ``.onnx`` file, an ``onnx.ModelProto``, or what :func:`~qdqtool.load_model` returns."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import display
-from qdqtool.models.graph.transformed import Transformed
 from qdqtool.models.transforms.float16.decide import Decisions, decide
 from qdqtool.models.transforms.float16.edits import Float16Edits
 from qdqtool.models.transforms.taps import TensorKey

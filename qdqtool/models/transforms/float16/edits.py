@@ -24,7 +24,7 @@ from qdqtool.models.graph.index.view import NodeView, Use, Value
 from qdqtool.models.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.float16.decide import Decisions
-from qdqtool.models.transforms.float16.limits import LARGEST, TINIEST
+from qdqtool.models.transforms.float16.magnitudes import LARGEST, TINIEST
 from qdqtool.models.transforms.float16.operands import Kind, is_float32
 
 _SMALL = 1 << 10

@@ -14,7 +14,7 @@ from qdqtool.models import ops
 from qdqtool.models.graph.index.constants import Array, Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Use, Value
-from qdqtool.models.transforms.float16.limits import LARGEST
+from qdqtool.models.transforms.float16.magnitudes import LARGEST
 from qdqtool.numerics.dtypes import FLOAT32
 
 MAX_STEPS = 16

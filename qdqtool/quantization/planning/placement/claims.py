@@ -9,8 +9,7 @@ from qdqtool.models.plan import Slot, UseRef
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.quantization.planning.placement.proposal import Kind, ProposedSlot
-from qdqtool.quantization.planning.placement.reason import Reason
+from qdqtool.quantization.planning.placement.proposal import Kind, ProposedSlot, Reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_dequantized
 from qdqtool.models.graph.index.types import Shape
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
-from qdqtool.models.graph.io.without_weights import without_weights
+from qdqtool.models.graph.io.copying import without_weights
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import MAIN
 from qdqtool.models.targets import Target, type_name
 from qdqtool.models.transforms.taps import TensorKey, tap_tensors, tensor_key
-from qdqtool.quantization.planning.placement.reason import Reason
+from qdqtool.quantization.planning.placement.proposal import Reason
 from qdqtool.quantization.planning.placement.selection import Selection
 
 FLOAT_TYPES = frozenset({"bfloat16", "float16", "float32"})

@@ -16,12 +16,11 @@ from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.quantization.planning.placement.bounds import with_bound
 from qdqtool.quantization.planning.placement.claims import Claim, Decision, share_slots
 from qdqtool.quantization.planning.placement.context import MISSING_OPERAND, PlacementContext
 from qdqtool.quantization.planning.placement.joined import share_ranges
-from qdqtool.quantization.planning.placement.proposal import Proposal, SkippedNode
-from qdqtool.quantization.planning.placement.reason import Reason, on_request
+from qdqtool.quantization.planning.placement.masks import with_bound
+from qdqtool.quantization.planning.placement.proposal import Proposal, Reason, SkippedNode, on_request
 from qdqtool.quantization.planning.placement.residual import Residuals
 from qdqtool.quantization.planning.placement.selection import Selection
 from qdqtool.quantization.planning.placement.weighted import decide_weighted, leave_tiny

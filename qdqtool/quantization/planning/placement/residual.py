@@ -15,7 +15,7 @@ from qdqtool.numerics.granularity import PerTensor
 from qdqtool.quantization.planning.placement.claims import Claim, Decision
 from qdqtool.quantization.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
 from qdqtool.quantization.planning.placement.masks import adds_mask, carried_mask, feeds_softmax
-from qdqtool.quantization.planning.placement.reason import Reason
+from qdqtool.quantization.planning.placement.proposal import Reason
 
 _NOTHING_TO_FUSE = Reason(
     "nothing-to-fuse",

@@ -10,7 +10,7 @@ from qdqtool.errors import UsageError
 from qdqtool.models import ops
 from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.scope import ScopePath
-from qdqtool.quantization.planning.placement.reason import FOR_ACCURACY, IN_FALLBACK, Reason
+from qdqtool.quantization.planning.placement.proposal import FOR_ACCURACY, IN_FALLBACK, Reason
 from qdqtool.registry import suggestion
 
 NodeId = tuple[ScopePath, tuple[str, ...]]

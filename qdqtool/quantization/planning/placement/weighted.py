@@ -15,9 +15,8 @@ from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.quantization.planning.placement.claims import Claim, Decision
 from qdqtool.quantization.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
-from qdqtool.quantization.planning.placement.divisors import made_divisor
-from qdqtool.quantization.planning.placement.masks import carried_mask
-from qdqtool.quantization.planning.placement.reason import Reason, on_request
+from qdqtool.quantization.planning.placement.masks import carried_mask, made_divisor
+from qdqtool.quantization.planning.placement.proposal import Reason, on_request
 
 
 def decide_weighted(

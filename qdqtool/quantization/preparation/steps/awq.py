@@ -8,15 +8,12 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.ops import ChannelLayout
-from qdqtool.models.transforms.joint_walk import Reader
-from qdqtool.models.transforms.joints import Joint, JointKind, find_joints, joint_tensors
+from qdqtool.models.transforms.joints import Joint, JointKind, Reader, find_joints, joint_tensors
 from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.planning.recipe import Preparation
-from qdqtool.quantization.preparation.factor_records import joint_site
 from qdqtool.quantization.preparation.factors.awq import AwqFactors, BlockProduct, searched_factors
-from qdqtool.quantization.preparation.factors.tried_weights import tried_weights
-from qdqtool.quantization.preparation.rescaling import RescalingStep, rescalings
+from qdqtool.quantization.preparation.rescaling import RescalingStep, joint_site, rescalings, tried_weights
 from qdqtool.quantization.preparation.step import Change, Site, Slots, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData, sample_rows
 

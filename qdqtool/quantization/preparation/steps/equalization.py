@@ -9,10 +9,9 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.joints import Joint, JointKind
 from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.quantization.planning.recipe import Preparation
-from qdqtool.quantization.preparation.factor_records import joint_site, with_statistics
 from qdqtool.quantization.preparation.factors.equalization import BestFactors, JointNoise
 from qdqtool.quantization.preparation.factors.importance import channel_importance
-from qdqtool.quantization.preparation.rescaling import RescalingStep, rescalings
+from qdqtool.quantization.preparation.rescaling import RescalingStep, joint_site, rescalings, with_statistics
 from qdqtool.quantization.preparation.step import Change, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 

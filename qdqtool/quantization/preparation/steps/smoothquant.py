@@ -12,7 +12,6 @@ from qdqtool.numerics.cores import side_by_side
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.quantization.planning.recipe import Preparation
-from qdqtool.quantization.preparation.factor_records import joint_site, with_statistics
 from qdqtool.quantization.preparation.factors.equalization import MIGRATION, JointNoise
 from qdqtool.quantization.preparation.factors.smoothquant import (
     TriedProduct,
@@ -21,8 +20,13 @@ from qdqtool.quantization.preparation.factors.smoothquant import (
     smoothing_factors,
     weight_peaks,
 )
-from qdqtool.quantization.preparation.factors.tried_weights import tried_weights
-from qdqtool.quantization.preparation.rescaling import RescalingStep, rescalings
+from qdqtool.quantization.preparation.rescaling import (
+    RescalingStep,
+    joint_site,
+    rescalings,
+    tried_weights,
+    with_statistics,
+)
 from qdqtool.quantization.preparation.step import Change, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData, sample_rows
 

@@ -11,8 +11,13 @@
 """
 
 from qdqtool.numerics.grid import magnitudes
-from qdqtool.quantization.ranges.calibrators._density import Density, clipped_fraction
-from qdqtool.quantization.ranges.calibrators._stray import MASK_MARGIN, OutlierSplit, split_outliers
+from qdqtool.quantization.ranges.calibrators._density import (
+    MASK_MARGIN,
+    Density,
+    OutlierSplit,
+    clipped_fraction,
+    split_outliers,
+)
 from qdqtool.quantization.ranges.calibrators._types import Goal, Threshold
 from qdqtool.quantization.ranges.calibrators.mse import search
 from qdqtool.quantization.ranges.types import TensorRange

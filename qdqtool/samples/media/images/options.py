@@ -36,7 +36,7 @@ class ImageOptions:
     """How images become inputs, as requested. What is None is taken from the preset, or from the input of the model.
 
     Attributes:
-        preset: Name of a preset (:mod:`qdqtool.samples.media.images.presets`); None for none.
+        preset: Name of a preset (:mod:`qdqtool.samples.media.images.resolve`); None for none.
         resize: ``crop`` covers the input, keeping proportions, and cuts out the middle; ``letterbox`` fits the whole
             image inside and fills the rest; ``stretch`` changes proportions; ``none`` takes only images of that size.
         interpolation: How pixels are computed when the size changes; ``opencv-bilinear`` does not average when an

@@ -13,8 +13,7 @@ from support.small import make_model
 
 from qdqtool.accuracy.checking.boundaries import Boundary
 from qdqtool.accuracy.checking.gates.weights import results
-from qdqtool.accuracy.checking.gptq_check import GptqCheck
-from qdqtool.accuracy.checking.gptq_metadata import NotedRounding
+from qdqtool.accuracy.checking.gptq_check import GptqCheck, NotedRounding
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.pair_error import PairError

@@ -14,7 +14,6 @@ from support.corpus._case import graph_model, node, tensor
 from support.small import run
 
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.support import stored_values
 from qdqtool.linting.rules.support.spans import Spans
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops import ChannelLayout, Span
@@ -114,7 +113,7 @@ def test_channels_behind_a_bias_are_narrower_than_the_tensor():
 
 
 def test_of_large_constants_nothing_is_known(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stored_values, "MOST_READ", 10)
+    monkeypatch.setattr("qdqtool.linting.rules.support.spans.MOST_READ", 10)
     spans = Spans(context := RuleContext(Model(network())))
 
     assert spans.of(context.view.scopes[0].values["xd"]) is not None

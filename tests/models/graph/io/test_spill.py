@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from qdqtool.errors import ModelError
-from qdqtool.models.graph.io.digest import model_digest
 from qdqtool.models.graph.io.external import check_external_data, model_bytes
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.io.spill import spilled, unspilled
 from qdqtool.models.graph.io.tensors import is_pending, make_tensor, pending_tensor, read_array
@@ -149,7 +149,7 @@ def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatc
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("qdqtool.models.graph.io.spill_file.tempfile.NamedTemporaryFile", full)
+    monkeypatch.setattr("qdqtool.models.graph.io.spill.tempfile.NamedTemporaryFile", full)
     model = Model(network())
     assert spilled(model) is model
 
@@ -158,7 +158,7 @@ def test_half_of_a_disk_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> No
     model = Model(network())
     for free, moves in ((2 * WEIGHT.nbytes, True), (2 * WEIGHT.nbytes - 1, False)):
         monkeypatch.setattr(
-            "qdqtool.models.graph.io.spill_file.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
+            "qdqtool.models.graph.io.spill.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
         )
         assert (spilled(model) is not model) is moves
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from qdqtool.models.graph.io.data_file import aligned
-from qdqtool.models.graph.io.spill_file import LEAST_BYTES, SpillFile, spilled_bytes
+from qdqtool.models.graph.io.spill import LEAST_BYTES, SpillFile, spilled_bytes
 
 FEW, MANY = b"few", bytes(range(256)) * (LEAST_BYTES // 256)
 
@@ -57,7 +57,7 @@ def test_few_bytes_stay_in_memory(data, outside):
 def test_half_of_the_space_is_left_to_others(monkeypatch):
     for free, outside in ((2 * len(MANY), True), (2 * len(MANY) - 1, False)):
         monkeypatch.setattr(
-            "qdqtool.models.graph.io.spill_file.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
+            "qdqtool.models.graph.io.spill.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
         )
         kept = spilled_bytes(MANY)
         assert (kept.make(), kept.place is not None) == (MANY, outside)

@@ -17,9 +17,8 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.joints import JointKind, find_joints
 from qdqtool.models.transforms.rescale import rescale
 from qdqtool.numerics.product import ProductLayout
-from qdqtool.quantization.preparation.factors.equalization import MIGRATIONS, JointNoise, channel_factors
+from qdqtool.quantization.preparation.factors.equalization import MIGRATIONS, JointNoise, ProductNoise, channel_factors
 from qdqtool.quantization.preparation.factors.importance import channel_importance
-from qdqtool.quantization.preparation.factors.noise import ProductNoise
 from qdqtool.quantization.statistics.channel_statistics import ChannelStatistics
 
 FOUR_DIGITS = 5e-4

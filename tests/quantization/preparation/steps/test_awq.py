@@ -13,7 +13,7 @@ from qdqtool.jobs.quantize import QuantizeOptions, QuantizeReport, quantize_mode
 from qdqtool.models.graph.io.metadata import PREPARATION_KEY, read_metadata
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
-from qdqtool.quantization.preparation.factors import tried_weights
+from qdqtool.quantization.preparation import rescaling
 from qdqtool.quantization.preparation.step import StepRequest
 from qdqtool.quantization.preparation.steps import awq as awq_step
 from qdqtool.quantization.preparation.steps.awq import STEP
@@ -84,7 +84,7 @@ def test_some_columns_of_large_weights_show_the_same(folder, monkeypatch):
         return search(products)
 
     monkeypatch.setattr(awq_step, "searched_factors", searched)
-    monkeypatch.setattr(tried_weights, "MOST_WEIGHTS", 2 * K * 2 * K // 4)
+    monkeypatch.setattr(rescaling, "MOST_WEIGHTS", 2 * K * 2 * K // 4)
     (part,) = [report for report in quantized(folder).preparation if report.step == "awq"]
     assert [(K, 2 * K // 4)] * 2 in tried
     assert [site.name for site in part.sites] == [site.name for site in whole.sites]

@@ -1,0 +1,154 @@
+"""Compare the times and kernels of two engines that compute one model."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from qdqtool.engines.gpu.runner import LayerTime, Runner
+from qdqtool.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerGroup:
+    """Layers of two engines that compute the same part of the model.
+
+    Attributes:
+        nodes: The ONNX nodes that both engines have in it, by name; empty where only the names of layers agree.
+        layers: Layers of the engine.
+        against_layers: Layers of the engine that it is compared with.
+        milliseconds: Time of ``layers``.
+        against_milliseconds: Time of ``against_layers``.
+    """
+
+    nodes: tuple[str, ...]
+    layers: tuple[str, ...]
+    against_layers: tuple[str, ...]
+    milliseconds: float
+    against_milliseconds: float
+
+    @property
+    def loss(self) -> float:
+        """Milliseconds by which the engine is slower here; negative where it is faster."""
+        return self.milliseconds - self.against_milliseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerComparison:
+    """The layers of two engines.
+
+    Attributes:
+        groups: Layers that have a counterpart, those that lose most first.
+        unmatched: Layers of the engine without a counterpart, slowest first.
+        against_unmatched: Layers of the other engine without one, slowest first.
+    """
+
+    groups: tuple[LayerGroup, ...]
+    unmatched: tuple[LayerTime, ...]
+    against_unmatched: tuple[LayerTime, ...]
+
+    @property
+    def slower(self) -> tuple[LayerGroup, ...]:
+        """The groups in which the engine is slower."""
+        return tuple(group for group in self.groups if group.loss > 0)
+
+
+def compare_layers(layers: Sequence[LayerTime], against: Sequence[LayerTime]) -> LayerComparison:
+    """Group the layers of two engines.
+
+    Fusions differ: where float has one layer for Conv and Relu, int8 may have two. So layers belong together that are
+    connected by ONNX nodes which both engines have; Q and DQ nodes, which a float engine lacks, connect nothing. A
+    layer of which no node is known has its counterpart in one of the same name.
+    """
+    common = _keys(layers) & _keys(against)
+    groups = [_group(mine, theirs) for mine, theirs in _components(layers, against, common)]
+    return LayerComparison(
+        groups=tuple(sorted(groups, key=lambda group: -group.loss)),
+        unmatched=_without(layers, common),
+        against_unmatched=_without(against, common),
+    )
+
+
+def _key(layer: LayerTime) -> set[Hashable]:
+    return set(layer.nodes) or {("layer", layer.name)}
+
+
+def _keys(layers: Sequence[LayerTime]) -> set[Hashable]:
+    return set[Hashable]().union(*map(_key, layers))
+
+
+def _without(layers: Sequence[LayerTime], common: set[Hashable]) -> tuple[LayerTime, ...]:
+    rest = (layer for layer in layers if not _key(layer) & common)
+    return tuple(sorted(rest, key=lambda layer: -layer.milliseconds))
+
+
+def _components(
+    layers: Sequence[LayerTime], against: Sequence[LayerTime], common: set[Hashable]
+) -> Iterator[tuple[list[LayerTime], list[LayerTime]]]:
+    """Yield the layers of both engines that are connected by ``common`` keys."""
+    parts: list[tuple[set[Hashable], list[LayerTime], list[LayerTime]]] = []
+    for place, layer in (*((0, each) for each in layers), *((1, each) for each in against)):
+        shared = _key(layer) & common
+        if not shared:
+            continue
+        joined = [part for part in parts if part[0] & shared]
+        parts = [part for part in parts if not part[0] & shared]
+        sides = ([each for part in joined for each in part[1]], [each for part in joined for each in part[2]])
+        sides[place].append(layer)
+        parts.append((shared.union(*(part[0] for part in joined)), *sides))
+    yield from ((mine, theirs) for _, mine, theirs in parts)
+
+
+def _group(mine: Sequence[LayerTime], theirs: Sequence[LayerTime]) -> LayerGroup:
+    there = {node for layer in theirs for node in layer.nodes}
+    nodes = dict.fromkeys(node for layer in mine for node in layer.nodes if node in there)
+    return LayerGroup(
+        nodes=tuple(nodes),
+        layers=tuple(layer.name for layer in mine),
+        against_layers=tuple(layer.name for layer in theirs),
+        milliseconds=sum(layer.milliseconds for layer in mine),
+        against_milliseconds=sum(layer.milliseconds for layer in theirs),
+    )
+
+
+def require_comparable(engine: Runner, against: Runner) -> None:
+    """Check that two engines were made from the same network.
+
+    Raises:
+        UsageError: Their inputs or outputs have other names or ranks, or the clocks that measure them differ.
+    """
+    _require_same("inputs", _described(engine), _described(against))
+    _require_same("outputs", sorted(engine.outputs), sorted(against.outputs))
+    if engine.clock != against.clock:
+        raise UsageError(
+            "an ONNX model and an engine cannot be compared: the times of one include copies",
+            hint="build both, or give both as ONNX models",
+        )
+
+
+def require_order(planned: dict[str, int] | None, against: dict[str, int] | None) -> None:
+    """Refuse a quantized engine as the one to compare with where the other is a float engine.
+
+    Args:
+        planned: The nodes that were planned for each quantized type, from the manifest; None without one.
+        against: The same of the engine that it is compared with.
+
+    Raises:
+        UsageError: The two were mixed up: a gate would ask float to be faster.
+    """
+    if planned is not None and not planned and against:
+        raise UsageError(
+            "ENGINE is a float engine and that of --against a quantized one: they were mixed up",
+            hint="name the quantized engine first, and the float one with --against",
+        )
+
+
+def _described(runner: Runner) -> list[str]:
+    ranks = {spec.name: "?" if spec.shape is None else len(spec.shape) for spec in runner.inputs}
+    return sorted(f"{name} (rank {rank})" for name, rank in ranks.items())
+
+
+def _require_same(what: str, mine: Sequence[str], theirs: Sequence[str]) -> None:
+    if mine != theirs:
+        raise UsageError(
+            f"the two engines have different {what}: {', '.join(mine)} against {', '.join(theirs)}",
+            hint="--against must be built from the float model that was quantized",
+        )

@@ -1,0 +1,93 @@
+"""What the targets TensorRT and TensorRT for RTX share: their family, and what changed with each release.
+
+These facts were not measured. They come from the published source and changelog of TensorRT's ONNX parser, and from the
+names of types and layers in its Python packages.
+"""
+
+from qdqtool.models.targets._releases import Change
+
+CHANGES = (
+    Change(
+        since="11.0",
+        summary="the operators TRT_Attention, TRT_KVCacheUpdate and TRT_MoE",
+        evidence="release notes; add_attention_v2 in the Python package for the first",
+        brings=frozenset({"TRT_Attention", "TRT_KVCacheUpdate", "TRT_MoE"}),
+    ),
+    Change(
+        since="10.15",
+        summary="several scales without an axis are read along axis 1, as ONNX says, not 0; blocks of two dimensions "
+        "(TRT_BlockQuantize, TRT_BlockDequantize, TRT_DynamicQuantize); RMSNormalization, RotaryEmbedding, "
+        "TensorScatter",
+        evidence="changelog of the parser for the operators; its source for the axis, which is 0 in the state of 10.10 "
+        "and 1 in that of 10.15: the release between that changed it is not known",
+        brings=frozenset(
+            {
+                "RMSNormalization",
+                "RotaryEmbedding",
+                "TRT_BlockDequantize",
+                "TRT_BlockQuantize",
+                "TRT_DynamicQuantize",
+                "TensorScatter",
+            }
+        ),
+        before={"default_axis": 0},
+    ),
+    Change(
+        since="10.14",
+        summary="the operator Attention",
+        evidence="changelog of the parser; add_attention in the Python package",
+        brings=frozenset({"Attention"}),
+    ),
+    Change(
+        since="10.12",
+        summary="MXFP8, through TRT_MXFP8QuantizeLinear, TRT_MXFP8DequantizeLinear and TRT_MXFP8DynamicQuantize",
+        evidence="changelog of the parser; DataType.E8M0 in the Python package",
+        brings=frozenset({"TRT_MXFP8DequantizeLinear", "TRT_MXFP8DynamicQuantize", "TRT_MXFP8QuantizeLinear"}),
+    ),
+    Change(
+        since="10.10",
+        summary="a Q to uint8 is taken and computed as int8, where it was refused; output_dtype of a DQ",
+        evidence="changelog of the parser for uint8; its source in the states of 10.8 and 10.10",
+        brings=frozenset({"DequantizeLinear.output_dtype"}),
+        before={"uint8_as_int8": False},
+    ),
+    Change(
+        since="10.8",
+        summary="float4e2m1 and TRT_FP4DynamicQuantize; GPUs from compute capability 10.0 on; a 4-bit tensor needs an "
+        "even number of elements, where it needed an even last dimension",
+        evidence="changelog of the parser and DataType.FP4 in the Python package; source of the parser for the even "
+        "last dimension",
+        brings=frozenset({"TRT_FP4DynamicQuantize", "float4e2m1"}),
+        before={"even_last_dimension": True, "newest_compute_capability": 90},
+    ),
+)
+"""Newest first, as :class:`qdqtool.models.targets._releases.Releases` wants them."""
+
+
+QUANTIZE_TYPES = frozenset({"int8", "int4", "float8e4m3fn", "float4e2m1"})
+"""Types of a Q/DQ pair that the parser computes as ONNX specifies. It accepts a Q to uint8 too, and computes int8."""
+
+FLOAT_TYPES = frozenset({"float32", "float16", "bfloat16"})
+
+INITIALIZER_TYPES = FLOAT_TYPES | {
+    "float64",
+    "int8",
+    "uint8",
+    "int32",
+    "int64",
+    "bool",
+    "int4",
+    "float8e4m3fn",
+    "float4e2m1",
+}
+"""Types that the parser imports as initializers. It refuses other types even where nothing uses the initializer."""
+
+# The parser refuses other zero points ("Non-zero zero point is not supported") for int8, uint8, int4 and fp4; it
+# ignores those of fp8.
+SYMMETRIC_TYPES = frozenset({"int8", "uint8", "int4", "float8e4m3fn", "float4e2m1"})
+
+BLOCK_AXES = frozenset({-1, -2})
+"""The parser: "the blocking dimension must be the last or second to last dimension"."""
+
+MIN_BLOCK = 2
+"""A scale for every element is no block to the parser."""

@@ -1,0 +1,89 @@
+"""Notes in a quantized model: how it was prepared, and with which data.
+
+Equalised weights differ from those of the given model: compared with that, every one of them would look wrong.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.metadata import PREPARATION_KEY, Notes, read_metadata
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.inline_functions import inline_like
+from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.preparation.bias_correction import BIAS_CORRECTION
+from qdqtool.quantization.preparation.calibration_used import NEAREST, CalibrationUsed
+from qdqtool.quantization.preparation.prepare import Prepared, prepare_as_recorded
+from qdqtool.quantization.ranges.method_choice import PLANNED
+from qdqtool.quantization.ranges.types import PreparationStep
+from qdqtool.samples.calibration_note import CalibrationNote, encode_note
+
+
+def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Sequence[str]) -> Notes:
+    """Return the metadata of a quantized model about the data that influenced it.
+
+    They are empty where other data could not have given another model.
+
+    Args:
+        used: The report on the data; None where there was none.
+        prepared: The float model; its preparation may have used data.
+        corrected: Products whose bias was corrected by the means of samples.
+    """
+    if used is None or not (used.method != NEAREST or corrected or _has_used_data(prepared)):
+        return {}
+    note = CalibrationNote(
+        method=used.method,
+        samples=used.samples,
+        random=used.random,
+        seed=used.seed,
+        preprocessing=used.preprocessing,
+    )
+    return encode_note(note)
+
+
+def _has_used_data(prepared: Prepared) -> bool:
+    """Return whether other data could have given another model: by parameters from data, or by a trial of a step.
+
+    The means of bias correction count only where a bias was corrected with them.
+    """
+    made = (step for step in prepared.record if step.was_made and step.step != BIAS_CORRECTION)
+    return any(step.parameters or step.trial is not None for step in made)
+
+
+MAX_NOTE_BYTES = 1 << 26
+
+
+class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    step: str
+    parameters: dict[str, Any]
+
+
+def preparation_note(record: Sequence[PreparationStep]) -> Notes:
+    """Return the metadata of a quantized model about the steps that changed weights; empty where there was none."""
+    made = [
+        _Note(step=step.step, parameters=dict(step.parameters))
+        for step in record
+        if step.step not in PLANNED | {BIAS_CORRECTION} and step.was_made
+    ]
+    return {PREPARATION_KEY: msgspec.json.encode(made).decode()} if made else {}
+
+
+def prepared_like(quantized: Model, baseline: Model) -> Prepared:
+    """Prepare a baseline by the steps that are recorded in ``quantized``.
+
+    No step changes an output beyond rounding, so a wrong note does no harm: it only decides whether inner tensors can
+    be compared. A note that is malformed, or does not fit the baseline, is ignored. Local functions that quantizing
+    inlined are inlined first.
+    """
+    baseline = inline_like(quantized, baseline).model
+    text = read_metadata(quantized, PREPARATION_KEY)
+    if text is None or len(text) > MAX_NOTE_BYTES:
+        return Prepared(baseline)
+    try:
+        notes = msgspec.json.decode(text, type=list[_Note])
+        record = [PreparationStep(note.step, note.parameters) for note in notes]
+        return prepare_as_recorded(baseline, record, Preparation())
+    except (msgspec.DecodeError, UsageError, RecursionError):
+        return Prepared(baseline)

@@ -1,0 +1,79 @@
+"""Ranges from a file: which methods may use them, and which parts of the samples they may cover."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.magnitudes import seen
+
+from qdqtool.errors import UsageError
+from qdqtool.quantization.ranges.file import encode_ranges, read_stored
+from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Part, Ranges, TensorRange
+
+PLAIN = TensorRange(-1.0, 2.0, 2.0, 4)
+TAKEN = "quantizing with `--force` takes them all the same"
+COUNTED = seen(np.float32([-1, 2, 0.5]))
+
+
+def stored(folder: Path, *found: TensorRange, method: str = "max", part: Part | None = None) -> tuple[Path, Ranges]:
+    record = CalibrationRecord(method=method, samples=40, random=False, seed=None, data_sha256="d", model_sha256="m")
+    ranges = Ranges(record, {((), f"t{number}"): each for number, each in enumerate(found)}, {}, part)
+    path = folder / "r.json"
+    path.write_bytes(encode_ranges(ranges))
+    return path, ranges
+
+
+@pytest.mark.parametrize("method", [None, "max"])
+def test_ranges_without_histograms_are_those_of_max(tmp_path, method):
+    path, ranges = stored(tmp_path, PLAIN, UNSEEN)
+    assert read_stored(path, method) == ranges
+
+
+@pytest.mark.parametrize("method", [None, "entropy", "mse", "auto", "percentile", "max"])
+def test_ranges_with_histograms_are_those_of_any_method(tmp_path, method):
+    path, ranges = stored(tmp_path, COUNTED, UNSEEN, method="entropy")
+    assert read_stored(path, method) == ranges
+
+
+@pytest.mark.parametrize("method", ["entropy", "mse", "auto", "percentile"])
+@pytest.mark.parametrize("found", [(PLAIN,), (COUNTED, PLAIN)])
+def test_one_tensor_without_a_histogram_is_enough_to_refuse(tmp_path, method, found):
+    path, _ = stored(tmp_path, *found)
+    with pytest.raises(UsageError) as caught:
+        read_stored(path, method)
+    assert caught.value.message == (
+        f"ranges {path} have no histograms, which method '{method}' needs; they were found for 'max'"
+    )
+    assert caught.value.hint == (
+        f"quantize with `--calibration-method max`, or calibrate again with `--calibration-method {method}`"
+    )
+
+
+def test_the_method_of_the_file_decides_where_none_is_named(tmp_path):
+    path, _ = stored(tmp_path, PLAIN, method="mse")
+    with pytest.raises(UsageError, match="which method 'mse' needs; they were found for 'mse'"):
+        read_stored(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "held", "hint"),
+    [
+        (
+            Part(0, 40, 16),
+            "are of an interrupted calibration, with 16 of 40 samples",
+            "run the same calibration again, which goes on where it stopped; " + TAKEN,
+        ),
+        (
+            Part(16, 40, 40),
+            "are those of a shard, with 24 of 40 samples",
+            "join all shards: `qdqtool merge SHARD... -o RANGES`; " + TAKEN,
+        ),
+    ],
+)
+def test_a_part_of_the_samples_is_taken_by_force_only(tmp_path, part, held, hint):
+    path, ranges = stored(tmp_path, PLAIN, part=part)
+    with pytest.raises(UsageError) as caught:
+        read_stored(path)
+    assert caught.value.message == f"ranges {path} {held}"
+    assert caught.value.hint == hint
+    assert read_stored(path, force=True) == ranges

@@ -1,0 +1,162 @@
+"""Merged shards are one run; shards that do not belong together are refused."""
+
+from dataclasses import replace
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qdqtool.errors import UsageError
+from qdqtool.quantization.ranges.file import encode_ranges
+from qdqtool.quantization.ranges.histogram import Histogram, exponent_for
+from qdqtool.quantization.ranges.shard import merge_ranges
+from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorRange
+
+RECORD = CalibrationRecord(
+    method="entropy", samples=80, random=False, seed=None, data_sha256="d", model_sha256="m", parameters={}
+)
+KEY = ((), "x")
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.just(0.0)
+
+
+def seen(values: list[float]) -> TensorRange:
+    """The range of values, its histogram straight from np.histogram."""
+    if not values:
+        return UNSEEN
+    sizes = np.abs(np.float64(values))
+    exponent = exponent_for(float(sizes.max()))
+    empty = Histogram.empty()
+    counts = empty.counts
+    if exponent is not None:
+        counts = np.histogram(sizes[sizes > 0], Histogram(exponent, counts).edges())[0].astype(np.int64)
+    histogram = Histogram(exponent, counts, int((sizes == 0).sum()))
+    return TensorRange(min(values) + 0.0, max(values) + 0.0, float(sizes.max()), len(values), histogram)
+
+
+def run(chunks: list[list[float]], start: int, stop: int) -> Ranges:
+    """What a run over some of the chunks gives, each of 16 samples that hold its values."""
+    found = {KEY: seen(list(chain(*chunks[start:stop])))}
+    return Ranges(RECORD, found, part=Part(16 * start, 16 * stop, 16 * stop))
+
+
+def shard(start: int, stop: int, **changes: object) -> Ranges:
+    return Ranges(replace(RECORD, **changes), {KEY: seen([1.0])}, part=Part(start, stop, stop))
+
+
+@given(st.lists(st.lists(FLOATS, max_size=6), min_size=5, max_size=5), st.sets(st.integers(1, 4)), st.randoms())
+def test_any_sharding_in_any_order_gives_the_bytes_of_one_run(chunks, cuts, random):
+    shards = [("", run(chunks, start, stop)) for start, stop in pairwise([0, *sorted(cuts), 5])]
+    random.shuffle(shards)
+    assert encode_ranges(merge_ranges(shards)) == encode_ranges(replace(run(chunks, 0, 5), part=None))
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"model_sha256": "n"}, "model"),
+        ({"preparation": (PreparationStep("batchnorm"),)}, "model"),
+        ({"data_sha256": "e"}, "data"),
+        ({"samples": 96}, "data, 80 and 96 samples"),
+        ({"chunk": None}, "data"),
+        ({"seed": 3}, "seed"),
+        ({"method": "max"}, "method, 'entropy' and 'max'"),
+        ({"parameters": {"percentile": 99.0}}, "method, 'entropy' and 'entropy percentile=99.0'"),
+    ],
+)
+def test_a_shard_of_something_else_is_refused(changes, what):
+    with pytest.raises(UsageError, match=f"a.json and b.json cannot be merged: each is of another {what}"):
+        merge_ranges([("a.json", shard(0, 32)), ("b.json", shard(32, 80, **changes))])
+
+
+def test_other_tensors_are_refused():
+    other = replace(shard(32, 80), tensors={((), "y"): seen([1.0])})
+    with pytest.raises(UsageError, match="another set of tensors"):
+        merge_ranges([("a", shard(0, 32)), ("b", other)])
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ([(0, 32), (48, 80)], "no shard holds samples 32 to 47 of 80"),
+        ([(16, 80)], "no shard holds samples 0 to 15 of 80"),
+        ([(0, 64)], "no shard holds samples 64 to 79 of 80"),
+        ([(0, 48), (32, 80)], "s0 and s1 both hold samples 32 to 47"),
+        ([(0, 80), (0, 80)], "s0 and s1 both hold samples 0 to 79"),
+    ],
+)
+def test_samples_that_are_missing_or_held_twice_are_named(bounds, message):
+    shards = [(f"s{number}", shard(*pair)) for number, pair in enumerate(bounds)]
+    with pytest.raises(UsageError, match=message):
+        merge_ranges(shards)
+
+
+def test_what_is_no_shard_or_was_interrupted_is_refused():
+    with pytest.raises(UsageError, match="a is no shard"):
+        merge_ranges([("a", replace(shard(0, 80), part=None))])
+    with pytest.raises(UsageError, match="a is of an interrupted calibration: 16 of its 80 samples are done"):
+        merge_ranges([("a", replace(shard(0, 80), part=Part(0, 80, 16)))])
+    with pytest.raises(UsageError, match="nothing to merge"):
+        merge_ranges([])
+
+
+def test_a_tensor_that_one_shard_could_not_read_has_no_range():
+    blind = Ranges(RECORD, {KEY: UNSEEN}, {KEY: "its shape changes"}, Part(32, 80, 80))
+    merged = merge_ranges([("a", shard(0, 32)), ("b", blind)])
+    assert merged.tensors == {KEY: UNSEEN}
+    assert merged.unreadable == {KEY: "its shape changes"}
+
+
+def test_only_what_could_not_be_read_is_listed_in_the_order_of_the_tensors():
+    keys = [((), name) for name in "abc"]
+    tensors = dict.fromkeys(keys, seen([1.0]))
+    one = Ranges(RECORD, tensors, {keys[2]: "late"}, Part(0, 32, 32))
+    two = Ranges(RECORD, tensors, {keys[0]: "early"}, Part(32, 80, 80))
+    merged = merge_ranges([("one", one), ("two", two)])
+    assert list(merged.unreadable.items()) == [(keys[0], "early"), (keys[2], "late")]
+    assert merged.tensors == {keys[0]: UNSEEN, keys[1]: seen([1.0, 1.0]), keys[2]: UNSEEN}
+    assert merged.part is None
+    assert merged.record == RECORD
+
+
+def test_messages_say_which_files_and_what_to_do():
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("b", shard(32, 80, samples=96)), ("a", shard(0, 32))])
+    assert caught.value.message == "a and b cannot be merged: each is of another data, 80 and 96 samples"
+    assert (
+        caught.value.hint == "every shard needs the same model, data and options, and only another number of the shard"
+    )
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 32)), ("b", shard(32, 80, data_sha256="e"))])
+    assert caught.value.message == "a and b cannot be merged: each is of another data"
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", replace(shard(16, 80), part=Part(16, 80, 32)))])
+    assert caught.value.message == "a is of an interrupted calibration: 16 of its 64 samples are done"
+    assert caught.value.hint == "run the same calibration again; it goes on where it stopped"
+
+
+@pytest.mark.parametrize("changes", [{"random": True}, {"seed": 0}, {"random": True, "seed": 0}])
+def test_random_data_is_of_another_seed(changes):
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 32)), ("b", shard(32, 80, **changes))])
+    assert caught.value.message == "a and b cannot be merged: each is of another seed"
+
+
+def test_parameters_are_listed_in_order():
+    one, two = {"b": 1, "a": 2}, {"a": 2, "b": 1}
+    merged = merge_ranges([("a", shard(0, 32, parameters=one)), ("b", shard(32, 80, parameters=two))])
+    assert merged.tensors == {KEY: seen([1.0, 1.0])}
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 32, parameters=one)), ("b", shard(32, 80))])
+    assert caught.value.message.endswith("each is of another method, 'entropy a=2 b=1' and 'entropy'")
+
+
+def test_a_shard_within_another_is_held_twice():
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 80)), ("b", shard(16, 48))])
+    assert caught.value.message == "a and b both hold samples 16 to 47"
+    assert caught.value.hint == "name each shard once, and only those of one number of shards"
+    with pytest.raises(UsageError) as caught:
+        merge_ranges([("a", shard(0, 32)), ("b", shard(33, 80))])
+    assert (caught.value.message, caught.value.hint) == ("no shard holds samples 32 to 32 of 80", "name every shard")
