@@ -155,12 +155,7 @@ def recipe_options() -> Callable[[Decorated], Decorated]:
 
 
 def make_recipe(values: dict[str, Any]) -> "Recipe":
-    """The recipe that the values of :func:`recipe_options` ask for; they are taken out of ``values``.
-
-    Raises:
-        ArgumentError: A name is unknown.
-        UsageError: A shape is malformed.
-    """
+    """The recipe that the values of :func:`recipe_options` ask for; they are taken out of ``values``."""
     from qdqtool.quantization.planning.existing import Existing
     from qdqtool.quantization.planning.recipe import Recipe
     from qdqtool.samples.input_shapes import parse_numbers, parse_shapes

@@ -36,11 +36,7 @@ def deployment_options() -> Callable[[Decorated], Decorated]:
 
 
 def take_deployment(words: dict[str, Any]) -> "DeploymentOptions":
-    """Take the values of these options out of the arguments of the command.
-
-    Raises:
-        UsageError: A value is illegal, or an option needs another one.
-    """
+    """Take the values of these options out of the arguments of the command."""
     from qdqtool.engines.tensorrt.deployment import DeploymentOptions, parse_pools
 
     given = {name: words.pop(name) for name in DEPLOYMENT}

@@ -97,11 +97,7 @@ def image_options() -> Callable[[Decorated], Decorated]:
 
 
 def make_image_options(values: Mapping[str, Any]) -> "ImageOptions":
-    """The request that the values of ``--image-*`` make.
-
-    Raises:
-        UsageError: A value is malformed.
-    """
+    """The request that the values of ``--image-*`` make."""
     from qdqtool.samples.media.images.options import ImageOptions
 
     return ImageOptions(

@@ -89,11 +89,7 @@ def media_options() -> Callable[[Decorated], Decorated]:
 
 
 def make_read_options(values: Mapping[str, Any]) -> "ReadOptions":
-    """The request that the values of :func:`media_options` make.
-
-    Raises:
-        UsageError: A value is malformed.
-    """
+    """The request that the values of :func:`media_options` make."""
     from qdqtool.samples.media.sound.options import SoundOptions
     from qdqtool.samples.media.text.options import TextOptions
     from qdqtool.samples.read_options import ReadOptions

@@ -71,11 +71,7 @@ def profile_options() -> Callable[[Decorated], Decorated]:
 
 
 def given_profiles(ctx: click.Context) -> GivenProfiles:
-    """Return the shapes of each profile.
-
-    Raises:
-        UsageError: A number is none or repeated, one is left out, or a profile has no shapes.
-    """
+    """Return the shapes of each profile."""
     found: dict[str, dict[str, list[str]]] = ctx.meta[_KEY]
     _check_numbers(list(found))
     _check_shapes(found)

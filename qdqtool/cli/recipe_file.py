@@ -93,11 +93,7 @@ def _unknown(command: click.Command, path: Path, key: str, known: Mapping[str, o
 
 
 def _checked(context: click.Context, option: click.Option, value: Any, path: Path) -> Any:
-    """Return a value as click takes it from a default map.
-
-    Raises:
-        UsageError: It is of the wrong type or illegal, or would execute code.
-    """
+    """Return a value as click takes it from a default map."""
     from qdqtool.errors import UsageError
 
     where = f"recipe {path}: {key_of(option)}"

@@ -60,12 +60,7 @@ def has_reports(context: click.Context) -> bool:
 
 @contextlib.contextmanager
 def guarded(context: click.Context) -> Iterator[None]:
-    """Refuse files that cannot be written before the command runs; write them too where it ends without a report.
-
-    Raises:
-        OutputError: The folder of a file is missing, or the file is a folder.
-        UsageError: A file is an input, or another output.
-    """
+    """Refuse files that cannot be written before the command runs; write them too where it ends without a report."""
     pairs = _pairs(context)
     if not pairs:
         yield

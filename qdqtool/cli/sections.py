@@ -77,11 +77,9 @@ def name_of(option: click.Option) -> str | None:
 
 
 def _load_job(command: str) -> None:
-    """Import the job of a command while garbage collection is paused.
-
-    A module that is imported leaves many objects and no garbage; looking for some in them took 60 of the 600 ms of
-    processor time of ``validate``.
-    """
+    """Import the job of a command while garbage collection is paused."""
+    # A module that is imported leaves many objects and no garbage; looking for some in them took 60 of the 600 ms of
+    # processor time of ``validate``.
     name = f"qdqtool.jobs.{command.replace('-', '_')}"
     if importlib.util.find_spec(name) is None:
         return

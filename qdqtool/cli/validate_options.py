@@ -155,12 +155,7 @@ def refuse_with_fixes(options: dict[str, Any]) -> None:
 
 
 def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, Any]) -> int:
-    """Print the report, or write what was asked for, and return the exit code.
-
-    Raises:
-        UsageError: The baseline cannot be read.
-        OutputError: A file cannot be written.
-    """
+    """Print the report, or write what was asked for, and return the exit code."""
     report = replace(report, settings=str(settings.source) if settings.source is not None else None)
     if options["write_baseline"] is not None:
         from qdqtool.linting.baseline import write_baseline
@@ -179,11 +174,7 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
 
 
 def write_reports(report: "ValidateReport", files: Pairs) -> None:
-    """Write a report to each file, in its format.
-
-    Raises:
-        OutputError: A file cannot be written.
-    """
+    """Write a report to each file, in its format."""
     from qdqtool.models.graph.io.output import write_output
 
     for output_format, path in files:

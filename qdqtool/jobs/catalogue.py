@@ -96,11 +96,7 @@ def judged_catalogue() -> Catalogue:
 
 
 def explain(code_or_name: str) -> RuleCard:
-    """The card of one rule, with what it says of its examples.
-
-    Raises:
-        ArgumentError: There is none of that code or name.
-    """
+    """The card of one rule, with what it says of its examples."""
     return _judged(rules.get(code_or_name))
 
 

@@ -69,14 +69,7 @@ def fix_models(paths: Sequence[Path], request: FixRequest) -> FixReport:
 
 
 def fix_model(model: Model, request: FixRequest) -> Transformed[Repaired]:
-    """Fix a model in memory, which is not changed; nothing is written.
-
-    Raises:
-        ArgumentError: A target or a prefix is unknown.
-        CapabilityError: ONNX Runtime is not installed.
-        ModelError: The reference loads the model and not the result.
-        UsageError: Data that does not fit.
-    """
+    """Fix a model in memory, which is not changed; nothing is written."""
     reference(model)
     linter = Linter(request.policy)
 

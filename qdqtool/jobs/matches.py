@@ -53,12 +53,7 @@ class MatchesReport:
 
 
 def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> MatchesReport:
-    """List what ``quantize_model`` would quantize and skip, without running the model.
-
-    Raises:
-        ModelError: The model cannot be read.
-        UsageError: The model is quantized already, a pattern matches nothing, or input shapes do not fit.
-    """
+    """List what ``quantize_model`` would quantize and skip, without running the model."""
     source = model if isinstance(model, Model) else load_model(model)
     settled = settle_model(source, recipe or Recipe())
     recipe = settled.recipe

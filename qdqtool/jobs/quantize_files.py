@@ -68,7 +68,6 @@ def check_files(
         extras: What else is written.
 
     Raises:
-        OutputError: A folder is missing, or an output is a folder.
         UsageError: An output is an input or another output, or the plan file or curve file is not named ``.json``.
     """
     inputs = [source.path] if source.path else []

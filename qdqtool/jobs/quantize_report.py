@@ -140,11 +140,7 @@ class QuantizeReport(ModelReport):
 
 
 def nothing_to_add(settled: Settled) -> Proposal | None:
-    """Return the proposal for a model whose Q/DQ stay where it proposes no pair; None where quantize has to run.
-
-    Raises:
-        UsageError: A pattern matches nothing.
-    """
+    """Return the proposal for a model whose Q/DQ stay where it proposes no pair; None where quantize has to run."""
     source, recipe = settled.model, settled.recipe
     converted = read_metadata(source, HIGH_PRECISION_KEY) == recipe.high_precision.value
     as_asked = converted or recipe.high_precision is HighPrecision.FP32
@@ -156,12 +152,7 @@ def nothing_to_add(settled: Settled) -> Proposal | None:
 
 
 def write_unchanged(settled: Settled, proposal: Proposal, output: Path, external_data: ExternalData) -> QuantizeReport:
-    """Write a model as it is, and report why nothing was quantized.
-
-    Raises:
-        GateError: It does not pass ``validate``. Nothing was written.
-        OutputError: It cannot be written.
-    """
+    """Write a model as it is, and report why nothing was quantized."""
     source, recipe = settled.model, settled.recipe
     findings = require_valid(source, source, recipe.target, way_out=way_out(settled.existing))
     saved = save_model(source, output, external_data=external_data)

@@ -66,13 +66,7 @@ class EngineRun:
 
 @contextmanager
 def load_engine(path: Path) -> Iterator[LoadedEngine]:
-    """Load an engine, or an ONNX model, on the GPU while the block runs.
-
-    Raises:
-        CapabilityError: A GPU, its driver or a package is absent. This is checked before anything is read.
-        ModelError: The file cannot be read or is not taken, or the manifest beside it is of another engine.
-        GateError: ONNX Runtime's provider does not take the whole model.
-    """
+    """Load an engine, or an ONNX model, on the GPU while the block runs."""
     gpu = require_gpu()
     stored = read_map(path) if has_manifest(path) else None
     library = library_of(path, stored.backend if stored is not None else None)
@@ -86,12 +80,6 @@ def write_outputs(runner: Runner, feeds: Feeds, output: Path, progress: Progress
 
     Returns:
         The shape of each output over all samples.
-
-    Raises:
-        UsageError: The engine does not take a sample, or an output changes its shape between samples.
-        OutputError: The file cannot be written.
-        GateError: The engine does not run.
-        CapabilityError: A CUDA call fails.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     with OutputWriter(output) as writer:
@@ -121,10 +109,6 @@ def engine_outputs(
     Yields:
         The options with a temporary file in ``outputs``, and what ran; the options as they are, and None, where they
         name no engine.
-
-    Raises:
-        UsageError: The engine has other inputs or outputs than the model; or as :func:`write_outputs`.
-        QdqError: As :func:`load_engine` and :func:`write_outputs`.
     """
     if options.engine is None:
         yield options, None

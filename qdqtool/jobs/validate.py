@@ -59,11 +59,7 @@ def validate_models(
     select: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
 ) -> ValidateReport:
-    """As :func:`validate_model` for many files; one that cannot be read is reported and does not stop the others.
-
-    Raises:
-        ArgumentError: A target, a compute capability or a prefix is unknown.
-    """
+    """As :func:`validate_model` for many files; one that cannot be read is reported and does not stop the others."""
     return validate_files(paths, _policy(targets, compute_capabilities, select, ignore))
 
 
@@ -75,10 +71,6 @@ def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 
         policy: Targets and rules, and whether TensorRT's parser is asked too.
         jobs: Processes to share the files among; None for as many as pay. With more than one, a script that calls this
             needs the usual ``if __name__ == "__main__"``.
-
-    Raises:
-        ArgumentError: The policy names a target or a rule that does not exist.
-        CapabilityError: The policy demands the parser, which is not installed.
     """
     paths = [*paths]
     return _judged(paths, Linter(policy), policy.parser, lambda: lint_files(paths, policy, jobs))

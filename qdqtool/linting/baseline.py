@@ -96,11 +96,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def write_baseline(report: ValidateReport, path: Path) -> int:
-    """Write the findings of a run as a baseline, sorted; return their number.
-
-    Raises:
-        OutputError: The file cannot be written.
-    """
+    """Write the findings of a run as a baseline, sorted; return their number."""
     entries = sorted(_entries(report, path.parent), key=msgspec.structs.astuple)
     encoded = msgspec.json.encode(Baseline(schema_version=SCHEMA_VERSION, findings=entries))
     write_output(path, msgspec.json.format(encoded, indent=2) + b"\n")
@@ -164,10 +160,8 @@ def _unmatched(
     key: Callable[[Finding | Entry], object],
     covers: Callable[[Entry, Finding], bool],
 ) -> tuple[list[Finding], list[Entry]]:
-    """Return the findings without an entry of the same key that covers them, and the entries without a finding.
-
-    Each matches once. The worst finding takes the worst entry, so that entries of faults that look alike go round.
-    """
+    """Return the findings without an entry of the same key that covers them, and the entries without a finding."""
+    # Each matches once. The worst finding takes the worst entry, so that entries of faults that look alike go round.
     waiting: dict[object, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: (entry.degree, entry.count), reverse=True):
         waiting.setdefault(key(entry), []).append(entry)

@@ -89,11 +89,7 @@ class Linter:
             return ModelReport(str(path), (), f"{error.message}; {error.hint}" if error.hint else error.message)
 
     def model(self, model: Model) -> ModelReport:
-        """Return the report of a model.
-
-        Raises:
-            ModelError: It has names that are not UTF-8.
-        """
+        """Return the report of a model."""
         with _no_collection():
             return self._report(model)
 

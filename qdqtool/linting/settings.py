@@ -73,9 +73,6 @@ def find_config(folder: Path) -> Path | None:
     """Find the nearest file of settings in ``folder`` or above it; ``qdqtool.toml`` before ``pyproject.toml``.
 
     A ``pyproject.toml`` without ``[tool.qdqtool]`` is skipped.
-
-    Raises:
-        UsageError: A ``pyproject.toml`` on the way cannot be read.
     """
     folder = folder.absolute()
     for place in (folder, *folder.parents):
@@ -116,9 +113,6 @@ def settle(given: Config, *, isolated: bool, folder: Path | None = None) -> Sett
             the working directory.
         isolated: Read no file.
         folder: Where the search for a file starts; None for the working directory.
-
-    Raises:
-        UsageError: The file cannot be read or decoded.
     """
     source = None if isolated else find_config(folder or Path.cwd())
     stored = read_config(source) if source is not None else Config()

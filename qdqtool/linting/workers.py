@@ -26,9 +26,6 @@ def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mode
         paths: The files.
         policy: The policy.
         jobs: Number of processes; None to start in this process and use others for the rest where that pays.
-
-    Raises:
-        ArgumentError: The policy names a target or a rule that does not exist.
     """
     # The linter is made here too, so that a wrong policy is reported once and before any process starts.
     linter = Linter(policy)

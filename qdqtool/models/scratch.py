@@ -83,9 +83,6 @@ def scratch_file(folder: Path, name: str) -> Iterator[Path]:
     Args:
         folder: The folder.
         name: What it is for; its own name is another one that tells so.
-
-    Raises:
-        OSError: It cannot be made.
     """
     # The name is cut, since prefix and suffix must fit into the 255 bytes of a file name.
     handle, made = tempfile.mkstemp(prefix=f".{name[:64]}.", suffix=".tmp", dir=folder)

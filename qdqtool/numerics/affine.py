@@ -38,9 +38,6 @@ def pieces(
 
     Yields:
         The pieces; together they cover every element once.
-
-    Raises:
-        ArgumentError: The shape of a parameter does not fit.
     """
     shape = arrays[0].shape
     for parameter in parameters:
@@ -243,11 +240,7 @@ def _scale(scale: Array) -> Array:
 
 
 def _zero_point(zero_point: Array | None, fmt: NumberFormat) -> Array | None:
-    """Return the zero point as float32; None where it is zero everywhere.
-
-    Raises:
-        ArgumentError: It lies outside the format's range, or is not zero where the format asks for that.
-    """
+    """Return the zero point as float32; None where it is zero everywhere."""
     if zero_point is None:
         return None
     zero = zero_point.astype(FLOAT32)

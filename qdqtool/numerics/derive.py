@@ -201,11 +201,9 @@ def _stored_scale(
 
 
 def _two_level(span: Array, divisor: float, inner: QuantScheme, outer: QuantParams | None) -> tuple[Array, QuantParams]:
-    """Round scales to codes of a quantized format with one float32 scale of their own, as NVFP4 stores them.
-
-    The outer scale maps the largest span to the largest code: ``amax / (6 * 448)`` for NVFP4. Codes that would be 0
-    become the smallest positive code, because a scale must not be 0.
-    """
+    """Round scales to codes of a quantized format with one float32 scale of their own, as NVFP4 stores them."""
+    # The outer scale maps the largest span to the largest code: ``amax / (6 * 448)`` for NVFP4. Codes that would be 0
+    # become the smallest positive code, because a scale must not be 0.
     if not isinstance(inner.granularity, PerTensor):
         raise ArgumentError(f"scale_scheme is {inner}; only a per-tensor scale of scales is supported")
     if outer is None:

@@ -92,14 +92,7 @@ def fit(values: Array, blocks: Blocks, wanted: Fit, *, compiled: bool) -> tuple[
 
 
 def _fit_by_rows(tile: Array, wanted: Fit, steps: Array, peaks: Array) -> None:
-    """The NumPy twin of :func:`qdqtool.numerics.compiled.fit_tiles.fit`: the same operations in the same order.
-
-    Args:
-        tile: float32 ``[elements of a group, groups]``.
-        wanted: The options.
-        steps: Output: the steps, ``[groups]``.
-        peaks: Output: the largest magnitudes.
-    """
+    """The NumPy twin of :func:`qdqtool.numerics.compiled.fit_tiles.fit`: the same operations in the same order."""
     shares = wanted.shares
     with np.errstate(all="ignore"):
         peaks[:] = np.max(np.abs(tile), axis=0)

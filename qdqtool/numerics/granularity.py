@@ -125,11 +125,7 @@ def check_scale_shape(scale_shape: tuple[int, ...], shape: tuple[int, ...], gran
 def expand(
     parameter: npt.NDArray[np.generic], shape: tuple[int, ...], granularity: Granularity
 ) -> npt.NDArray[np.generic]:
-    """Reshape ``parameter`` (a scale or zero point) so that it broadcasts against a tensor of ``shape``.
-
-    Raises:
-        ArgumentError: Its shape does not fit.
-    """
+    """Reshape ``parameter`` (a scale or zero point) so that it broadcasts against a tensor of ``shape``."""
     check_scale_shape(parameter.shape, shape, granularity)
     match granularity:
         case PerTensor():

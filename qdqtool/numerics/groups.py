@@ -76,9 +76,6 @@ def reduce_groups(x: Array, granularity: Granularity, reduction: "np.ufunc", *, 
 
     Returns:
         An array of ``x``'s type and the shape that ``granularity`` gives a scale.
-
-    Raises:
-        ArgumentError: The axis is outside the rank.
     """
     if x.size == 0:
         return np.full(granularity.scale_shape(x.shape), empty, x.dtype)
@@ -101,9 +98,6 @@ def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
     Args:
         x: float32, float16 or bfloat16 values of any shape.
         granularity: What a group is.
-
-    Raises:
-        ArgumentError: The axis is outside the rank.
     """
     if x.size and kernels.wanted(x) and kernels.has_ranges(x.shape, granularity):
         return kernels.ranges(x, granularity)

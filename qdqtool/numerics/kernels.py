@@ -111,9 +111,6 @@ def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granul
         scale: float16 of the shape that ``granularity`` asks for.
         fmt: An integer format of at most 8 bits, or float4e2m1.
         granularity: Over which elements a scale is shared.
-
-    Raises:
-        ArgumentError: A shape does not fit.
     """
     check_scale_shape(scale.shape, x.shape, granularity)
     codes = np.empty(x.shape, fmt.dtype)
@@ -209,10 +206,8 @@ def _shaped(array: Array, layout: Layout) -> Array:
 
 @functools.cache
 def _bit_layout(fmt: NumberFormat) -> tuple[Any, ...]:
-    """Return the constants with which the encoder makes codes of a small float.
-
-    Subnormals are a power of two apart; added to that power times ``2**23``, a float32 is rounded to a multiple of it.
-    """
+    """Return the constants with which the encoder makes codes of a small float."""
+    # Subnormals are a power of two apart; added to it times ``2**23``, a float32 is rounded to a multiple of it.
     finfo: Any = ml_dtypes.finfo  # has no type hints
     info = finfo(fmt.dtype)
     magic = float(info.smallest_subnormal) * 2**23

@@ -28,9 +28,6 @@ def sqnr_db(reference: Array, x: Array) -> float | None:
     Returns:
         The ratio; higher is better, and 6.02 dB is one bit. None where it is undefined: when the two are equal (report
         ``exact`` beside it), and when the reference is zero everywhere or empty (report :func:`max_abs`).
-
-    Raises:
-        ArgumentError: The shapes differ.
     """
     signal = noise = 0.0
     for a, b in _finite_pairs(reference, x):
@@ -52,9 +49,6 @@ def cosine(reference: Array, x: Array) -> float | None:
 
     Returns:
         The cosine; None where either tensor is zero everywhere or empty, since a zero vector has no direction.
-
-    Raises:
-        ArgumentError: The shapes differ.
     """
     both = left = right = 0.0
     for a, b in _finite_pairs(reference, x):
@@ -67,11 +61,7 @@ def cosine(reference: Array, x: Array) -> float | None:
 
 
 def max_abs(reference: Array, x: Array) -> float:
-    """Largest absolute difference: ``max(abs(a - x))``; 0 for empty tensors.
-
-    Raises:
-        ArgumentError: The shapes differ.
-    """
+    """Largest absolute difference: ``max(abs(a - x))``; 0 for empty tensors."""
     return max((float(np.max(np.abs(a - b), initial=0.0)) for a, b in _finite_pairs(reference, x)), default=0.0)
 
 
@@ -80,9 +70,6 @@ def relative_l2(reference: Array, x: Array) -> float | None:
 
     Returns:
         The error; 0 for equal tensors, None where the reference is zero everywhere and ``x`` is not.
-
-    Raises:
-        ArgumentError: The shapes differ.
     """
     signal = noise = 0.0
     for a, b in _finite_pairs(reference, x):
@@ -102,9 +89,6 @@ def max_steps(reference: Array, x: Array, scale: Array) -> float:
         x: Real values of the same shape.
         scale: Real value of one step: a scalar, or of a shape that broadcasts against the tensors (see
             :func:`qdqtool.numerics.granularity.expand`).
-
-    Raises:
-        ArgumentError: The shapes differ.
     """
     difference = steps(reference, x, scale)
     return float(np.max(np.abs(difference), initial=0.0, where=np.isfinite(difference)))
@@ -114,9 +98,6 @@ def steps(reference: Array, x: Array, scale: Array) -> Array:
     """The difference of each element in quantization steps: ``(x - a) / scale``, float64, of the tensors' shape.
 
     Elements that are equal differ by 0 steps, infinities included; NaN against NaN is 0 as well.
-
-    Raises:
-        ArgumentError: The shapes differ.
     """
     _check_shapes(reference, x)
     a, b = reference.astype(FLOAT64), x.astype(FLOAT64)
@@ -151,11 +132,7 @@ def ulps(reference: Array, x: Array) -> Array:
 
 
 def nonfinite_mismatches(reference: Array, x: Array) -> int:
-    """How many elements are NaN or infinite in one tensor and not the same in the other.
-
-    Raises:
-        ArgumentError: The shapes differ.
-    """
+    """How many elements are NaN or infinite in one tensor and not the same in the other."""
     count = 0
     for a, b in _pairs(reference, x):
         special = ~(np.isfinite(a) & np.isfinite(b))
@@ -165,11 +142,7 @@ def nonfinite_mismatches(reference: Array, x: Array) -> int:
 
 
 def exact(reference: Array, x: Array) -> bool:
-    """Whether the tensors are equal element by element; NaN equals NaN, and -0 equals 0.
-
-    Raises:
-        ArgumentError: The shapes differ.
-    """
+    """Whether the tensors are equal element by element; NaN equals NaN, and -0 equals 0."""
     return all(np.array_equal(a, b, equal_nan=True) for a, b in _pairs(reference, x))
 
 

@@ -121,23 +121,12 @@ class _Ladder:
         return STEPS_UP + STEPS_DOWN + 1
 
     def tops(self, part: slice, steps: Array) -> Array:
-        """Return the position on the grid of the first candidate of some groups, ``[groups]``.
-
-        Args:
-            part: The groups.
-            steps: :attr:`steps` as float32.
-        """
+        """Return the position on the grid of the first candidate of some groups, ``[groups]``."""
         found: Array = np.searchsorted(steps, self.amax[part] / FLOAT32.type(self.fmt.high)) + STEPS_UP
         return found
 
     def rungs(self, steps: Array, tops: Array, numbers: Array) -> Array:
-        """Return candidates of some groups as float32; the higher the number, the smaller the scale.
-
-        Args:
-            steps: :attr:`steps` as float32.
-            tops: First candidates of the groups, from :meth:`tops`.
-            numbers: Numbers of the candidates, ``[candidates, groups or 1]``; those beyond an end mean the end.
-        """
+        """Return candidates of some groups as float32; the higher the number, the smaller the scale."""
         places = tops - np.clip(numbers, 0, self.height - 1)
         scales: Array = steps[np.clip(places, 0, steps.size - 1)]
         return scales

@@ -43,9 +43,6 @@ def write_report_files(report: Any, kind: str, files: tuple[ReportFile, ...]) ->
         report: A report dataclass.
         kind: Module name of its renderer in :mod:`qdqtool.reports.text`.
         files: The files.
-
-    Raises:
-        OutputError: A file cannot be written.
     """
     for file in files:
         write_output(file.path, rendered(report, kind, file.format))

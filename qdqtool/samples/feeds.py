@@ -133,7 +133,6 @@ class Feeds:
 
         Raises:
             NoLabelsError: They have none.
-            UsageError: The labels do not fit the inputs.
         """
         if self.description.seed is not None:
             raise NoLabelsError("random inputs have no right answers to measure by", hint="name real data")
@@ -201,8 +200,6 @@ def load_feeds(
     Raises:
         UsageError: The file is unreadable, a sample does not fit the model, which the message names, or it is not
             known how images become inputs.
-        CapabilityError: The library that reads such files is not installed.
-        OutputError: The preview cannot be written.
     """
     read = _read(path, specs, options)
     if isinstance(read, ImageSamples) and options is not None and options.preview is not None:

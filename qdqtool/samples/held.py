@@ -119,7 +119,6 @@ class HeldSamples:
 
         Raises:
             NoLabelsError: The first item has none.
-            UsageError: They do not fit the inputs.
         """
         if self._takes_labels():
             raise NoLabelsError(

@@ -65,28 +65,17 @@ def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]
     Args:
         words: One word for each time that the option was given, with one or several entries.
         option: The option, for messages.
-
-    Raises:
-        UsageError: A word has another form, or a name occurs twice.
     """
     return _parse(words, option, _SHAPE)
 
 
 def parse_values(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
-    """Parse ``sizes:1x3x64x64,start:[0,-1],count:5`` to integers by name: the same spelling for values of inputs.
-
-    Raises:
-        UsageError: A word has another form, an entry has no value, or a name occurs twice.
-    """
+    """Parse ``sizes:1x3x64x64,start:[0,-1],count:5`` to integers by name: the same spelling for values of inputs."""
     return _parse(words, option, _INTEGERS)
 
 
 def parse_numbers(words: Sequence[str], option: str) -> dict[str, tuple[float, ...]]:
-    """Parse ``sr:16000,threshold:0.5,flag:true,sizes:[64,64]`` to integers, floats and booleans by name.
-
-    Raises:
-        UsageError: A word has another form, an entry has no value, or a name occurs twice.
-    """
+    """Parse ``sr:16000,threshold:0.5,flag:true,sizes:[64,64]`` to integers, floats and booleans by name."""
     return _parse(words, option, _NUMBERS)
 
 

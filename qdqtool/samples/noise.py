@@ -128,9 +128,6 @@ def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, sa
         specs: Its inputs, with the shapes that the user fixed.
         seed: Same seed, same feeds.
         samples: How many runs; default :data:`DEFAULT_SAMPLES`.
-
-    Raises:
-        UsageError: A dimension other than a batch is open; the hint spells the option.
     """
     batch_names = _batch_names(specs)
     _require_closed(index, specs, batch_names)

@@ -70,12 +70,7 @@ class LabelledSamples(Samples, Protocol):
     """Samples that may have labels."""
 
     def with_labels(self) -> "LabelledSamples":
-        """Return the same samples as :class:`~qdqtool.samples.sample.Sample` with labels.
-
-        Raises:
-            NoLabelsError: There are none.
-            UsageError: They do not fit the inputs.
-        """
+        """Return the same samples as :class:`~qdqtool.samples.sample.Sample` with labels."""
         ...
 
 

@@ -57,11 +57,7 @@ class UserFunction:
         return code.co_firstlineno if code is not None else None
 
     def running(self) -> contextlib.AbstractContextManager[None]:
-        """Run the function in the block: its output goes to stderr.
-
-        Raises:
-            UsageError: Any exception of the function, with the line of its file.
-        """
+        """Run the function in the block: its output goes to stderr."""
         return _running(self.file, self.where)
 
 

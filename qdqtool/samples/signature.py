@@ -44,11 +44,7 @@ class InputSpec:
 
 
 def input_specs(model: Model) -> tuple[InputSpec, ...]:
-    """Return the inputs that a run needs, in order, without initializers that are listed as inputs.
-
-    Raises:
-        CapabilityError: An input is not a tensor, or has a type that NumPy lacks.
-    """
+    """Return the inputs that a run needs, in order, without initializers that are listed as inputs."""
     graph = model.proto.graph
     stored = {tensor.name for tensor in graph.initializer}
     return tuple(_spec(value) for value in graph.input if value.name not in stored)

@@ -45,9 +45,6 @@ class ConstantNodes:
 
         Results in types that NumPy lacks are widened; a result is None where the constants are too large for one model
         in memory.
-
-        Raises:
-            CapabilityError: ONNX Runtime cannot run a node.
         """
         for entry in self._alone:
             inputs = self._constants(inputs_of(entry))

@@ -40,9 +40,6 @@ class MetricMeasurement:
             after: The quantized model.
             feeds: The samples.
             runs: Runs the float model; its session is closed afterwards.
-
-        Raises:
-            UsageError: The outputs do not fit the labels, a function of the user fails, or a model fails on a sample.
         """
         samples = labelled_for(self.metric, feeds)
         measure = self.metric.measure(ModelIndex.of(before).view.main.output_names())

@@ -201,11 +201,7 @@ class OutputWriter:
         spool.rows += len(rows)
 
     def save(self) -> None:
-        """Write the file. Equal outputs give equal bytes.
-
-        Raises:
-            OutputError: It cannot be written; nothing is left.
-        """
+        """Write the file. Equal outputs give equal bytes."""
         with open_output(self.path) as target, zipfile.ZipFile(target, "w") as archive:
             for name, spool in self._spools.items():
                 # ZipInfo dates the entry 1980. A name alone would give it the current time, and each file other

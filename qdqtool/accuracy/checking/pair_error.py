@@ -86,9 +86,6 @@ class PairError:
             codes: The codes that it makes, of the same shape.
             scale: Its scale.
             zero_point: Its zero point, or None.
-
-        Raises:
-            ArgumentError: The scale does not fit the shape.
         """
         granularity = granularity_of(self.entry, scale)
         made = codes.astype(self.fmt.dtype, copy=False)
@@ -114,10 +111,8 @@ class PairError:
         self._count_codes(made)
 
     def _outside(self) -> float:
-        """Return the error in scales that only clipping explains: rounding is off by half of the widest step at most.
-
-        The rest is for roundings of the arithmetic.
-        """
+        """Return the error in scales that only clipping explains: rounding is off by half of the widest step."""
+        # The rest is for roundings of the arithmetic.
         return float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) * (0.5 + 2.0**-6)
 
     def _count(self, values: Array, y: Array, outside: Array, kept: Array) -> None:

@@ -87,11 +87,7 @@ class CheckJob:
         self._running = [self.checks[entry] for entry in running]
 
     def run(self, feeds: Feeds, progress: Progress | None = None) -> None:
-        """Run all samples, then the nodes of constants.
-
-        Raises:
-            UsageError: The model or the baseline fails while it runs.
-        """
+        """Run all samples, then the nodes of constants."""
         is_random = feeds.description.seed is not None
         with ExitStack() as stack:
             stack.enter_context(self.sinks)

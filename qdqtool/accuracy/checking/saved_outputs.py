@@ -31,11 +31,7 @@ class SavedCheck:
         self._nonfinite = dict.fromkeys(self._deviations, 0)
 
     def add(self, outputs: Mapping[str, Array], origin: SampleOrigin) -> dict[str, Array]:
-        """Compare the next rows of the file with the outputs of one run, and return them.
-
-        Raises:
-            UsageError: Type, shape or number of rows differ.
-        """
+        """Compare the next rows of the file with the outputs of one run, and return them."""
         taken: dict[str, Array] = {}
         for name, output in outputs.items():
             expected = storable(name, output)
@@ -45,11 +41,7 @@ class SavedCheck:
         return taken
 
     def finish(self) -> None:
-        """Check that the file has no further rows.
-
-        Raises:
-            UsageError: It has further rows.
-        """
+        """Check that the file has no further rows."""
         self._reader.finish()
 
     def report(self) -> SavedOutputs:
@@ -118,9 +110,6 @@ class OutputSinks:
             origin: Where they come from.
             outputs: Outputs of the model, by name.
             baseline: Outputs of the baseline; empty without one.
-
-        Raises:
-            UsageError: They do not fit the file, the labels or earlier samples.
         """
         real = {name: sample.without_filler(output) for name, output in outputs.items()}
         saved = self.saved.add(real, origin) if self.saved is not None else {}
@@ -132,12 +121,7 @@ class OutputSinks:
                 self.metric.add(source, arrays, sample)
 
     def finish(self) -> None:
-        """Finish after the last sample.
-
-        Raises:
-            UsageError: The file has more rows than the reference.
-            OutputError: The outputs cannot be written.
-        """
+        """Finish after the last sample."""
         if self.saved is not None:
             self.saved.finish()
         if self._writer is not None:

@@ -93,9 +93,6 @@ def find_blame(
 
     Returns:
         What was found; None where no float output can be compared.
-
-    Raises:
-        RunError: A node fails on a sample.
     """
     whole = probe.runs.noise({})
     worst = _worst(whole, probe.runs.outputs, output)

@@ -78,9 +78,6 @@ def write_noise(path: Path, measured_on: str, layers: list[str], outputs: list[s
         layers: Labels of the layers, in the order of their numbers.
         outputs: Names of the float outputs.
         cache: What was measured.
-
-    Raises:
-        OutputError: The file cannot be written.
     """
     entries = {key: _Entry(signal=found.signal.tolist(), noise=_finite(found.noise)) for key, found in cache.items()}
     document = _File(
@@ -203,9 +200,6 @@ def effects_of(
         masked: The model of the session.
         tick: Told of every setting.
         cache: Gets the noise of every setting; None to keep none.
-
-    Raises:
-        RunError: A node fails on a sample.
     """
     whole, kept = runs.noise({}), {} if cache is None else cache
     kept[float_key([])] = whole

@@ -35,11 +35,7 @@ class MetricRuns:
 
     @classmethod
     def of(cls, metric: RequestedMetric, masked: MaskedModel, runs: MaskedRuns, feeds: Feeds) -> MetricRuns:
-        """Return the metric for the outputs of a model, on samples whose labels are still to be found.
-
-        Raises:
-            UsageError: The metric does not fit the outputs, or needs labels that there are not.
-        """
+        """Return the metric for the outputs of a model, on samples whose labels are still to be found."""
         return cls(metric.measure(runs.all_outputs), masked, runs, labelled_for(metric, feeds))
 
     def first(self, count: int) -> MetricRuns:
@@ -52,10 +48,6 @@ class MetricRuns:
         Args:
             setting: Which pairs are switched.
             model: What messages call the model, such as ``the float model``.
-
-        Raises:
-            RunError: A node fails on a sample.
-            UsageError: The outputs do not fit the labels, or a function of the user fails.
         """
         tally = self.measure.tally(model)
         for sample, outputs in self.runs.run_all(setting, self.feeds):
@@ -141,10 +133,6 @@ def measure_layers(layers: LayerRuns, metric: MetricRuns) -> LayerMetrics:
     Args:
         layers: The layers and their session.
         metric: The metric with the samples that may choose.
-
-    Raises:
-        RunError: A node fails on a sample.
-        UsageError: The outputs do not fit the labels, or a function of the user fails.
     """
     count = len(metric.feeds)
     few = min(count, max(FEW_SAMPLES, RUNS_PER_SAMPLE * count // max(1, 2 * len(layers.units))))

@@ -96,10 +96,6 @@ class LayerRuns:
             feeds: Samples that may choose something.
             count: How many of them are run.
             finer: A plan for the same model in a fallback format; None for none.
-
-        Raises:
-            CapabilityError: ONNX Runtime is not installed, or cannot run the model.
-            ModelError: ONNX Runtime refuses the model.
         """
         index = ModelIndex.of(ready)
         divided = by_reader(plan, index)
@@ -138,8 +134,6 @@ class LayerRuns:
             path: The file, which need not be there; None for none.
 
         Raises:
-            UsageError: The file is no such file, or was measured on something else.
-            OutputError: It cannot be written.
             Interrupted: Ctrl-C.
         """
         if path is None:

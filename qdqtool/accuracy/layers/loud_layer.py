@@ -62,9 +62,6 @@ def find_loud(units: Sequence[Unit], index: ModelIndex, whole: OutputNoise, meas
 
     Returns:
         The layer; None where the worst output does not gain :data:`LEAST_GAIN_DB` and the standard error of its gain.
-
-    Raises:
-        RunError: A node fails on a sample.
     """
     small, heard = _small(units, index), np.flatnonzero(whole.signal.sum(axis=0) > 0)
     if not small or not heard.size:
@@ -89,11 +86,7 @@ def find_loud(units: Sequence[Unit], index: ModelIndex, whole: OutputNoise, meas
 
 
 def without_loud(recipe: Recipe, record: Sequence[PreparationStep]) -> Recipe:
-    """Return the recipe that leaves the layer in float that a calibration recorded, unless the user disables that.
-
-    Raises:
-        UsageError: The record is malformed.
-    """
+    """Return the recipe that leaves the layer in float that a calibration recorded, unless the user disables that."""
     layer = recorded_loud(record) if recipe.preparation.float_layer else None
     if layer is None:
         return recipe

@@ -128,9 +128,6 @@ def mask_model(source: Model, plan: QuantPlan, biases: Sequence[SwitchedBias] = 
         source: The float model that the plan was made for; it is not changed.
         plan: The pairs.
         biases: The biases that change with a weight.
-
-    Raises:
-        ModelError: The opset has to be raised for the plan, and an operator cannot be converted.
     """
     placed = place_pairs(source, plan)
     return _Masker(ModelIndex.of(source), placed, plan).masked(biases)
@@ -142,9 +139,6 @@ def with_alternatives(masked: MaskedModel, others: Mapping[int, Placement]) -> M
     Args:
         masked: The model; its activations have no second switch yet.
         others: A placement in another format for some sites, by number. Those of constants need nothing in the model.
-
-    Raises:
-        ModelError: The opset has to be raised for the other format, and an operator cannot be converted.
     """
     switched = {number: place for number, place in others.items() if masked.sites[number].mask}
     if not switched:

@@ -110,19 +110,11 @@ class MaskedRuns:
         return self._names
 
     def run(self, setting: Setting, number: int) -> Outputs:
-        """Return the float outputs of one sample with some pairs switched.
-
-        Raises:
-            RunError: A node fails on the sample.
-        """
+        """Return the float outputs of one sample with some pairs switched."""
         return self._run(self._masked.feeds(setting), number)
 
     def run_all(self, setting: Setting, samples: Iterable[Sample]) -> Iterator[tuple[Sample, Outputs]]:
-        """Yield other samples with all outputs of the model, float or not, with some pairs switched.
-
-        Raises:
-            RunError: A node fails on a sample.
-        """
+        """Yield other samples with all outputs of the model, float or not, with some pairs switched."""
         fed = self._masked.feeds(setting)
         for sample in samples:
             self.runs += 1

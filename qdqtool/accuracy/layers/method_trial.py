@@ -91,9 +91,6 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
     Returns:
         The methods with their gains; None where there are too few samples, the model has no float outputs, its weights
         would take much memory, or something fails: the calibration that follows says what.
-
-    Raises:
-        ModelError: The model is no graph, or imports an opset that the onnx package does not know.
     """
     # A model with switches has its weights in memory, float and rounded.
     if len(feeds) < MIN_SAMPLES or has_large_weights(prepared.model):

@@ -99,9 +99,6 @@ def add_switches(index: ModelIndex, float_weight: FloatWeight, others: Sequence[
         index: The model with Q/DQ nodes; it is not changed.
         float_weight: Gives the weights of the float model.
         others: Float constants that the baseline has with other values.
-
-    Raises:
-        ModelError: A constant cannot be read.
     """
     return _Switcher(index, float_weight).switched(others)
 
@@ -183,11 +180,7 @@ class _Switcher:
         self._note(layer, _Switch(mask, np.array(True), np.array(False)))
 
     def _plain(self, quantizer: QdqNode, x: Value) -> str:
-        """Return the tensor that stands for what a Q reads: behind a Relu or Clip where its range does their work.
-
-        Raises:
-            UnknownBoundsError: Its constants do not tell whether it does.
-        """
+        """Return the tensor that stands for what a Q reads: behind a Relu or Clip where its range does their work."""
         if quantizer not in self._plains:
             bounds = imposed_bounds(quantizer, self._index)
             check_restorable(quantizer, bounds, self._index)

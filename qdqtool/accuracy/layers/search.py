@@ -74,9 +74,6 @@ class FloatSearch:
 
         Args:
             goal_db: The SQNR that every output keeps.
-
-        Raises:
-            RunError: A node fails on a sample.
         """
         chosen = self._levels(self.steps[-1]) if self.steps else (Level.QUANTIZED,) * len(self.units)
         state = self._state(chosen, goal_db)
@@ -98,9 +95,6 @@ class FloatSearch:
 
         Args:
             goal_db: A goal that was reached.
-
-        Raises:
-            RunError: A node fails on a sample.
         """
         step = self.steps[-1] if self.steps else self.reach(goal_db)
         while self.spent < self.limit and len(step.units) < len(self.units) and np.isfinite(step.worst_db):
@@ -195,11 +189,9 @@ class FloatSearch:
         ]
 
     def _next(self, state: Step, goal_db: float) -> Step | None:
-        """Return a better state with a higher level for some units; None where none is better.
-
-        Far from the goal, the units that are expected to reach it together are tried first. Where that is no better,
-        and near the goal, few units are tried at a time.
-        """
+        """Return a better state with a higher level for some units; None where none is better."""
+        # Far from the goal, the units that are expected to reach it together are tried first. Where that is no better,
+        # and near the goal, few units are tried at a time.
         levels = self._levels(state)
         moves, lacking_db = self._moves(levels), goal_db - state.worst_db
         is_far = LEAST_LEAP_DB < lacking_db < MOST_LEAP_DB

@@ -163,12 +163,7 @@ class Attempts:
     tick: Progress | None = None
 
     def first(self) -> Attempt:
-        """Quantize as the recipe says.
-
-        Raises:
-            UsageError: Nothing can be quantized.
-            GateError: The result would not pass ``validate``.
-        """
+        """Quantize as the recipe says."""
         return self._finish(planner_for(self.steps.recipe, self.data).plan(self.index), self.steps)
 
     def leaving(self, step: Step, first: Attempt) -> Attempt:

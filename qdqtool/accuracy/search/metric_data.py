@@ -64,10 +64,6 @@ def require_labels(metric: RequestedMetric, model: Model, sources: PlanSources, 
         model: The float model.
         sources: The samples.
         recipe: What is quantized: it may fix input shapes, and so the rows of a sample.
-
-    Raises:
-        NoLabelsError: There are none.
-        UsageError: They do not fit the inputs, or the metric does not fit the outputs.
     """
     metric.measure(ModelIndex.of(model).view.main.output_names())
     fixed = with_fixed_inputs(model, recipe)
@@ -89,9 +85,6 @@ def require_predictions(
         sources: The samples; they have labels.
         recipe: What is quantized.
         limit: The largest loss of the metric, in its own unit.
-
-    Raises:
-        UsageError: The samples cannot show such a loss, or do not fit the model.
     """
     data, measure = sources.data, metric.measure(ModelIndex.of(model).view.main.output_names())
     if data is None or isinstance(data, CachedRanges | RandomData) or measure.resolution(1) is None:

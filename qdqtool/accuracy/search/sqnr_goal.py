@@ -43,7 +43,6 @@ def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyG
         goal: The goal.
 
     Raises:
-        GateError: No model keeps it.
         UsageError: There are no samples to measure with.
     """
     inputs = attempts.steps.inputs
@@ -137,10 +136,8 @@ def _searched(trials: _Trials, search: FloatSearch, layers: LayerRuns) -> _Found
 
 
 def _measured(trials: _Trials, search: FloatSearch, layers: LayerRuns) -> _Found:
-    """Return the cheapest state that keeps the goal on the samples that measure, where they keep far less than others.
-
-    Ranges of few samples clip values of others, which the samples of the search do not show.
-    """
+    """Return the cheapest state that keeps the goal on the hold-out samples."""
+    # Ranges of few samples clip values of others, which the samples of the search do not show.
     search.reach(BEYOND_DB)
     states = [step for step in search.frontier() if step.share]
     best = trials.of(states[-1]) if states else None

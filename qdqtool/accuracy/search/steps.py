@@ -102,11 +102,7 @@ class QuantizeSteps:
 
     @classmethod
     def of(cls, ready: Model, inputs: PlanInputs, recipe: Recipe, weights: WeightStorage) -> QuantizeSteps:
-        """Return the steps for a float model; its tensors are measured where some become float16.
-
-        Raises:
-            UsageError: The model fails on a sample.
-        """
+        """Return the steps for a float model; its tensors are measured where some become float16."""
         recipe = without_loud(recipe, inputs.prepared.record)
         half, choosing = recipe.high_precision is HighPrecision.FP16, inputs.choosing
         measured = measure_magnitudes(inputs.prepared.model, choosing) if half and choosing is not None else {}

@@ -65,17 +65,10 @@ class Tally(Protocol):
         Args:
             outputs: Outputs of the model, by name; padded rows of the batch are left out of them here.
             sample: The inputs, with labels.
-
-        Raises:
-            UsageError: An output does not fit the labels.
         """
 
     def score(self) -> Score:
-        """Return the metric over all runs.
-
-        Raises:
-            UsageError: A function of the user fails, or gives no number.
-        """
+        """Return the metric over all runs."""
 
 
 class Measure(Protocol):
@@ -115,8 +108,4 @@ class RequestedMetric(Protocol):
         """Whether it cannot do without labels."""
 
     def measure(self, outputs: Sequence[str]) -> Measure:
-        """Return the metric for a model with these outputs.
-
-        Raises:
-            UsageError: It does not fit them.
-        """
+        """Return the metric for a model with these outputs."""

@@ -34,11 +34,7 @@ class NamedRequest:
 
     @classmethod
     def of(cls, request: str) -> "NamedRequest":
-        """Read ``NAME`` or ``NAME:OUTPUT``.
-
-        Raises:
-            ArgumentError: The metric is unknown.
-        """
+        """Read ``NAME`` or ``NAME:OUTPUT``."""
         name, _, output = request.partition(":")
         return cls(name, metrics.get(name), output)
 
@@ -123,9 +119,6 @@ class NamedTally:
         Args:
             outputs: Outputs of the model; that of the scores has classes along its last axis.
             sample: The inputs, with labels.
-
-        Raises:
-            UsageError: The output holds no scores for these labels.
         """
         rows, labels = self._rows(sample.without_filler(outputs[self.measure.output]), sample)
         self.total += self.measure.metric.total(rows, labels)

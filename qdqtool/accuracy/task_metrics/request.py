@@ -44,9 +44,6 @@ class MetricComparison:
             source: :data:`MODEL`, :data:`BASELINE` or :data:`SAVED`.
             outputs: Outputs by name; a source without the output that is measured is left out.
             sample: The inputs, with labels; padded rows of the outputs are left out.
-
-        Raises:
-            UsageError: The outputs do not fit the labels.
         """
         if not outputs or (self.measure.output is not None and self.measure.output not in outputs):
             return
@@ -55,11 +52,7 @@ class MetricComparison:
         self.tallies[source].add(outputs, sample)
 
     def result(self) -> MetricResult:
-        """Return the entry of a report.
-
-        Raises:
-            UsageError: A function of the user fails, or gives no number.
-        """
+        """Return the entry of a report."""
         scores = {source: tally.score() for source, tally in self.tallies.items()}
         return compared(self.measure, scores[MODEL], scores.get(BASELINE), scores.get(SAVED))
 
@@ -197,7 +190,6 @@ def load_metric(request: MetricRequest) -> RequestedMetric:
     """Return the metric that is requested. A script is executed now.
 
     Raises:
-        ArgumentError: The metric is unknown.
         UsageError: The script is not there or fails, or the function is not named or not in it.
     """
     if not isinstance(request, str):
@@ -214,12 +206,7 @@ def load_metric(request: MetricRequest) -> RequestedMetric:
 
 
 def labelled_for(metric: RequestedMetric, feeds: Feeds) -> Feeds:
-    """Return samples with the labels that a metric needs, or may have.
-
-    Raises:
-        NoLabelsError: The metric needs labels, and there are none.
-        UsageError: The labels do not fit the inputs.
-    """
+    """Return samples with the labels that a metric needs, or may have."""
     if metric.needs_labels:
         return feeds.with_labels()
     with suppress(NoLabelsError):

@@ -153,11 +153,7 @@ def make_options(  # noqa: PLR0913 -- one argument for each option
     sign: Path | None,
     **words: Any,
 ) -> "BuildOptions":
-    """The options that the values of this command ask for.
-
-    Raises:
-        UsageError: A value is illegal, or an option needs another one.
-    """
+    """The options that the values of this command ask for."""
     from qdqtool.engines.build.options import BuildOptions
     from qdqtool.engines.build.precision_gate import parse_gate
     from qdqtool.engines.tensorrt.gpus import parse

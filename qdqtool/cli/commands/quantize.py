@@ -155,9 +155,6 @@ def make_request(
     """The data and options that the values of this command ask for; they are taken out of ``values``.
 
     ``save_ranges`` and ``save_plan`` may be missing.
-
-    Raises:
-        UsageError: They do not fit each other.
     """
     from qdqtool.jobs.quantize import QuantizeOptions
     from qdqtool.models.graph.io.save import ExternalData

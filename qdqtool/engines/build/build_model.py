@@ -48,12 +48,7 @@ class ModelToBuild:
 
 @contextmanager
 def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild]:
-    """Settle the shapes of a model; a specialized model is kept in a temporary folder until the block ends.
-
-    Raises:
-        UsageError: A shape or the data does not fit the model, or a dynamic dimension has no size.
-        ModelError: An input declares no shape.
-    """
+    """Settle the shapes of a model; a specialized model is kept in a temporary folder until the block ends."""
     for shapes, _ in options.profiles():
         check_shapes(model.proto, shapes)
     fixed, constants = options.shapes.fixed, options.input_values

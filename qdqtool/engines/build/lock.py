@@ -63,22 +63,14 @@ class Lock:
         return cls(file, data, stored)
 
     def check_inputs(self, model: Model, ready: ModelToBuild, request: EngineRequest, options: BuildOptions) -> None:
-        """Check model, external data, targets, shapes and options before the build.
-
-        Raises:
-            BuildLockedError: Something differs.
-        """
+        """Check model, external data, targets, shapes and options before the build."""
         wanted, found = _stored_inputs(self.stored), _inputs(model, ready, request, options)
         # A builder to which timings make no difference reads no timing cache, whatever is in the file.
         found["timing cache"] = _timings(options) if self.stored.timing_cache is not None else None
         self._raise_for(wanted, found)
 
     def check_product(self, backend: str, version: str | None) -> None:
-        """Check the product and its installed version.
-
-        Raises:
-            BuildLockedError: They differ.
-        """
+        """Check the product and its installed version."""
         wanted = {"backend": self.stored.backend, "version": self.stored.version}
         self._raise_for(wanted, {"backend": backend, "version": version})
 

@@ -89,9 +89,6 @@ def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[
     Args:
         paths: The files.
         demanded: Whether to ask about models of any size, and to refuse to go on without the parser.
-
-    Raises:
-        CapabilityError: The parser was demanded and is not installed.
     """
     builder = backends.get(PARSER_TARGET)
     if demanded:

@@ -35,12 +35,7 @@ class ShapeOptions:
 
 
 def check_shapes(proto: onnx.ModelProto, options: ShapeOptions) -> None:
-    """Check that the shapes that the user gave fit the inputs.
-
-    Raises:
-        UsageError: A name is no input, or a shape does not fit its input.
-        ModelError: An input declares no shape.
-    """
+    """Check that the shapes that the user gave fit the inputs."""
     _check_given(_input_dims(proto), options)
 
 

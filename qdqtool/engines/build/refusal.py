@@ -106,11 +106,9 @@ class FaultLocator:
         return main[number] if number < len(main) and main[number].op_type == op_type else None
 
     def _making(self, words: str) -> NodeView | None:
-        """Return the node with an output of which ``words`` are the name, or begin with it and an underscore.
-
-        TensorRT calls a node without a name after its first output, and layers that it makes of the node after that:
-        ``node_of_y``, ``node_of_y_elu``.
-        """
+        """Return the node with an output of which ``words`` are the name, or begin with it and an underscore."""
+        # TensorRT calls a node without a name after its first output, and layers that it makes of the node after that:
+        # ``node_of_y``, ``node_of_y_elu``.
         made = {output: node for node in self._nodes for output in node.proto.output if output}
         fitting = [output for output in made if words == output or words.startswith(f"{output}_")]
         return made[max(fitting, key=len)] if fitting else None

@@ -37,7 +37,6 @@ def sign(data: bytes, key: Path) -> bytes:
             terminal.
 
     Raises:
-        CapabilityError: OpenSSH is absent.
         UsageError: The key cannot sign.
     """
     if not key.is_file():
@@ -57,7 +56,6 @@ def verify(data: bytes, signature: Path, public_key: Path) -> str:
         public_key: A file with public keys of OpenSSH, one in each line.
 
     Raises:
-        CapabilityError: OpenSSH is absent.
         UsageError: The file has no public key.
     """
     with ScratchFolder("qdqtool-signers-") as scratch:

@@ -109,11 +109,7 @@ def find_manifest(path: Path) -> Path:
 
 
 def read_manifest(file: Path) -> StoredManifest:
-    """Return the content of a manifest.
-
-    Raises:
-        ModelError: It cannot be read, is no manifest, or is of another schema version.
-    """
+    """Return the content of a manifest."""
     return decode_manifest(manifest_bytes(file), file)
 
 

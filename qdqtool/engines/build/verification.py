@@ -57,11 +57,7 @@ class EngineHeader:
 
 
 def read_header(engine: Path) -> EngineHeader | None:
-    """Return the header of an engine; None where the file does not begin as the known releases begin it.
-
-    Raises:
-        OSError: The file cannot be read.
-    """
+    """Return the header of an engine; None where the file does not begin as the known releases begin it."""
     with engine.open("rb") as file:
         data = file.read(_LAYOUT.size)
     if len(data) < _LAYOUT.size:
@@ -100,11 +96,7 @@ class EngineCheck:
 
 
 def check_engine(engine: Path, stored: StoredManifest) -> EngineCheck:
-    """Check size and sha256 of the engine.
-
-    Raises:
-        ModelError: The engine cannot be read.
-    """
+    """Check size and sha256 of the engine."""
     return _file("engine", engine, stored.engine)
 
 
@@ -195,10 +187,6 @@ def check_signature(data: bytes, manifest: Path, public_key: Path | None) -> Eng
         data: The bytes of the manifest.
         manifest: Its file; the signature is in a file beside it.
         public_key: A file with the public keys that may have signed it; None to make no check.
-
-    Raises:
-        CapabilityError: OpenSSH is absent.
-        UsageError: ``public_key`` has no public key.
     """
     signature = signature_path(manifest)
     if public_key is None:

@@ -59,11 +59,7 @@ class Runner(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def example_inputs(self) -> tuple[InputSpec, ...]:
-        """Return the inputs with the shapes that the engine was optimized for, where all extents are known.
-
-        Raises:
-            UsageError: They are not known, or values of an input decide shapes.
-        """
+        """Return the inputs with the shapes that the engine was optimized for, where all extents are known."""
 
     def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
         """Run one sample.
@@ -73,11 +69,6 @@ class Runner(Protocol):
 
         Returns:
             The outputs by name.
-
-        Raises:
-            UsageError: A shape is outside the range that the engine was built for.
-            CapabilityError: A CUDA call fails, for example since memory is short.
-            GateError: The engine does not run.
         """
 
     def time(self, sample: Mapping[str, Array], *, warm_up: int, runs: int) -> list[float]:
@@ -90,11 +81,6 @@ class Runner(Protocol):
 
         Returns:
             The time of each inference that counts, in milliseconds.
-
-        Raises:
-            UsageError: As :meth:`run`.
-            CapabilityError: As :meth:`run`.
-            GateError: As :meth:`run`.
         """
 
     def profile(self, sample: Mapping[str, Array], *, runs: int) -> tuple[LayerTime, ...]:
@@ -106,9 +92,4 @@ class Runner(Protocol):
 
         Returns:
             The layers in the order in which they run; empty where the library does not tell.
-
-        Raises:
-            UsageError: As :meth:`run`.
-            CapabilityError: As :meth:`run`.
-            GateError: As :meth:`run`.
         """

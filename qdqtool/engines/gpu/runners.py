@@ -144,11 +144,6 @@ def open_runner(path: Path, library: str) -> Runner:
     Args:
         path: The engine, or the ONNX model.
         library: The library that runs it, from :func:`library_of`.
-
-    Raises:
-        CapabilityError: A package is absent, or CUDA fails.
-        ModelError: The file cannot be read, or the library does not take it.
-        GateError: ONNX Runtime's provider does not take the whole model.
     """
     require_packages(library)
     if library == "onnxruntime":

@@ -44,9 +44,6 @@ def of_tensorrt(name: str, tensor: str) -> Type:
     Args:
         name: The member, such as ``HALF``.
         tensor: The input or output, for the message.
-
-    Raises:
-        CapabilityError: NumPy has no array of that type.
     """
     return _found(_TENSORRT, name, tensor)
 
@@ -136,11 +133,7 @@ class EngineTensor:
 
 
 def read_tensors(trt: Any, engine: Any) -> tuple[EngineTensor, ...]:
-    """Return the inputs and outputs of an engine in its order.
-
-    Raises:
-        CapabilityError: One has a type that NumPy lacks, or lies in memory in another order than row by row.
-    """
+    """Return the inputs and outputs of an engine in its order."""
     return tuple(_read(trt, engine, engine.get_tensor_name(index)) for index in range(engine.num_io_tensors))
 
 

@@ -70,11 +70,7 @@ class ParserProcess:
         threading.Thread(target=_forward, args=(self._child.stdout, self._lines), daemon=True).start()
 
     def ask(self, path: Path) -> Parsed:
-        """Parse a model; its external data must have been checked to lie in its folder.
-
-        Raises:
-            OSError: The process cannot be started.
-        """
+        """Parse a model; its external data must have been checked to lie in its folder."""
         if self._is_over:
             return Parsed("absent", {}, "its process was stopped")
         self.start()

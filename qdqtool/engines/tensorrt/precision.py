@@ -128,12 +128,10 @@ def computes_in(kernel: Kernel) -> str:
 
 
 def _fused_quantized_type(kernel: Kernel) -> str | None:
-    """Return the type of a product in a generated kernel that quantizes the activation itself; None where it does not.
-
-    Measured with RTX 1.7.1 on the last Conv of a squeeze-and-excitation block (4 to 96 channels): its kernel
-    __myl_MulAddReluMulMinMaxRounCastCorrMulAddMove (…MulCastCorr… in fp8) reads floats and int8 weights. The Cast in
-    front of the product (Corr) is the end of the Q, and no Cast and Mul of a DQ stand before.
-    """
+    """Return the type of a product in a generated kernel that quantizes the activation itself, or None."""
+    # Measured with RTX 1.7.1 on the last Conv of a squeeze-and-excitation block (4 to 96 channels): its kernel
+    # __myl_MulAddReluMulMinMaxRounCastCorrMulAddMove (…MulCastCorr… in fp8) reads floats and int8 weights. The Cast in
+    # front of the product (Corr) is the end of the Q, and no Cast and Mul of a DQ stand before.
     steps = _PRODUCT.findall(kernel.name)
     packed = {kind for kind in kernel.weight_types if is_quantized(kind)}
     if len(steps) != 1 or len(packed) != 1 or "CastMul" in steps[0] or not steps[0].endswith("Cast"):

@@ -42,12 +42,7 @@ class ShapeValues:
 
 
 def resolve_values(model: Model, options: ShapeValues) -> tuple[InputProfile, ...]:
-    """Return the values that the user gave, with missing ones of an input filled from the given ones.
-
-    Raises:
-        UsageError: A name is no input, an input is not a scalar or a vector of int32 or int64, the number of values is
-            not that of its elements, or min <= opt <= max does not hold.
-    """
+    """Return the values that the user gave, with missing ones of an input filled from the given ones."""
     inputs = _integer_inputs(model)
     found: list[InputProfile] = []
     for name in dict.fromkeys((*options.opt, *options.min, *options.max)):

@@ -185,16 +185,7 @@ class TensorRT:
         return gpus.default(self.target, self.capabilities, types)
 
     def build(self, request: EngineRequest) -> Built:
-        """Parse and build in a process of its own; the engine is in ``request.engine`` afterwards.
-
-        Raises:
-            CapabilityError: The package is absent, or a GPU or library that the build needs.
-            BuildRefusedError: The parser or the builder refused the model.
-            BuilderFailedError: The process crashed or passed its time limit.
-            OutputError: The engine cannot be written.
-            UsageError: Values of inputs that decide shapes are missing, or given for another input; or the installed
-                release lacks a deployment option, or does not take it.
-        """
+        """Parse and build in a process of its own; the engine is in ``request.engine`` afterwards."""
         self.require()
         check_targets(self.title, request.targets, request.deployment)
         used = replace(request, deployment=request.deployment.without(self.idle_options))

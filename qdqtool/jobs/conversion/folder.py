@@ -106,9 +106,6 @@ class Staging:
 
         Returns:
             The report, with the names of files that are no longer there.
-
-        Raises:
-            OutputError: A file cannot be written.
         """
         made = [each.name for each in report.files]
         gone = tuple(name for name in self.earlier if name not in {*made, REPORT, PAGE})
@@ -160,11 +157,7 @@ def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tupl
 
 @contextlib.contextmanager
 def staging(folder: Path, names: FileNames, earlier: tuple[str, ...]) -> Iterator[Staging]:
-    """Make a temporary folder inside the folder, which is made as well, and is removed again if it stays empty.
-
-    Raises:
-        OutputError: It cannot be made.
-    """
+    """Make a temporary folder inside the folder, which is made as well, and is removed again if it stays empty."""
     is_new = not folder.exists()
     with output_errors(folder):
         folder.mkdir(exist_ok=True)

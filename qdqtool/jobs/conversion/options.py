@@ -95,12 +95,7 @@ class ConvertOptions:
         return Policy(targets=(self.target,), compute_capabilities=targets.capabilities(gpus))
 
     def require_sense(self) -> None:
-        """Check what the steps after ``quantize`` would refuse, before anything takes time.
-
-        Raises:
-            UsageError: The policy names a target or a rule that does not exist, the known findings cannot be read, or
-                limits of the check are illegal.
-        """
+        """Check what the steps after ``quantize`` would refuse, before anything takes time."""
         Linter(self.judged_by())
         if self.known_findings is not None:
             read_baseline(self.known_findings)

@@ -134,11 +134,7 @@ class OwnCommand:
     baseline: BaselineCuts | None = None
 
     def run(self, model: Path, folder: Path) -> Failure | None:
-        """Run it on a model.
-
-        Raises:
-            UsageError: It refuses its options.
-        """
+        """Run it on a model."""
         words = [self.name, str(model), *self._limits(), *self.options, "--output-format", "json"]
         if self.baseline is not None:
             cut = self._cut(model, folder / "baseline.onnx")
@@ -196,10 +192,8 @@ class OwnCommand:
         return Failure(Kind.EXIT, str(ended.code), (self.judged.normalize(message),), _brief(message), output)
 
     def _refusal(self, refusal: dict[str, Any], stage: str) -> str:
-        """Return what is decisive in a refusal: the words of the builder, or the code of a rule without them.
-
-        The parser says the operator. The builder does not: where one is named, the rules found it in the model.
-        """
+        """Return what is decisive in a refusal: the words of the builder, or the code of a rule without them."""
+        # The parser says the operator. The builder does not: where one is named, the rules found it in the model.
         if not refusal["message"] and refusal["code"]:
             return str(refusal["code"])
         words = self.judged.normalize(refusal["message"] or refusal["reason"])
@@ -231,11 +225,7 @@ def parse_command(text: str, options: Sequence[str]) -> tuple[str, ...]:
 
 
 def make_command(words: tuple[str, ...], judged: Judged) -> Command:
-    """Return the command of these words, which :func:`parse_command` made.
-
-    Raises:
-        ModelError: The baseline cannot be read.
-    """
+    """Return the command of these words, which :func:`parse_command` made."""
     if not _is_own(words):
         return OtherCommand(words, judged)
     options, baseline = _without_baseline(words[1:]) if words[0] == "check" else (words[1:], None)

@@ -173,11 +173,7 @@ class Reducer:
         return failure
 
     def reduce(self) -> None:
-        """Take all steps. It ends early, with the smallest model so far, where no runs are left.
-
-        Raises:
-            UsageError: The command fails alike on any model.
-        """
+        """Take all steps. It ends early, with the smallest model so far, where no runs are left."""
         try:
             self._take_steps()
             self.is_complete = True

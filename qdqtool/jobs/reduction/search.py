@@ -164,9 +164,6 @@ class Search:
 
         Args:
             candidate: A model; None, which is never accepted, where there is no such model.
-
-        Raises:
-            OutOfRunsError: No runs are left.
         """
         if candidate is None:
             return False

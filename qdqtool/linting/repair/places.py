@@ -78,11 +78,9 @@ class _FloatTensors:
 
 
 def _computes(node: NodeView, index: ModelIndex) -> bool:
-    """Return whether a node makes floats of activations, and is neither Q nor DQ.
-
-    What stands between Q and DQ is passed by: the same values may have other codes. So is what only constants reach,
-    such as the Transpose of a weight: no run reads it, and what it changes shows at the operator that reads it.
-    """
+    """Return whether a node makes floats of activations, and is neither Q nor DQ."""
+    # What stands between Q and DQ is passed by: the same values may have other codes. So is what only constants reach,
+    # such as the Transpose of a weight: no run reads it, and what it changes shows at the operator that reads it.
     return not is_qdq(node) and any(_is_activation(value, index) for value in _values(node))
 
 

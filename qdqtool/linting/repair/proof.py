@@ -163,11 +163,7 @@ class Prover:
 
 
 def _session(model: Model) -> Runner:
-    """Open a session in ONNX Runtime, or with our own core for the nodes that it refuses.
-
-    Raises:
-        QdqError: What ONNX Runtime says, where our own core knows none of the nodes.
-    """
+    """Open a session in ONNX Runtime, or with our own core for the nodes that it refuses."""
     try:
         return Session(model, Profile.UNPACKED)
     except QdqError:

@@ -58,9 +58,6 @@ def choose(
         select: Prefixes; None for every rule.
         ignore: Prefixes.
         extend_select: Prefixes besides ``select``.
-
-    Raises:
-        ArgumentError: A prefix matches no rule.
     """
     selected = _widths([*(["ALL"] if select is None else select), *extend_select])
     ignored = _widths(ignore or ())

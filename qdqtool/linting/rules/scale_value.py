@@ -173,11 +173,9 @@ def _is_stored(context: RuleContext, entry: QdqNode) -> bool:
 
 
 def _impact(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
-    """Return what the values mean to the target; None for the rule's usual impact.
-
-    A negative scale of stored codes is exact: a DQ returns code times scale. Only a Q changes signs with it. TensorRT's
-    parser does not check the scales of those types for which it takes negative block scales.
-    """
+    """Return what the values mean to the target; None for the rule's usual impact."""
+    # A negative scale of stored codes is exact: a DQ returns code times scale. Only a Q changes signs. TensorRT's
+    # parser does not check the scales of those types for which it takes negative block scales.
     stored = _is_stored(context, entry)
     unchecked = stored and kind(entry.quantized_type) in target.negative_scale_types
     if target.family == "tensorrt" and not unchecked and _parser_refuses(context, entry, values):

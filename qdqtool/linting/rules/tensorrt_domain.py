@@ -113,10 +113,8 @@ def _write(entry: QdqNode, draft: Draft) -> None:
 
 
 def _declare_codes(entry: QdqNode, draft: Draft, onnx_type: int) -> None:
-    """Correct the type that the model declares of codes, also behind operators that only move them.
-
-    Model Optimizer declares the codes of fp8 as uint8.
-    """
+    """Correct the type that the model declares of codes, also behind operators that only move them."""
+    # Model Optimizer declares the codes of fp8 as uint8.
     pending, seen = [entry.output], set[Value]()
     while pending:
         value = pending.pop()

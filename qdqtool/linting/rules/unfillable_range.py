@@ -139,10 +139,8 @@ def _compared(spans: Spans, entry: QdqNode) -> _Compared | None:
 
 
 def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqNode, _Compared]) -> bool:
-    """Return whether another input of a reader has the same scale and fills its range, as far as is known.
-
-    Operators such as Concat want one scale for all their inputs, that of the widest.
-    """
+    """Return whether another input of a reader has the same scale and fills its range, as far as is known."""
+    # Operators such as Concat want one scale for all their inputs, that of the widest.
     qdq, scale = context.qdq, _scale(context, entry)
     readers = {use.node for dequantize in qdq.readers(entry) for use in dequantize.uses}
     for reader in readers:

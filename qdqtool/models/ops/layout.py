@@ -20,11 +20,9 @@ def _flattened(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> Chan
 
 
 def _reshaped(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    """Return the axis of the channels behind a Reshape that leaves the batch and the order of channels.
-
-    It may join all axes behind the batch, as Flatten does (``[0, n]``, or shapes that say so), or change only the axes
-    behind the channels, as ``[1, 96]`` to ``[1, 96, 1, 1]``.
-    """
+    """Return the axis of the channels behind a Reshape that leaves the batch and the order of channels."""
+    # It may join all axes behind the batch, as Flatten does (``[0, n]`` or such shapes), or change only the axes
+    # behind the channels, as ``[1, 96]`` to ``[1, 96, 1, 1]``.
     if layout is not ChannelLayout.FIRST:
         return None
     wanted = stored_integers(node.input(1), index.constants)

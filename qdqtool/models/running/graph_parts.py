@@ -123,11 +123,7 @@ class _Cutter(ABC):
         self.made.update(dict.fromkeys(filter(None, node.output), number))
 
     def result(self, wanted: Iterable[tuple[str, int]]) -> Parts:
-        """Return the parts.
-
-        Args:
-            wanted: Tensors that are read besides, with the number of the part that reads them.
-        """
+        """Return the parts."""
         for name, number in wanted:
             self._note_reading(name, number)
         for name, number in self._last.items():

@@ -53,9 +53,6 @@ class Observer:
 
         A tensor whose shape changes from one loop iteration to the next cannot be stacked; then all tensors in loops
         are given up, and :meth:`problem` says so.
-
-        Raises:
-            RunError: A node failed.
         """
         try:
             return self._session.run(feeds, self._outputs)

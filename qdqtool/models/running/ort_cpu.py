@@ -158,11 +158,7 @@ def _as_array(found: object) -> Array:
 
 
 def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
-    """Return the software and hardware with which a :class:`Session` of ``model`` computes.
-
-    Raises:
-        CapabilityError: ONNX Runtime is not installed.
-    """
+    """Return the software and hardware with which a :class:`Session` of ``model`` computes."""
     return Reference(
         runtime="onnxruntime",
         version=str(_onnxruntime().__version__),

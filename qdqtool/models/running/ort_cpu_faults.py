@@ -64,11 +64,7 @@ class Expected:
 
 
 def expected_codes(call: QuantizeCall) -> Expected:
-    """Return the codes that ONNX Runtime should give, and the elements for which it is known not to.
-
-    Raises:
-        ArgumentError: A shape or type of the call is illegal.
-    """
+    """Return the codes that ONNX Runtime should give, and the elements for which it is known not to."""
     faults: dict[str, int] = {}
     zero = call.zero_point
     if zero is not None and call.fmt.zero_point == "zero" and np.any(zero.astype(FLOAT32) != 0):

@@ -48,11 +48,6 @@ def open_session(model: Model, split: Split | None, profile: Profile = Profile.S
         model: The model; it may have more outputs than the one that ``split`` was made for.
         split: How it is divided; None for ONNX Runtime alone.
         profile: How ONNX Runtime is configured.
-
-    Raises:
-        CapabilityError: ONNX Runtime is not installed, or cannot run its part.
-        ModelError: ONNX Runtime refuses the model as invalid.
-        RunError: A Q or DQ of constants does not fit its constants.
     """
     if split is not None:
         return SplitSession(model, split, profile)
@@ -69,9 +64,6 @@ def run_each(
         samples: One array for each input.
         outputs: Names of the outputs to return.
         values: About how many values of activations a run computes: large runs go one after the other.
-
-    Raises:
-        RunError: A node fails on a sample.
     """
 
     def run(sample: Mapping[str, Array]) -> dict[str, Array]:
@@ -121,11 +113,6 @@ class SplitSession:
         Args:
             feeds: One array for each input; float32 for bfloat16, to which it is rounded.
             outputs: Names of the outputs to return; default all. They are in their own types, which may be ml_dtypes'.
-
-        Raises:
-            RunError: A node failed, which the message names.
-            CapabilityError: ONNX Runtime cannot run its part.
-            ModelError: A node has no output, or ONNX Runtime refuses its part as invalid.
         """
         known = dict(self._constant)
         for name, array in feeds.items():

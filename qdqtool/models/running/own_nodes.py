@@ -42,11 +42,7 @@ Read = Callable[[Value], Array | None]
 
 
 def granularity_of(entry: QdqNode, scale: Array) -> Granularity:
-    """Return the granularity that ONNX gives a scale of that shape at this node.
-
-    Raises:
-        ArgumentError: The scale has more than one axis and the node no block size.
-    """
+    """Return the granularity that ONNX gives a scale of that shape at this node."""
     found = as_onnx_reads(scale.shape, entry.data_rank, entry.axis, entry.block_size)
     return found if found is not None else Blocked(entry.axis, entry.block_size)
 

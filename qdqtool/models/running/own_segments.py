@@ -43,9 +43,6 @@ def segment_model(model: Model, split: Split, stage: Stage, known: Mapping[str, 
         split: How it is divided.
         stage: The stage.
         known: Every tensor that is known before it.
-
-    Raises:
-        CapabilityError: A tensor of a type that ONNX Runtime lacks would have to go in or out.
     """
     builder = _Builder(model, split, stage)
     for name in dict.fromkeys(name for node in stage.nodes for name in names_read(node)):
@@ -68,9 +65,6 @@ def run_segment(segment: Segment, session: Session, known: Mapping[str, Array]) 
 
     Returns:
         The tensors of the whole model that it makes, in their own types, which may be ml_dtypes'.
-
-    Raises:
-        RunError: A node failed, which the message names.
     """
     made = session.run({inner: _readable(known[name]) for inner, name in segment.inputs.items()})
     return {

@@ -67,11 +67,7 @@ class Split:
 
 
 def plan_split(index: ModelIndex) -> Split | None:
-    """Divide a model between ONNX Runtime and our own core; return None where ONNX Runtime can run all of it.
-
-    Raises:
-        CapabilityError: A node can be run by neither.
-    """
+    """Divide a model between ONNX Runtime and our own core; return None where ONNX Runtime can run all of it."""
     main = index.view.main
     _refuse_placeholders(index.view)
     known = {name: found for name, value in main.values.items() if (found := index.elem_type(value))}
@@ -146,11 +142,7 @@ def _types_of(entry: QdqNode, index: ModelIndex) -> Iterator[tuple[str, int | No
 
 
 def _carriers(index: ModelIndex, known: Mapping[str, int], own: Mapping[NodeKey, OwnNode]) -> Iterator[OwnNode]:
-    """Yield the nodes that only move tensors of types that ONNX Runtime lacks, such as a Reshape of fp4 codes.
-
-    Raises:
-        CapabilityError: Such a node computes something that our own core does not know.
-    """
+    """Yield the nodes that only move tensors of types that ONNX Runtime lacks, such as a Reshape of fp4 codes."""
     for node in index.view.main.nodes:
         absent = [known[name] for name in (*node.proto.input, *node.proto.output) if known.get(name) in ABSENT_TYPES]
         if node.key in own or not absent:

@@ -85,12 +85,7 @@ class PartedSession:
         """Do nothing: every part is closed behind its run."""
 
     def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
-        """Run the model once; arguments and results as :meth:`qdqtool.models.running.ort_cpu.Session.run`.
-
-        Raises:
-            RunError: A node failed, which the message names.
-            ModelError: ONNX Runtime refuses a part as invalid.
-        """
+        """Run the model once; arguments and results as :meth:`qdqtool.models.running.ort_cpu.Session.run`."""
         known = dict(feeds)
         for part in self._parts:
             segment = segment_model(self._model, self._split, Stage(part.nodes, needed=part.kept), known)

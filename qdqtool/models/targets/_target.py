@@ -28,11 +28,7 @@ def capability(text: str) -> int:
 
 
 def capabilities(words: Iterable[str]) -> tuple[int, ...]:
-    """Parse each word with :func:`capability`; return the results sorted, each once.
-
-    Raises:
-        ArgumentError: A word is not a compute capability.
-    """
+    """Parse each word with :func:`capability`; return the results sorted, each once."""
     return tuple(sorted(set(map(capability, words))))
 
 

@@ -80,9 +80,6 @@ def repair_conversion(index: ModelIndex, node: NodeView, converted: onnx.NodePro
 
     Before opset 11, Upsample and Resize map coordinates by division alone (``asymmetric``), and round them down (up
     where they shrink). The converter omits both attributes, and the defaults of opset 11 are different ones.
-
-    Raises:
-        ModelError: A Resize whose rounding no single mode of the new operator expresses.
     """
     if not _passes(node, version, _MENDED):
         return

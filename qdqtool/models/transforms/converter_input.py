@@ -45,9 +45,6 @@ def encode(view: GraphView, scope: Scope) -> ConverterInput:
         view: The index of the model.
         scope: The main graph, a local function, or a body of a node of another domain. Tensors of enclosing scopes
             become inputs.
-
-    Raises:
-        ModelError: A name is read that nothing defines, or is defined twice.
     """
     encoder = _Encoder(view)
     encoder.encode(scope, encoder.prepared.graph, ChainMap())

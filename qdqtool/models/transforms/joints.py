@@ -61,7 +61,6 @@ class Walk:
 
         Raises:
             Blocked: Anything else reads it too.
-            WeightProblem: The weight of a reader cannot be changed.
         """
         if value.is_output:
             raise Blocked(f"'{value.name}' is an output of the graph")

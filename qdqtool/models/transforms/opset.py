@@ -49,7 +49,6 @@ def upgrade_opset(model: Model, version: int) -> Transformed[None]:
 
     Raises:
         UsageError: onnx does not know that version.
-        ModelError: An operator cannot be converted, or the model has sparse constants.
     """
     newest = onnx.defs.onnx_opset_version()
     if version > newest:

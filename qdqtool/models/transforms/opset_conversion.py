@@ -44,9 +44,6 @@ def convert_scope(index: ModelIndex, scope: Scope, imports: Imports, namer: Name
         imports: The opset imports of that scope.
         namer: Names for what the converter adds.
         version: The requested version.
-
-    Raises:
-        ModelError: The conversion fails; the message names the operator.
     """
     prepared = encode(index.view, scope)
     for node in prepared.nodes.values():
@@ -206,11 +203,7 @@ class _Names:
 
 
 def _changed_attributes(real: NodeView, old: onnx.NodeProto, new: onnx.NodeProto) -> Iterator[tuple[str, object]]:
-    """Yield name and value of each attribute that differs; None for a removed attribute.
-
-    Raises:
-        ModelError: The converter consumed an attribute whose value only the caller of the function knows.
-    """
+    """Yield name and value of each attribute that differs; None for a removed attribute."""
     before, after = _plain_attributes(old), _plain_attributes(new)
     for name, attribute in before.items():
         if attribute.ref_attr_name and (name not in after or new.op_type != old.op_type):

@@ -129,9 +129,6 @@ def specialize(
         input_shapes: Extents by input name. An input that is not named keeps its shape, but a symbolic dimension that
             it shares by name with one that is gets the same extent.
         input_values: Elements by input name, in row-major order, or one value for all elements.
-
-    Raises:
-        UsageError: A name is not an input, or a shape or value contradicts the model.
     """
     values = input_values or {}
     special = fix_values(fix_inputs(model, input_shapes).model, values).model

@@ -131,10 +131,8 @@ class StripEdits:
         self.removed.append(Removal(entry.node, "pair", name))
 
     def _bounded_source(self, quantizer: QdqNode, source: Value, output: Value) -> str:
-        """Return the tensor in front of a Q; where the Q bounds it, what a Relu or Clip in the place of the Q makes.
-
-        The Relu or Clip makes the output of the graph itself where the DQ did.
-        """
+        """Return the tensor in front of a Q; where the Q bounds it, what a Relu or Clip in the place of the Q makes."""
+        # The Relu or Clip makes the output of the graph itself where the DQ did.
         name = self._stands_for.get(source, source.name)
         bounds = self._bounds_of(quantizer)
         if bounds == NO_BOUNDS:

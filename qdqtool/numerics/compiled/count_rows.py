@@ -13,10 +13,8 @@ _LANES = 4
 
 
 def _count(x: Array, factor: Any, table: Array) -> None:
-    """Count magnitudes: places are computed for a piece at a time, in vectors; neighbours go into separate tables.
-
-    With one table, a run of equal values, such as the zeros of a Relu, would be a chain of dependent additions.
-    """
+    """Count magnitudes: places are computed for a piece at a time, in vectors; neighbours go into separate tables."""
+    # With one table, a run of equal values, such as the zeros of a Relu, would be a chain of dependent additions.
     lanes = np.zeros((_LANES, BINS + 1), np.uint32)
     places = np.empty(_PIECE, np.int32)
     whole = x.size // _PIECE * _PIECE

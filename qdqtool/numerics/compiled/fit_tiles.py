@@ -150,16 +150,7 @@ sums, powers, keep_better = compiled(_sums), compiled(_powers), compiled(_keep_b
 
 
 def _fit(values: Array, halves: bool, place: Any, options: Any, found: Any) -> None:
-    """Fit the groups from ``first`` to ``last``: see :func:`qdqtool.numerics.fit.fit`.
-
-    Args:
-        values: float32 values or binary16 patterns, flat.
-        halves: Which of the two.
-        place: Length, inner, block, groups along the axis; first group, and the one after the last.
-        options: Lowest and highest code, the steps that are tried over the largest magnitude, and whether a step may
-            be negative.
-        found: float32 steps and bits of the largest magnitudes, one for each group.
-    """
+    """Fit the groups from ``first`` to ``last``: see :func:`qdqtool.numerics.fit.fit`."""
     length, inner, block, per_axis, first, last = place
     low, high, shares, either_sign = options
     scale, amax = found

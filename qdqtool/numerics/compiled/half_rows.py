@@ -27,10 +27,8 @@ def _half(bits: Any) -> Any:
 
 
 def _to_half(value: Any) -> Any:
-    """Round float32 half to even to the 11 bits of a binary16 significand.
-
-    Values below the smallest normal half keep more bits, and values that overflow stay finite: the code is the same.
-    """
+    """Round float32 half to even to the 11 bits of a binary16 significand."""
+    # Values below the smallest normal half keep more bits, and values that overflow stay finite: the code is the same.
     bits = np.float32(value).view(np.int32)
     # 13 bits fall away: add just under half of the last kept place, and one more where that place is odd.
     odd = np.int32(np.int32(bits >> np.int32(13)) & np.int32(1))

@@ -51,11 +51,9 @@ def _integer_vector(x: Array, scale: Array, zero: Array, bounds: Any, out: Array
 
 
 def _encode(value: Any, bounds: Any, layout: Any) -> Any:
-    """Encode a quotient as the bits of a small float, saturated and rounded half to even.
-
-    Normal results round in the integer bits. Subnormal ones are added to a power of two whose last place is their
-    step, so that the addition rounds.
-    """
+    """Encode a quotient as the bits of a small float, saturated and rounded half to even."""
+    # Normal results round in the integer bits. Subnormal ones are added to a power of two whose last place is their
+    # step, so that the addition rounds.
     low, high = bounds
     shift, bias, smallest, magic, base, sign_shift, nan = layout
     kept = max(low, value)

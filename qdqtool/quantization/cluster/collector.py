@@ -108,11 +108,6 @@ def calibration_cluster(scheduler: str, model: Path | Model, recipe: Recipe) -> 
         scheduler: As :func:`qdqtool.quantization.cluster.connection.connected`.
         model: The model as it was given.
         recipe: What is to be quantized.
-
-    Raises:
-        UsageError: As :func:`~qdqtool.quantization.cluster.connection.connected`.
-        CapabilityError: Likewise, or a worker cannot store the model.
-        ModelError: The model cannot be read.
     """
     with files_of(model) as files, connected(scheduler) as cluster:
         found = CalibrationCluster(cluster, files, recipe)
@@ -156,10 +151,6 @@ class ClusterCollector(CollectedRanges):
 
         Yields:
             One past the last sample that is done.
-
-        Raises:
-            UsageError: The model fails on a sample, a tensor has NaN or infinities, or a sample changed.
-            CapabilityError: The cluster has no workers any more, or samples end every worker that runs them.
         """
         job = Job(
             name=uuid.uuid4().hex,
@@ -214,11 +205,7 @@ class ClusterCollector(CollectedRanges):
                 samples, size = [], 0
 
     def _answer(self, batch: Batch, future: Future[Answer]) -> BatchRanges | ModelAbsent:
-        """Wait for a task.
-
-        Raises:
-            QdqError: What the task found, or that no worker can run it.
-        """
+        """Wait for a task."""
         last = time.monotonic()
         while (found := self._fetched(batch, future)) is None:
             if self._cluster.workers():
@@ -233,10 +220,8 @@ class ClusterCollector(CollectedRanges):
         return found
 
     def _fetched(self, batch: Batch, future: Future[Answer]) -> Answer | None:
-        """Wait for a task for a while, and return its answer; None where it has none yet.
-
-        An answer lies in the memory of its worker until it is fetched, and goes with it: then the task runs again.
-        """
+        """Wait for a task for a while, and return its answer; None where it has none yet."""
+        # An answer lies in the memory of its worker until it is fetched, and goes with it: then the task runs again.
         self._cluster.wait(future, _POLL_SECONDS)
         return _result(batch, future, self._cluster.name) if future.done() else None
 

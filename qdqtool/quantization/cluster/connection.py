@@ -54,11 +54,7 @@ class Cluster:
         self.seen: set[str] = set()
 
     def workers(self) -> list[str]:
-        """Return the addresses of the workers that are there now.
-
-        Raises:
-            CapabilityError: The scheduler does not answer.
-        """
+        """Return the addresses of the workers that are there now."""
         with self._answering():
             found: Mapping[str, int] = self._client.nthreads()
         self.seen.update(found)
@@ -115,11 +111,7 @@ class Cluster:
         return self._client.submit(function, *arguments, pure=False, retries=RETRIES)
 
     def wait(self, future: Future[Any], seconds: float) -> None:
-        """Return when a task is done, or after some seconds.
-
-        Raises:
-            CapabilityError: The scheduler does not answer.
-        """
+        """Return when a task is done, or after some seconds."""
         from distributed import wait
 
         # Where the scheduler is lost, Dask cancels all tasks.
@@ -159,11 +151,6 @@ def connected(scheduler: str) -> Iterator[Cluster]:
 
     Args:
         scheduler: ``tcp://HOST:PORT``, ``tls://HOST:PORT``, or ``local:N`` for N processes on this machine.
-
-    Raises:
-        UsageError: It has another form.
-        CapabilityError: Dask is not installed, the scheduler does not answer or has no workers, or a worker has other
-            versions than this machine.
     """
     local = local_workers(scheduler)
     require_dask()
@@ -214,11 +201,7 @@ def require_dask() -> None:
 
 
 def _require_scheduler(address: str) -> None:
-    """Ask a server who it is. A client that does not get an answer takes 20 s to close, and prints a traceback.
-
-    Raises:
-        CapabilityError: It does not answer in time, or is no scheduler.
-    """
+    """Ask a server who it is. A client that does not get an answer takes 20 s to close, and prints a traceback."""
     # In another thread, since notebooks have a running event loop in this one.
     with ThreadPoolExecutor(1) as beside:
         try:

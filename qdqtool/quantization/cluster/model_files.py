@@ -76,12 +76,7 @@ class ModelFiles:
 
 @contextlib.contextmanager
 def files_of(model: Path | Model) -> Iterator[ModelFiles]:
-    """Return the files of a model. One in memory is written into a temporary folder meanwhile.
-
-    Raises:
-        ModelError: The model cannot be read.
-        OutputError: The model cannot be written.
-    """
+    """Return the files of a model. One in memory is written into a temporary folder meanwhile."""
     with contextlib.ExitStack() as stack:
         if isinstance(model, Model):
             folder = stack.enter_context(ScratchFolder()).path
@@ -121,11 +116,7 @@ def find_copy(files: ModelFiles, local: Path) -> Path | None:
 
 
 def store_piece(files: ModelFiles, local: Path, location: str, offset: int, data: bytes) -> None:
-    """Write one piece of a copy, which :func:`find_copy` finds when all of it is there.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write one piece of a copy, which :func:`find_copy` finds when all of it is there."""
     path = _unfinished(files, local) / location
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("r+b" if offset else "wb") as stream:

@@ -28,9 +28,6 @@ def carry_over(plan: QuantPlan, before: GraphView, after: GraphView) -> QuantPla
         plan: A plan for ``before``.
         before: The model for which it was made.
         after: The same model at a higher opset.
-
-    Raises:
-        ModelError: Nothing is left that could read the dequantized tensor.
     """
     kept = {(node.scope.path, node.key) for node in before.nodes()}
     placements = (replace(place, slot=_carried(place.slot, before, after, kept)) for place in plan)
@@ -143,9 +140,6 @@ def apply_plan(
 
     Returns:
         The quantized model, and every inserted pair, in the order of the plan.
-
-    Raises:
-        ModelError: The opset has to be raised, and an operator cannot be converted.
     """
     placed = place_pairs(source, plan, weights)
     return Transformed(placed.model, placed.pairs)

@@ -44,9 +44,6 @@ def settle_model(source: Model, recipe: Recipe) -> Settled:
 
     A local function that is called more than once is inlined where activations in it are to be quantized: its ranges
     differ from call to call.
-
-    Raises:
-        UsageError: As :func:`settle_existing`.
     """
     settled = settle_existing(source, recipe)
     if not recipe.mode.needs_ranges or not settled.model.proto.functions:
@@ -142,8 +139,6 @@ UNSEEN = Reason("no-gain", "it would stay float in the model without Q/DQ")
 
 
 def _names_behind(qdq: QdqIndex) -> dict[str, str]:
-    """Return the float tensor by what its DQ makes: a graph output that a DQ makes is made by another node without it.
-
-    That node then has the name of the output in place of the name of the float tensor.
-    """
+    """Return the float tensor by what its DQ makes: without the DQ another node makes a graph output."""
+    # That node then has the name of the output in place of the name of the float tensor.
     return {made: pair.quantize.node.input_name(0) for pair in qdq.pairs for made in pair.dequantize.node.proto.output}

@@ -188,9 +188,6 @@ def given_ranges(model: Model, path: Path, recipe: Recipe) -> GivenRanges:
 
     A name stands for every tensor of that name in any scope, since such files have no scopes. A tensor without a range
     of its own takes the range of the tensor whose values it holds, moved or selected.
-
-    Raises:
-        UsageError: The file is no such file or malformed, or names none of the tensors that are to be quantized.
     """
     return match_ranges(model, read_encodings(path), path, recipe)
 

@@ -64,10 +64,6 @@ def resolve_plan(plan: PlanFile, index: ModelIndex, folder: Path) -> QuantPlan:
         plan: The decoded plan file.
         index: The index of the model.
         folder: The folder to which array references of the plan are relative.
-
-    Raises:
-        UsageError: An entry matches nothing, two entries claim the same use, a tensor cannot be quantized, or a scale
-            or zero point does not fit its tensor.
     """
     matches = [match for number, entry in enumerate(plan.tensors, 1) for match in _matches(entry, number, index)]
     chosen = _without_overridden(matches)

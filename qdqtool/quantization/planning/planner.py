@@ -42,20 +42,12 @@ class Planner(Protocol):
     """Decides which tensors of a model get a Q/DQ pair, and which constants the pair has."""
 
     def plan(self, index: ModelIndex) -> Planned:
-        """Return the decisions for one model, which is not changed.
-
-        Raises:
-            UsageError: Nothing can be quantized, or not as asked.
-        """
+        """Return the decisions for one model, which is not changed."""
         ...
 
 
 def index_to_plan(model: Model) -> ModelIndex:
-    """Index a model for a planner.
-
-    Raises:
-        ModelError: It is no graph, or imports an opset that the onnx package does not know.
-    """
+    """Index a model for a planner."""
     require_known_opset(model)
     index = ModelIndex.of(model)
     require_sound(index.view)

@@ -35,11 +35,7 @@ class GivenPlanner:
     high_precision: HighPrecision
 
     def plan(self, index: ModelIndex) -> Planned:
-        """Return the plan of a float model.
-
-        Raises:
-            UsageError: As the base planner.
-        """
+        """Return the plan of a float model."""
         found = self.base.plan(index)
         placements = tuple(self._with_given_scale(placement) for placement in found.plan)
         taken = sum(new is not old for new, old in zip(placements, found.plan, strict=True))

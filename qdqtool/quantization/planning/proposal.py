@@ -33,11 +33,7 @@ NOT_GIVEN = "the given file has no range for it"
 
 
 def propose_for(index: ModelIndex, recipe: Recipe) -> Proposal:
-    """Propose the pairs of a prepared model; of one whose Q/DQ stay, for the layers that are still float.
-
-    Raises:
-        UsageError: A pattern matches nothing.
-    """
+    """Propose the pairs of a prepared model; of one whose Q/DQ stay, for the layers that are still float."""
     proposal = _propose(index, recipe)
     if recipe.existing is not Existing.KEEP or not index.qdq.nodes:
         return proposal

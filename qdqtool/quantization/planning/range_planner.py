@@ -68,21 +68,13 @@ class RangePlanner:
         Args:
             index: The prepared model.
             proposed: The slots of :func:`propose_for`, which depend on no range: ranges are tried one after the other.
-
-        Raises:
-            UsageError: The ranges lack a tensor.
         """
         slots, _ = _without_unseen(proposed, self.ranges, index.view)
         params = _Params(index, self.recipe, self.ranges, self.weights)
         return params.placements([entry for entry in slots if entry.kind == "activation"])
 
     def plan(self, index: ModelIndex) -> Planned:
-        """Return the plan of a prepared model.
-
-        Raises:
-            UsageError: Nothing can be quantized, the ranges lack a tensor, a weight is not finite, or the target does
-                not take the format; the hint names the nearest that it takes.
-        """
+        """Return the plan of a prepared model."""
         proposal = propose_for(index, self.recipe)
         slots, lost = _without_unseen(proposal.slots, self.ranges, index.view)
         skipped = proposal.skipped + lost
@@ -163,10 +155,8 @@ def _magnitudes(weights: Array, granularity: Granularity) -> Array:
 def _without_unseen(
     slots: Sequence[ProposedSlot], ranges: Ranges, view: GraphView
 ) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
-    """Return the slots without those of nodes that read an unseen tensor, and those nodes with the reason.
-
-    Such a node loses its other pairs too: with one quantized operand it would gain nothing.
-    """
+    """Return the slots without those of nodes that read an unseen tensor, and those nodes with the reason."""
+    # Such a node loses its other pairs too: with one quantized operand it would gain nothing.
     unseen = dict.fromkeys(ranges.unseen(), NEVER_RUN if ranges.record.samples else NOT_GIVEN)
     nodes = {(node.scope.path, node.key): node for node in view.nodes()}
 

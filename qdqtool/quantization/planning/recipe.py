@@ -118,11 +118,7 @@ class Recipe:
 
 
 def with_fixed_inputs(source: Model, recipe: Recipe) -> Model:
-    """Return the model with the input shapes and values that the user fixed.
-
-    Raises:
-        UsageError: They do not fit the model.
-    """
+    """Return the model with the input shapes and values that the user fixed."""
     if not (recipe.input_shapes or recipe.input_values):
         return source
     return specialize(source, recipe.input_shapes, recipe.input_values).model

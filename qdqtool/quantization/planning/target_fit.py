@@ -40,7 +40,6 @@ def require_mode(name: str, target: str) -> None:
 
     Raises:
         UsageError: It does not; the hint names the nearest that it takes.
-        ArgumentError: There is no such mode or target.
     """
     mode = modes.get(name)
     found = _mode_refusal(mode, target)
@@ -87,7 +86,6 @@ def require_targets(plan: QuantPlan, index: ModelIndex, names: Sequence[str]) ->
 
     Raises:
         UsageError: One does not; the message names the first tensor, the hint the nearest alternative.
-        ArgumentError: There is no such target.
     """
     for name in names:
         found = list(find_refusals(plan, index, targets.get(name)))

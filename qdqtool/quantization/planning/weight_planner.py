@@ -101,12 +101,7 @@ class WeightPlanner:
     stored: bool = True
 
     def plan(self, index: ModelIndex) -> Planned:
-        """Return the plan of a float model.
-
-        Raises:
-            UsageError: Nothing can be quantized, a weight is not finite or cannot be read, or the target does not take
-                the result.
-        """
+        """Return the plan of a float model."""
         proposal = propose_for(index, self.recipe)
         refuse_nothing(proposal.slots, proposal.skipped)
         rounded = self._rounded_by_data(proposal.slots, index)
@@ -142,10 +137,8 @@ class WeightPlanner:
         return {entry.slot: (entry.slot,) for entry in entries}
 
     def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, DerivedScales]:
-        """Return the codes of every matrix whose inputs can be observed, where there is data to choose them with.
-
-        Weights that are stored as float in front of a Q have no chosen codes: the Q rounds them to the nearest.
-        """
+        """Return the codes of every matrix whose inputs can be observed, where there is data to choose them with."""
+        # Weights that are stored as float in front of a Q have no chosen codes: the Q rounds them to the nearest.
         if self.data is None or not self.stored:
             return {}
 

@@ -54,10 +54,6 @@ def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> From
         model: The float model, its input shapes fixed as the recipe has them; it is not changed.
         cache: The file, and data if there is any.
         recipe: What is to be quantized.
-
-    Raises:
-        UsageError: The file is no ranges file. It is of another model, other data or a part of the samples, and its use
-            is not forced. Or the data does not fit the model.
     """
     ranges = read_stored(cache.path, recipe.method, force=cache.force)
     prepared = prepare_as_recorded(model, ranges.record.preparation, recipe.preparation)

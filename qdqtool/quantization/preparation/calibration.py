@@ -86,11 +86,6 @@ def calibrate_model(
         runs: Runs the model, see :func:`runs_for`.
         progress: Told of every sample.
         scope: Which samples, where what is done is kept, and what tries other methods.
-
-    Raises:
-        UsageError: The mode needs no ranges, the data does not fit the model, the model fails on a sample, or a tensor
-            is not finite.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
     recipe.require_ranges(
         "there are no ranges to find",
@@ -128,11 +123,7 @@ def calibrate_model(
 
 
 def calibrated_values(index: ModelIndex, recipe: Recipe) -> list[Value]:
-    """Return the tensors of a prepared model whose ranges are needed.
-
-    Raises:
-        UsageError: Nothing is to be quantized.
-    """
+    """Return the tensors of a prepared model whose ranges are needed."""
     proposal = propose_for(index, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
     return list(dict.fromkeys(index.value(entry.slot) for entry in proposal.activations))

@@ -73,9 +73,6 @@ class PreparationGate:
 
         Returns:
             Infinity where shapes differ, or only one of two elements is NaN or infinite.
-
-        Raises:
-            UsageError: A model fails on a sample.
         """
         before = self._inner(previous, {})
         after = self._inner(change.model, change.rescaled)

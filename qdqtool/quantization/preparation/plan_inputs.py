@@ -72,9 +72,6 @@ def open_validation(model: Model, data: str | Path | FileData) -> ValidationData
     Args:
         model: The float model, its input shapes fixed.
         data: The file, folder or script.
-
-    Raises:
-        UsageError: A sample does not fit.
     """
     digests: list[bytes] = []
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
@@ -156,7 +153,6 @@ def gather_inputs(
 
     Raises:
         UsageError: Data or ranges do not fit the model or the mode, or are missing.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
     data, measured = sources.data, None
     if sources.validation is not None:

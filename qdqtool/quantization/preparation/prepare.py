@@ -88,10 +88,6 @@ def prepare(
             the same steps.
         runs: Runs the model. Its session is of the prepared model afterwards.
         request: Which steps, and for which quantization; None for the default steps, none of them on trial.
-
-    Raises:
-        UsageError: The model fails on a sample.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
     request = request or StepRequest(Preparation())
     correct = request.asked.bias_correction
@@ -170,11 +166,9 @@ class _StepGate:
 
 
 def _first_good(changes: Iterator[Change], gate: _StepGate, run_trial: Callable[[Change], Trial | None]) -> _Tried:
-    """Return the first change that no trial refuses and that passes the gate.
-
-    Where there is none, return the first that a trial refused, otherwise the first that failed the gate. Where there is
-    nothing to do, neither the difference nor a trial is measured.
-    """
+    """Return the first change that no trial refuses and that passes the gate."""
+    # Where there is none, return the first that a trial refused, otherwise the first that failed the gate. If there is
+    # nothing to do, neither the difference nor a trial is measured.
     refused: list[_Tried] = []
     harmful: list[_Tried] = []
     for change in changes:

@@ -124,10 +124,6 @@ class Step(ABC):
             model: The float model; it is not changed.
             data: Statistics of the channels that products read, and the samples.
             request: What the step is made for.
-
-        Raises:
-            UsageError: The model fails on a sample.
-            CapabilityError: ONNX Runtime is not installed or cannot run the model.
         """
         del data, request
         yield self.replay(model, {})
@@ -139,7 +135,4 @@ class Step(ABC):
         Args:
             model: The float model; it is not changed.
             parameters: Those of the :class:`Change` that was made then.
-
-        Raises:
-            UsageError: The parameters are malformed, or do not fit the model.
         """

@@ -245,10 +245,8 @@ def _gain_of_samples(
 
 
 def _noise_growth_db(before: AccumulatedError, after: AccumulatedError, signal: float) -> float:
-    """Return the growth of the noise of an output in dB; infinity where more of its values are NaN or infinite.
-
-    Noise below one rounding of a tensor with this ``signal`` counts for nothing.
-    """
+    """Return the growth of the noise of an output in dB; infinity where more of its values are NaN or infinite."""
+    # Noise below one rounding of a tensor with this ``signal`` counts for nothing.
     if after.nonfinite_mismatches != before.nonfinite_mismatches:
         return inf if after.nonfinite_mismatches > before.nonfinite_mismatches else -inf
     if before.noise == after.noise:

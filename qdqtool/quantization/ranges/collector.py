@@ -123,9 +123,6 @@ class RangeCollector(CollectedRanges):
 
         Yields:
             One past the last sample that is done.
-
-        Raises:
-            UsageError: The model fails on a sample, a tensor has NaN or infinities, or a sample changed.
         """
         observer = self._runs.observer(self._index.view.model, self._values)
         with ThreadPoolExecutor(1) as beside:

@@ -26,10 +26,6 @@ def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
     Args:
         model: The float model.
         feeds: The samples.
-
-    Raises:
-        UsageError: The model fails on a sample.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
     """
     index = ModelIndex.of(model)
     values = list(_to_be_measured(index))

@@ -43,11 +43,7 @@ def encode_choice(method: str) -> PreparationStep:
 
 
 def chosen_method(record: CalibrationRecord, method: str) -> str:
-    """Return the method that chooses thresholds where a caller asks for ``method``.
-
-    Raises:
-        UsageError: The record has a choice that is malformed or unknown.
-    """
+    """Return the method that chooses thresholds where a caller asks for ``method``."""
     return method if method != calibrators.DEFAULT else _choice(record.preparation)
 
 

@@ -88,9 +88,6 @@ class ChannelData:
         The tensors must have the names and, apart from :meth:`rescale`, the values of the first model.
 
         Left out are tensors that were not computed, are not finite, or change their number of channels.
-
-        Raises:
-            UsageError: The model fails on a sample.
         """
         axes = dict(product_inputs(index))
         if self._seen is None:
@@ -117,9 +114,6 @@ def sample_rows(model: Model, values: AbstractSet[Value], data: ChannelData, cou
         values: Tensors with their channels on the last axis.
         data: The data; the first :data:`ROW_SAMPLES` samples are run.
         count: Largest number of rows of one tensor; they are kept in memory.
-
-    Raises:
-        UsageError: The model fails on a sample.
     """
     kept: dict[Value, list[Array]] = {value: [] for value in values}
     feeds = data.feeds.first(ROW_SAMPLES)

@@ -68,9 +68,6 @@ class DataRounding:
 
         Args:
             schemes: The weights, with the schemes that they get.
-
-        Raises:
-            UsageError: The model fails on a sample, or a weight is not finite.
         """
         counts = {slot: self._channels(slot, scheme.granularity) for slot, scheme in schemes.items()}
         channels = {slot: count for slot, count in counts.items() if count is not None}

@@ -75,10 +75,6 @@ class FloatRuns:
         Args:
             model: The model.
             values: Tensors of it, inputs included.
-
-        Raises:
-            CapabilityError: ONNX Runtime is not installed or cannot run the model.
-            ModelError: The model is not sound, or ONNX Runtime refuses it.
         """
         wanted = [value for value in values if not is_fed(value)]
         if self._open is None or self._open.model is not model or not self._open.has(wanted):
@@ -101,10 +97,6 @@ class FloatRuns:
         """Return the outputs of a model on the first samples; only those that were not kept are run.
 
         The outputs of the first and of the last model of the job are kept, on :data:`KEPT` samples of the same data.
-
-        Raises:
-            UsageError: The model fails on a sample.
-            CapabilityError: ONNX Runtime is not installed or cannot run the model.
         """
         found, few = dict(self._kept_of(model, feeds)), feeds.first(count)
         if any(number not in found for number in range(len(few))):
@@ -188,10 +180,8 @@ def _outputs(index: ModelIndex) -> list[Value]:
 
 
 def _observer(index: ModelIndex, values: Iterable[Value]) -> Observer:
-    """Open a model; a float one with ONNX Runtime's optimizations, which save time, if it takes the result of them.
-
-    ONNX Runtime 1.31.1 fuses a Pad into the MaxPool behind it, and then refuses pads that are not below the kernel.
-    """
+    """Open a model; a float one with ONNX Runtime's optimizations, which save time, if it takes the result of them."""
+    # ONNX Runtime 1.31.1 fuses a Pad into the MaxPool behind it, and then refuses pads that are not below the kernel.
     values = list(values)
     if not index.qdq.nodes:
         with suppress(ModelError, CapabilityError):

@@ -44,9 +44,6 @@ class InputMoments:
 
         Args:
             weights: Slots of matrices that products read, with the number of their input channels.
-
-        Raises:
-            UsageError: The model fails on a sample.
         """
         inputs = {slot: found for slot in weights if (found := self._inputs(slot))}
         for group in _groups(inputs, weights):

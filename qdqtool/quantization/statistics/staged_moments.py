@@ -91,11 +91,7 @@ class PartRuns:
             self._replaced[use.node, use.index] = _Replaced(slot, values)
 
     def run(self, part: Part, samples: Sequence[SamplePair]) -> None:
-        """Run a part on all samples in both models, once; what later parts read is added to each sample.
-
-        Raises:
-            QdqError: ONNX Runtime refuses the part, or fails on a sample.
-        """
+        """Run a part on all samples in both models, once; what later parts read is added to each sample."""
         nodes, constants = self._copied(part.nodes)
         for sample in samples:
             if constants and sample.rounded is sample.exact:
@@ -182,9 +178,6 @@ class StagedMoments:
         Left out are weights that a product of a body or function reads, that several activations are multiplied with,
         or whose inputs are not finite; and all weights of a model that ONNX Runtime cannot run alone, or whose parts
         would have to exchange other things than arrays.
-
-        Raises:
-            QdqError: ONNX Runtime fails on a part.
         """
         products = {slot: found for slot in weights if (found := self._products(slot))}
         inputs = {slot: next(iter(found.values())) for slot, found in products.items()}

@@ -54,10 +54,8 @@ def _driver(cards: tuple[RuleCard, ...]) -> dict[str, Any]:
 
 
 def _package() -> tuple[str, str | None]:
-    """The installed version, and the address of the documentation where the package's metadata tell it.
-
-    A help address that leads nowhere is worse than none: every rule carries its explanation with it.
-    """
+    """The installed version, and the address of the documentation where the package's metadata tell it."""
+    # A help address that leads nowhere is worse than none: every rule carries its explanation with it.
     found = importlib.metadata.metadata("qdqtool")
     urls = dict(entry.split(", ", 1) for entry in found.get_all("Project-URL") or () if ", " in entry)
     pages = urls.get("Documentation")
@@ -103,11 +101,9 @@ def _result(
 
 
 def _extent(finding: Finding) -> str:
-    """Return how bad a finding is, in powers of two.
-
-    Services compare fingerprints for equality: one that got twice as bad is another result to them, so that nobody's
-    dismissal of the first hides it.
-    """
+    """Return how bad a finding is, in powers of two."""
+    # Services compare fingerprints for equality: one that got twice as bad is another result to them, so that nobody's
+    # dismissal of the first hides it.
     if finding.extent is None:
         return ""
     _, power = math.frexp(finding.extent.degree)

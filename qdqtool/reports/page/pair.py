@@ -72,10 +72,8 @@ def judged(stories: Sequence[Story]) -> tuple[JudgedModel, ...]:
 
 
 def _names(stories: Sequence[Story]) -> tuple[str, ...]:
-    """Return the shortest ends of the paths that differ.
-
-    Where the paths are equal, as those of two runs of one CI job, names have the file of a report, or the digest.
-    """
+    """Return the shortest ends of the paths that differ."""
+    # Where the paths are equal, as those of two runs of one CI job, names have the file of a report, or the digest.
     paths = [story.quantized_model or story.float_model or "a model" for story in stories]
     found = _told_apart(paths)
     if found is not None:

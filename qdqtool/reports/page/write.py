@@ -116,11 +116,7 @@ def _told(reports: Sequence[str | Path | Report]) -> tuple[str, ...]:
 
 
 def page_of_report(report: Report) -> bytes:
-    """Return the page of one report, which was not saved.
-
-    Raises:
-        UsageError: A page shows no such report.
-    """
+    """Return the page of one report, which was not saved."""
     return _page(_read(report, "this run"))
 
 

@@ -75,10 +75,6 @@ def read_reports(paths: Sequence[Path], others: Sequence[Path] = ()) -> tuple[Sa
     Args:
         paths: The files.
         others: Files of the same page that are read on their own, from which their names must differ.
-
-    Raises:
-        UsageError: A file cannot be read, is no report, has another schema version, or is of a command that a page
-            does not show.
     """
     names = Counter(path.name for path in (*paths, *others))
     found = ((_read(path), path.name if names[path.name] == 1 else str(path)) for path in paths)
@@ -91,9 +87,6 @@ def read_document(document: Mapping[str, Any], source: str) -> tuple[SavedReport
     Args:
         document: Its keys.
         source: What the page calls it.
-
-    Raises:
-        UsageError: It is of a command that a page does not show.
     """
     return tuple(_with_steps(_recognized(document, source)))
 

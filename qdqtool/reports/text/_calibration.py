@@ -82,10 +82,8 @@ def _print_refused(report: PreparationReport, trial: Trial, console: Console) ->
 
 
 def _measured(trial: Trial) -> str:
-    """What a trial says of the output that decides most: where several are, of the one that falls most, or gains least.
-
-    The JSON report has them all.
-    """
+    """Describe the output that decides a trial most: the one that falls most, or gains least."""
+    # The JSON report has them all.
     if trial.problem:
         return f"not measured: {escape(trial.problem)}"
     known = [(o.with_db - o.without_db, o) for o in trial.outputs if o.with_db is not None and o.without_db is not None]

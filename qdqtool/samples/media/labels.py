@@ -10,12 +10,7 @@ from qdqtool.samples.sample import NoLabelsError
 
 
 def labels_of(kind: FileKind, root: Path, files: Sequence[Path], table: Path | None) -> tuple[int, ...]:
-    """Return the label of each file: from a CSV file, or from the names of folders where there is none.
-
-    Raises:
-        NoLabelsError: The files lie in no folders, and there is no CSV file.
-        UsageError: The labels do not fit the files.
-    """
+    """Return the label of each file: from a CSV file, or from the names of folders where there is none."""
     return folder_labels(kind, root, files) if table is None else csv_labels(kind, table, root, files)
 
 

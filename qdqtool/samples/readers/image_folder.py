@@ -24,12 +24,7 @@ def accepts(path: Path) -> bool:
 
 
 def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> ImageSamples:
-    """Read the images of a folder. Each file is decoded when its sample is read.
-
-    Raises:
-        UsageError: The preprocessing is not known, or does not fit the input.
-        CapabilityError: Pillow is not installed.
-    """
+    """Read the images of a folder. Each file is decoded when its sample is read."""
     taken = image_input(specs, str(path))
     how = resolve(options.images, taken, str(path))
     require_pillow()

@@ -67,7 +67,6 @@ class NpzSamples:
 
         Raises:
             NoLabelsError: There is none.
-            UsageError: It has another number of rows.
         """
         names = [column.name for column in self.columns]
         if LABELS in names:
@@ -87,11 +86,7 @@ class NpzSamples:
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> NpzSamples:
-    """Read the samples of an npz file.
-
-    Raises:
-        UsageError: It is not an npz file, holds Python objects, or its arrays have different lengths.
-    """
+    """Read the samples of an npz file."""
     with _open(path) as archive:
         members = {name.removesuffix(".npy"): name for name in archive.namelist() if name.endswith(".npy")}
         if LABELS not in [spec.name for spec in specs]:

@@ -81,11 +81,7 @@ class ScriptSamples:
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> ScriptSamples:
-    """Read the samples of a script, which is executed now.
-
-    Raises:
-        UsageError: The script fails, or has no such function.
-    """
+    """Read the samples of a script, which is executed now."""
     split = split_script(str(path))
     assert split is not None
     file, name = split

@@ -24,12 +24,7 @@ def accepts(path: Path) -> bool:
 
 
 def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> SoundSamples:
-    """Read the sound files of a folder. Each file is decoded when its samples are read.
-
-    Raises:
-        UsageError: The preprocessing is not known, or does not fit the input.
-        CapabilityError: soundfile or soxr is not installed.
-    """
+    """Read the sound files of a folder. Each file is decoded when its samples are read."""
     taken = sound_input(specs, str(path))
     how = resolve(options.sound, taken, str(path))
     require_soundfile()

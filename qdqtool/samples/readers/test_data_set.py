@@ -42,11 +42,7 @@ class DataSetSamples:
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> DataSetSamples:
-    """Read the samples of a folder.
-
-    Raises:
-        UsageError: A folder does not hold exactly one file for each input.
-    """
+    """Read the samples of a folder."""
     sets, specs = _sets(path), needed(specs)
     for folder in sets:
         _check_files(folder, specs)

@@ -19,12 +19,7 @@ def accepts(path: Path) -> bool:
 
 
 def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> TextSamples:
-    """Read the lines of a file. Each line is tokenized when its sample is read.
-
-    Raises:
-        UsageError: The tokenizer or the length is not known, or does not fit the inputs.
-        CapabilityError: The library tokenizers is not installed.
-    """
+    """Read the lines of a file. Each line is tokenized when its sample is read."""
     taken = text_inputs(specs, str(path))
     tokenizer, how = open_tokenizer(options.text, length_of(options.text, taken), str(path))
     return TextSamples(path=path, taken=taken, tokenizer=tokenizer, preprocessing=how)

@@ -103,9 +103,6 @@ def common_axis(scale: Array, others: Iterable[Array], shape: tuple[int | str | 
         scale: The scale.
         others: What else the operators around it read: one number, or one for each scale.
         shape: Shape of the data; None where the rank is unknown.
-
-    Raises:
-        UnfitError: One is broadcast along several axes, or along another one than the scale, or to a higher rank.
     """
     axis = _axis_of(scale, shape)
     for other in others:

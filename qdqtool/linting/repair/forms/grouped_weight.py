@@ -76,11 +76,7 @@ def _write(groups: _Groups, draft: Draft) -> None:
 
 
 def _groups(context: RuleContext, cast: NodeView) -> _Groups:
-    """Return the chain that a Cast belongs to.
-
-    Raises:
-        UnfitError: It belongs to none.
-    """
+    """Return the chain that a Cast belongs to."""
     tensor, node, grouped = _codes(context, cast)
     before, zero = grouped, np.zeros((), FLOAT32)
     if node.is_op("Sub"):

@@ -70,11 +70,7 @@ def _write(node: NodeView, draft: Draft) -> None:
 
 
 def _codes(context: RuleContext, node: NodeView) -> BlockCodes:
-    """Return the weights as [K, N].
-
-    Raises:
-        UnfitError: They are not constant, do not fit the attributes, or are in an order that no DQ has.
-    """
+    """Return the weights as [K, N]."""
     rows, columns, bits, size = _numbers(node)
     blocks = -(-columns // size)
     tensor = stored_tensor(context, node.input(WEIGHT), TensorProto.UINT8)
@@ -121,11 +117,7 @@ def _zero_points(context: RuleContext, node: NodeView, shape: tuple[int, int], b
 
 
 def _check_order(context: RuleContext, node: NodeView, columns: int, size: int) -> None:
-    """Refuse weights whose rows are assigned to blocks in another order than their own.
-
-    Raises:
-        UnfitError: They are.
-    """
+    """Refuse weights whose rows are assigned to blocks in another order than their own."""
     if not node.input_name(ORDER):
         return
     order = context.array(node.input(ORDER))

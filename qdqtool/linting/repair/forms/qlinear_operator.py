@@ -73,13 +73,8 @@ def _places(node: NodeView) -> tuple[list[Codes], Codes]:
 
 
 def _check_softmax(node: NodeView, draft: Draft) -> None:
-    """Refuse a QLinearSoftmax whose axis means something else at the opset of the model.
-
-    Its attribute ``opset`` is that of the Softmax it replaces: below 13, Softmax sums over all axes from ``axis`` on.
-
-    Raises:
-        UnfitError: It sums over several axes, or the model's Softmax would.
-    """
+    """Refuse a QLinearSoftmax whose axis means something else at the opset of the model."""
+    # Its attribute ``opset`` is that of the Softmax it replaces: below 13, Softmax sums over all axes from ``axis`` on.
     shape, first = draft.context.shape(node.input(0)), FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS
     along_one = node.attribute("opset", first) >= first
     last = shape is not None and node.attribute("axis", -1) in {-1, len(shape) - 1}

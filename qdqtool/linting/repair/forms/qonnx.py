@@ -130,11 +130,7 @@ def _write_floats(quant: _Quant, output: Value, draft: Draft) -> None:
 
 
 def _quant(context: RuleContext, node: NodeView) -> _Quant:
-    """Return a Quant with its constants.
-
-    Raises:
-        UnfitError: Q/DQ has none such.
-    """
+    """Return a Quant with its constants."""
     if node.op_type not in QUANT or node.is_parametric:
         raise UnfitError(f"Q/DQ has nothing like {node.op_type}")
     source = node.input(DATA)
@@ -165,11 +161,9 @@ def _check_values(scale: npt.NDArray[np.float64], zero: npt.NDArray[np.float64])
 
 
 def _pair(quant: _Quant) -> _Pair | None:
-    """Return the pair; None where no type has the codes, or none of 8 bits those of a constant.
-
-    TensorRT takes no other zero point than 0. Where int8 holds code minus zero point, as it does for all codes of 7
-    bits, the pair has that zero point.
-    """
+    """Return the pair; None where no type has the codes, or none of 8 bits those of a constant."""
+    # TensorRT takes no other zero point than 0. Where int8 holds code minus zero point, as it does for all codes of 7
+    # bits, the pair has that zero point.
     zero, low, high = quant.zero_point, quant.range.low, quant.range.high
     int8 = formats.get("int8")
     lowest, highest = low - float(zero.max()), high - float(zero.min())
@@ -194,10 +188,8 @@ def _parameters(draft: Draft, quant: _Quant, pair: _Pair) -> tuple[str, str]:
 
 
 def _clipped(draft: Draft, quant: _Quant) -> str:
-    """Clip the data to what the lowest and highest code mean, and return the result.
-
-    That is exact: rounded to float32, such a bound divided by its scale still rounds to the code.
-    """
+    """Clip the data to what the lowest and highest code mean, and return the result."""
+    # That is exact: rounded to float32, such a bound divided by its scale still rounds to the code.
     node, name = quant.node, quant.source.name
     low, high = ((code - quant.zero_point) * as_reals(quant.scale) for code in (quant.range.low, quant.range.high))
     shape = () if quant.axis is None else low.shape

@@ -58,11 +58,7 @@ def find(context: RuleContext) -> Iterator[Proposal]:
 
 
 def _product(context: RuleContext, node: NodeView) -> _Product:
-    """Return the product.
-
-    Raises:
-        UnfitError: It has no cast codes, or no scales behind it.
-    """
+    """Return the product."""
     maker, axis = _maker(node, node.input(1)), 1
     if maker.is_op("Transpose") and maker.attribute("perm", [1, 0]) == [1, 0]:
         maker, axis = _maker(maker, maker.input(0)), 0

@@ -59,11 +59,9 @@ class StoredValues:
         return found
 
     def _traced(self, value: Value | None) -> tuple[Value | None, list[NodeView]]:
-        """Return the tensor that a tensor is made of by Q, DQ and nodes that only move values, and these nodes.
-
-        They are followed for a few steps only: a damaged model may have a cycle, and a hostile one a chain of any
-        length.
-        """
+        """Return the tensor that a tensor is made of by Q, DQ and nodes that only move values, and these nodes."""
+        # They are followed for a few steps only: a damaged model may have a cycle, and a hostile one a chain of any
+        # length.
         source = value
         nodes: list[NodeView] = []
         while source is not None and source.producer is not None and len(nodes) < MAX_STEPS:

@@ -172,11 +172,7 @@ def where(path: ScopePath) -> str:
 
 
 def sort_edits(view: GraphView, edits: Sequence[Edit]) -> dict[ScopePath, ScopeBatch]:
-    """The edits by scope.
-
-    Raises:
-        EditError: One names a scope, node or initializer that the model does not have, or two contradict.
-    """
+    """The edits by scope."""
     batches: dict[ScopePath, ScopeBatch] = {}
     for edit in edits:
         if edit.scope not in batches:

@@ -21,12 +21,7 @@ from qdqtool.models.graph.scope import MAIN, ScopePath, function_path, walk
 
 
 def check_batches(view: GraphView, batches: Mapping[ScopePath, ScopeBatch]) -> None:
-    """Check that the model is consistent after the edits.
-
-    Raises:
-        EditError: A new name exists already in its scope, one around it or one below it; a tensor that vanishes is
-            still read; or an edit reads a tensor that is defined nowhere in sight.
-    """
+    """Check that the model is consistent after the edits."""
     checker = _Checker(batches)
     checker.check_new_names(view)
     for batch in batches.values():
@@ -139,10 +134,6 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
     Args:
         model: The model.
         edits: The edits. Their order matters only among new nodes that nothing reads.
-
-    Raises:
-        EditError: The edits do not fit the model, or leave a name without a definition or with two.
-        ModelError: Two nodes of a scope that is edited make the same tensor.
     """
     result = model.fork()
     view = GraphView(model)

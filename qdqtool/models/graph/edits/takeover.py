@@ -23,9 +23,6 @@ def add_in_place(container: Container, new: Sequence[onnx.NodeProto], moved: Col
         container: The scope; its nodes are there without the new ones.
         new: The nodes to add.
         moved: Positions of the nodes whose inputs were changed, in themselves or in their bodies.
-
-    Raises:
-        EditError: The nodes form a cycle.
     """
     count = len(container.node)
     container.node.extend(new)
@@ -116,9 +113,6 @@ def take_over(container: Container, batch: ScopeBatch, exported: Exported, moved
         batch: The edits.
         exported: The changed and new nodes.
         moved: Nodes in whose bodies inputs were changed.
-
-    Raises:
-        EditError: The edits make a cycle.
     """
     _remove_nodes(container, batch.removed)
     _remove_constants(container, batch.old_initializers)

@@ -60,11 +60,7 @@ class Constants:
         return self._is_constant(value, MAX_DEPTH)
 
     def array(self, value: Value) -> Array | None:
-        """The constant; None when ``value`` is not constant, its data is missing, or the chain is too large to fold.
-
-        Raises:
-            ModelError: The stored bytes do not fit the declared shape and type.
-        """
+        """The constant; None when ``value`` is not constant, its data is missing, or the chain is too large to fold."""
         stored = self.direct(value)
         if stored is not None:
             return None if self._is_missing(stored) else read_array(self._model, stored)
@@ -76,11 +72,7 @@ class Constants:
         return folded
 
     def minimum(self, value: Value) -> float | None:
-        """The smallest element of a constant; None where :meth:`array` is None or empty.
-
-        Raises:
-            ModelError: The stored bytes do not fit the declared shape and type.
-        """
+        """The smallest element of a constant; None where :meth:`array` is None or empty."""
         # Kept: behind every Add of a decoder is the Gather of its embeddings, a gigabyte that is no mask.
         if value not in self._minima:
             array = self.array(value)
@@ -153,10 +145,8 @@ class Constants:
         return inputs
 
     def _known_shape(self, node: NodeView) -> tuple[int, ...] | None:
-        """The shape that a Shape or Size node reads, if the types tell it in full.
-
-        Not in a local function, whose types are those of one of its calls.
-        """
+        """The shape that a Shape or Size node reads, if the types tell it in full."""
+        # Not in a local function, whose types are those of one of its calls.
         if self._types is None or node.scope.in_function or not node.is_op("Shape", "Size"):
             return None
         source = node.input(0)
@@ -183,9 +173,6 @@ def fold_node(node: NodeView, inputs: list[Array | None], output: int = 0) -> Ar
         node: The node.
         inputs: Its inputs, None for absent ones.
         output: The index of the output.
-
-    Raises:
-        ValueError: The inputs do not fit (or another of the errors that NumPy raises then).
     """
     with np.errstate(all="ignore"):
         found = _KNOWN[node.op_type](node, inputs)

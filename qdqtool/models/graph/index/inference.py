@@ -101,12 +101,10 @@ def contradictions(proto: onnx.ModelProto, *, believe_shapes: bool = True) -> li
 
 
 def _of_own_node(line: str) -> Iterator[tuple[str, str]]:
-    """Yield the number of the node and the words of a line; nothing where onnx speaks of an operator's own body.
-
-    A line about a node in a body begins with the nodes around it. Bodies that onnx gives to an operator have nodes
-    without numbers, and what is wrong with them is no fault of the model: that of MeanVarianceNormalization fails in
-    onnx 1.23.2.
-    """
+    """Yield the number of the node and the words of a line; nothing where onnx speaks of an operator's own body."""
+    # A line about a node in a body begins with the nodes around it. Bodies that onnx gives to an operator have nodes
+    # without numbers, and what is wrong with them is no fault of the model: that of MeanVarianceNormalization fails in
+    # onnx 1.23.2.
     # What stands in front of the first node, then a number, or None, and words for every node.
     _, *parts = _PREFIX.split(line)
     number, text = parts[-2:] if parts else (None, "")

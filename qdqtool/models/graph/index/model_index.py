@@ -59,19 +59,11 @@ class ModelIndex:
 
     @cached_property
     def qdq(self) -> QdqIndex:
-        """Every QuantizeLinear and DequantizeLinear.
-
-        Raises:
-            ModelError: A constant from which the shape of a scale follows cannot be read.
-        """
+        """Every QuantizeLinear and DequantizeLinear."""
         return QdqIndex(self.view, self.types, self.constants)
 
     def value(self, slot: Slot) -> Value:
-        """Return the tensor that a slot of a plan names.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """Return the tensor that a slot of a plan names."""
         return self.view.scope(slot.scope).values[slot.tensor]
 
     def elem_type(self, value: Value) -> int | None:
@@ -90,9 +82,5 @@ class ModelIndex:
         return self.constants.direct(value) is not None or self.constants.array(value) is not None
 
     def constant(self, value: Value) -> Array | None:
-        """Return the constant that ``value`` holds; None where it is not constant, or the chain is too large to fold.
-
-        Raises:
-            ModelError: Its data cannot be read.
-        """
+        """Return the constant that ``value`` holds; None where it is not constant or too large to fold."""
         return self.constants.array(value)

@@ -95,10 +95,8 @@ def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _forget_declarations(container: onnx.GraphProto | onnx.FunctionProto, made: set[str]) -> None:
-    """Remove what is declared of the tensors that these operators make, and of their codes where they are moved.
-
-    Model Optimizer declares the codes of fp8 as uint8, which is not what the parser makes.
-    """
+    """Remove what is declared of the tensors that these operators make, and of their codes where they are moved."""
+    # Model Optimizer declares the codes of fp8 as uint8, which is not what the parser makes.
     moved = set(made)
     for node in container.node:
         if node.input and node.input[0] in moved and "Dequantize" not in node.op_type:

@@ -227,11 +227,7 @@ class GraphView:
         return self.scopes[0]
 
     def scope(self, path: ScopePath) -> Scope:
-        """The scope of that path.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """The scope of that path."""
         return self._by_path[path]
 
     def nodes(self) -> Iterator[NodeView]:

@@ -84,10 +84,8 @@ def _lp_normalization(node: NodeView, inputs: Inputs) -> Any:
 
 
 def _batch_normalization(node: NodeView, inputs: Inputs) -> Any:
-    """Standardize a weight, as the exporters of BiT and of normalizer-free networks write it: its first output.
-
-    In training mode the mean and the variance are those of the data, over all axes but 1.
-    """
+    """Standardize a weight, as the exporters of BiT and of normalizer-free networks write it: its first output."""
+    # In training mode the mean and the variance are those of the data, over all axes but 1.
     data, scale, bias, mean, variance = inputs
     _require_float(data)
     opset, outputs = node.scope.opset, len(node.proto.output)

@@ -61,11 +61,7 @@ class DataWriter:
         return self._digest.hexdigest()
 
     def write(self, data: bytes) -> None:
-        """Append bytes.
-
-        Raises:
-            OSError: The disk is full.
-        """
+        """Append bytes."""
         self._file.write(data)
         self._digest.update(data)
         self._since += len(data)

@@ -27,9 +27,6 @@ def check_external_data(proto: onnx.ModelProto, folder: Path, missing: frozenset
 
     Returns:
         Whether the model has external tensors.
-
-    Raises:
-        ModelError: A location is absolute, leaves the folder, links to the outside, is missing or too short.
     """
     sizes: dict[str, int] = {}
     for tensor in iter_tensors(proto):
@@ -45,11 +42,7 @@ def check_external_data(proto: onnx.ModelProto, folder: Path, missing: frozenset
 
 
 def missing_data(proto: onnx.ModelProto, folder: Path) -> frozenset[str]:
-    """Return the locations of external tensors of a model in ``folder`` for which there is no file.
-
-    Raises:
-        ModelError: A location is absolute or leaves the folder.
-    """
+    """Return the locations of external tensors of a model in ``folder`` for which there is no file."""
     found: set[str] = set()
     for tensor in filter(is_external, iter_tensors(proto)):
         location = external_entry(tensor, "location")

@@ -56,11 +56,6 @@ def load_source(model: str | Path | Model, output: str | Path) -> Model:
     Args:
         model: The file, or the model.
         output: The file to write.
-
-    Raises:
-        ModelError: As :func:`load_model`.
-        OutputError: As :func:`~qdqtool.models.graph.io.output.check_output`.
-        UsageError: The output is the model itself.
     """
     source = model if isinstance(model, Model) else load_model(model)
     check_output(Path(output), [source.path] if source.path else [])

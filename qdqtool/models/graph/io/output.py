@@ -105,7 +105,6 @@ def check_outputs(paths: Sequence[Path], inputs: list[Path]) -> None:
     """Check all outputs of a job as :func:`check_output` does, and that no two are the same file.
 
     Raises:
-        OutputError: As :func:`check_output`.
         UsageError: Two outputs are the same file, or one is an input.
     """
     for path in paths:
@@ -127,12 +126,7 @@ def is_stream(path: Path) -> bool:
 
 @contextlib.contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
-    """Open an output. A file is replaced when the block succeeds, and left as it was when it fails; so is a stream.
-
-    Raises:
-        OutputError: The folder is missing or cannot be written, or the disk is full. Nothing is left behind.
-        BrokenPipeError: The reader of a stream has closed it.
-    """
+    """Open an output. A file is replaced when the block succeeds, and left as it was when it fails; so is a stream."""
     with output_errors(path), staged(path) as aside:
         with aside.open() as file:
             yield file
@@ -140,23 +134,14 @@ def open_output(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_output(path: Path, data: bytes) -> None:
-    """Write a small output.
-
-    Raises:
-        OutputError: As :func:`open_output`.
-        BrokenPipeError: As :func:`open_output`.
-    """
+    """Write a small output."""
     with open_output(path) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
 def staged(path: Path) -> Iterator[Staged]:
-    """Make an empty file that can become the output, for what is written by name; it is gone when the block ends.
-
-    Raises:
-        OutputError: The folder is missing or cannot be written.
-    """
+    """Make an empty file that can become the output, for what is written by name; it is gone when the block ends."""
     target = destination(path)
     with contextlib.ExitStack() as stack:
         with output_errors(path):

@@ -59,10 +59,6 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
         model: The model; its external tensors are read from its own folder, pending ones are made now.
         path: The ``.onnx`` file to write. It must not be the file that the model was read from.
         external_data: Where weights are stored.
-
-    Raises:
-        OutputError: The folder is missing or cannot be written, or the disk is full. Nothing is left behind.
-        UsageError: ``path`` is a file of the input, or inline data was asked for and passes 2 GiB.
     """
     path = Path(path)
     sources = external_files(model.proto, model.folder) if model.path is not None else []

@@ -68,11 +68,7 @@ class SpillFile:
         self._file.close()
 
     def add(self, data: bytes) -> Payload:
-        """Write bytes, aligned for mapping, and return what reads them.
-
-        Raises:
-            OSError: The disk is full.
-        """
+        """Write bytes, aligned for mapping, and return what reads them."""
         place = Place(self._folder, Path(self._file.name).name, aligned(self._file.tell(), len(data)))
         self._file.write(bytes(place.offset - self._file.tell()))
         rest = memoryview(data)
@@ -177,10 +173,8 @@ def unspilled(model: Model) -> tuple[Model, tuple[ScratchFolder, ...]] | None:
 
 
 def _common_folder(model: Model, folders: tuple[ScratchFolder, ...]) -> Path | None:
-    """Return the innermost folder that holds all spilled tensors and external data; None where there is none.
-
-    ONNX Runtime 1.31.1 takes external data from one folder, and refuses links that leave it.
-    """
+    """Return the innermost folder that holds all spilled tensors and external data; None where there is none."""
+    # ONNX Runtime 1.31.1 takes external data from one folder, and refuses links that leave it.
     if not folders:
         return None
     paths = [os.path.realpath(folder.path) for folder in folders]

@@ -103,11 +103,7 @@ def element_count(tensor: TensorProto) -> int:
 
 
 def nbytes(tensor: TensorProto) -> int:
-    """Return the bytes of the raw data of ``tensor``, packed below 8 bits. Strings count as 0.
-
-    Raises:
-        ModelError: ONNX does not define its data type.
-    """
+    """Return the bytes of the raw data of ``tensor``, packed below 8 bits. Strings count as 0."""
     bits = _SUB_BYTE_BITS.get(tensor.data_type)
     if bits is not None:
         return (element_count(tensor) * bits + 7) // 8
@@ -153,11 +149,7 @@ def _of_raw_data(tensor: TensorProto) -> Array:
 
 
 def read_bytes(model: Model, tensor: TensorProto) -> bytes:
-    """Read the raw data of a stored tensor, packed and little-endian.
-
-    Raises:
-        ModelError: The stored bytes do not fit the declared shape and type.
-    """
+    """Read the raw data of a stored tensor, packed and little-endian."""
     if is_pending(tensor):
         return payload_of(model, tensor).make()
     if is_external(tensor):

@@ -13,11 +13,7 @@ from qdqtool.models.graph.scope import node_bodies
 
 
 def check_text(proto: onnx.ModelProto) -> None:
-    """Refuse a model with a name or note that is not UTF-8.
-
-    Raises:
-        ModelError: It has one; the message says where.
-    """
+    """Refuse a model with a name or note that is not UTF-8."""
     _require("the model", _model_strings(proto))
     _check_graph("the main graph", proto.graph)
     for training in proto.training_info:

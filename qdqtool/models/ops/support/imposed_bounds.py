@@ -168,9 +168,6 @@ def imposed_bounds(entry: QdqNode, index: ModelIndex) -> Bounds:
     Args:
         entry: A Q.
         index: The index of its model.
-
-    Raises:
-        UnknownBoundsError: It cannot be told; the message says why.
     """
     data = entry.data
     fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type is not None else None
@@ -225,11 +222,9 @@ class _Range:
         return self._written(self.top) or math.inf
 
     def written_bounds(self) -> Bounds:
-        """Return both ends where somebody wrote them, such as -1 and 1; :data:`NO_BOUNDS` where they come from data.
-
-        The zero point is rounded to a whole code: the range is exactly as wide as the bounds are apart, and it lies at
-        most half a step beside them.
-        """
+        """Return both ends where somebody wrote them, such as -1 and 1; :data:`NO_BOUNDS` where they come from data."""
+        # The zero point is rounded to a whole code: the range is as wide as the bounds are apart, and it lies at
+        # most half a step beside them.
         width, bottom = self._written(self.top - self.bottom), self.bottom * self.scale
         low = _one_digit(bottom)
         if not width or abs(low - bottom) > self.scale * HALF_STEP:

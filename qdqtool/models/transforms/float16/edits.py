@@ -73,10 +73,8 @@ class Float16Edits:
             self._convert_full(value)
 
     def _convert_constant(self, value: Value) -> None:
-        """Give consumers in float16 a constant of their own; the float32 constant is removed with its last consumer.
-
-        A constant that a Q reads stays float32, so that its codes are those of the given value.
-        """
+        """Give consumers in float16 a constant of their own; the float32 constant is removed with its last consumer."""
+        # A constant that a Q reads stays float32, so that its codes are those of the given value.
         for use in value.uses:
             if self.decisions.wants_half(use):
                 self._set_input(use, self._constant(value))
@@ -168,10 +166,8 @@ class Float16Edits:
             self.edits.append(SetAttribute(node.scope.path, node.key, "value", tensor))
 
     def _set_type_of_dequantizer(self, entry: QdqNode) -> None:
-        """Set the output type of a DQ: it is the type of its scale, unless output_dtype names another.
-
-        A DQ that makes scales names it, because its own scale is too small for float16.
-        """
+        """Set the output type of a DQ: it is the type of its scale, unless output_dtype names another."""
+        # A DQ that makes scales names it, because its own scale is too small for float16.
         node, decisions = entry.node, self.decisions
         if entry.output_dtype is not None or decisions.index.qdq.makes_scales(entry):
             self.edits.append(SetAttribute(node.scope.path, node.key, "output_dtype", TensorProto.FLOAT16))

@@ -47,9 +47,6 @@ def propose(
 
     Returns:
         The slots, and every operator that could be quantized and is not, with the reason.
-
-    Raises:
-        UsageError: A pattern of ``selection`` matches nothing.
     """
     selection.matches(index.view)
     context = PlacementContext(index, target, selection)

@@ -61,11 +61,7 @@ class Selection:
     loud_nodes: Mapping[NodeId, str] = field(default_factory=dict)
 
     def matches(self, view: GraphView) -> tuple[PatternMatch, ...]:
-        """Return what each pattern matches in a model.
-
-        Raises:
-            UsageError: A pattern matches nothing.
-        """
+        """Return what each pattern matches in a model."""
         nodes = list(view.nodes())
         return (
             *(_match("--nodes-to-quantize", pattern, nodes, _names) for pattern in self.nodes_to_quantize),

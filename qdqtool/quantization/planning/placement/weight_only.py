@@ -56,9 +56,6 @@ def propose_weights(index: ModelIndex, target: Target, selection: Selection, goa
 
     Returns:
         Slots of weights, and every product or table that could be quantized and is not, with the reason.
-
-    Raises:
-        UsageError: A pattern of ``selection`` matches nothing.
     """
     selection.matches(index.view)
     context = PlacementContext(index, target, selection)

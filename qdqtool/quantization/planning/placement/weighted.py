@@ -144,11 +144,9 @@ def comes_dequantized(value: Value | None) -> bool:
 
 
 def _has_codes(node: NodeView, family: ProductOp, context: PlacementContext, number_format: NumberFormat) -> bool:
-    """Return whether the weight of a product is stored codes behind a DQ, with scales that its kernel takes.
-
-    A pair on the data then makes it a product of codes. Normalized models whose data was quantized at run time have
-    such weights, and so do weight-only models.
-    """
+    """Return whether the weight of a product is stored codes behind a DQ, with scales that its kernel takes."""
+    # A pair on the data then makes it a product of codes. Normalized models whose data was quantized at run time have
+    # such weights, and so do weight-only models.
     value = node.input(family.weight_input)
     shape = context.shape(value) if value is not None and context.is_constant(value) else None
     if value is None or shape is None:

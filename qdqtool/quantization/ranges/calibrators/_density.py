@@ -125,10 +125,8 @@ class Density:
 
 
 def _means(low: Array, high: Array) -> Array:
-    """Return the mean of the powers 0, 1 and 2 of values spread evenly from ``low`` to ``high``, shape [3, ...].
-
-    Differences of powers divided by the width would lose, in the narrowest last bin, 10 more bits than these.
-    """
+    """Return the mean of the powers 0, 1 and 2 of values spread evenly from ``low`` to ``high``, shape [3, ...]."""
+    # Differences of powers divided by the width would lose, in the narrowest last bin, 10 more bits than these.
     return np.stack([np.ones_like(high), (low + high) / 2, (low**2 + low * high + high**2) / 3])
 
 

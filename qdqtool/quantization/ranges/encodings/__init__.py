@@ -66,11 +66,7 @@ def keeps_ends(name: str) -> bool:
 
 
 def recognize(path: Path) -> str | None:
-    """Return the id of the format of a file, by its content; None for any other file.
-
-    Raises:
-        UsageError: It cannot be read, or is too large.
-    """
+    """Return the id of the format of a file, by its content; None for any other file."""
     return _recognize(_read(path))
 
 
@@ -94,11 +90,7 @@ def read_encodings(path: Path) -> ReadEncodings:
 
 
 def encode(ranges: Mapping[str, TensorRange], name: str) -> bytes:
-    """Write a file of the format ``name``, one of :func:`writable`.
-
-    Raises:
-        UsageError: The format cannot hold a name or a value.
-    """
+    """Write a file of the format ``name``, one of :func:`writable`."""
     return _get(name).write(ranges)
 
 

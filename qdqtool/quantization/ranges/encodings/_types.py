@@ -84,19 +84,11 @@ class EncodingFormat(Protocol):
         ...
 
     def read(self, data: bytes) -> Encodings:
-        """Read the ranges.
-
-        Raises:
-            UsageError: The file is malformed; the message says where, without naming the file.
-        """
+        """Read the ranges."""
         ...
 
     def write(self, ranges: Mapping[str, TensorRange]) -> bytes:
-        """Write a file with these ranges; equal ranges give equal bytes.
-
-        Raises:
-            UsageError: The format cannot hold a name or a value.
-        """
+        """Write a file with these ranges; equal ranges give equal bytes."""
         ...
 
 

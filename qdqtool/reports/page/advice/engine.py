@@ -52,11 +52,9 @@ def _fallback(
 
 
 def _patterns(story: Story) -> Mapping[str, tuple[str, ...]]:
-    """Return the patterns that name a node of the float model, by its label.
-
-    Of nodes that ``sensitivity`` did not measure the name serves, unless ``quantize`` made new nodes: its names are
-    those of the quantized model.
-    """
+    """Return the patterns that name a node of the float model, by its label."""
+    # Of nodes that ``sensitivity`` did not measure the name serves, unless ``quantize`` made new nodes: its names are
+    # those of the quantized model.
     sensitivity, quantize = story.first(StoredSensitivity), story.first(StoredQuantize)
     found: dict[str, tuple[str, ...]] = {}
     if quantize is not None and not quantize.separated:

@@ -95,10 +95,8 @@ def _both(a: Layer, b: Layer, by_effect: str, by_check: str) -> _Both:
 
 
 def _shown(found: Compared, is_empty: tuple[bool, bool], why: str) -> Compared:
-    """Return the values with a dash for a model in which a layer cannot have one, and for a difference that is unfair.
-
-    The reason stands above the table: it is the same in every row.
-    """
+    """Return the values with a dash where a layer cannot have one, and for a difference that is unfair."""
+    # The reason stands above the table: it is the same in every row.
     a, b, difference = found
     return NONE if is_empty[0] else a, NONE if is_empty[1] else b, NONE if why or any(is_empty) else difference
 

@@ -51,10 +51,6 @@ def decode(file: Path, *, grey: bool) -> "Image.Image":
     Args:
         file: The file.
         grey: Whether one channel is returned (mode ``L``) and not three (``RGB``).
-
-    Raises:
-        UsageError: The file is empty, damaged, animated, too large, or no image.
-        CapabilityError: Pillow is not installed.
     """
     require_pillow()
     from PIL import ImageOps

@@ -131,9 +131,6 @@ def resolve(options: ImageOptions, taken: ImageInput, source: str) -> ImagePrepr
         options: The request.
         taken: The input.
         source: The folder, for messages.
-
-    Raises:
-        UsageError: Something is missing, or contradicts the input.
     """
     full = with_preset(options)
     _require_given(full, taken, source)

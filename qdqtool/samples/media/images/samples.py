@@ -52,12 +52,7 @@ class ImageSamples:
         return batched(rows, self.taken.batch)
 
     def with_labels(self) -> "ImageSamples":
-        """Return the same samples with the label of each image.
-
-        Raises:
-            NoLabelsError: There are no folders of classes, and no CSV file.
-            UsageError: The labels do not fit the images.
-        """
+        """Return the same samples with the label of each image."""
         return replace(self, labels=labels_of(IMAGE, self.root, self.files, self.labels_file))
 
     def _values(self, file: Path) -> Array:
@@ -72,7 +67,6 @@ def image_values(file: Path, how: ImagePreprocessing) -> Array:
 
     Raises:
         UsageError: The file cannot be decoded, or has another size where ``resize`` is ``none``.
-        CapabilityError: Pillow is not installed.
     """
     image = decode(file, grey=how.channels == "grey")
     try:
@@ -99,10 +93,6 @@ def write_preview(samples: ImageSamples, limit: int | None, path: Path) -> None:
         samples: The images.
         limit: Number of images that are used; None for all.
         path: The PNG.
-
-    Raises:
-        UsageError: An image cannot be decoded, or the path is an image of the data.
-        OutputError: The file cannot be written.
     """
     check_output(path, list(samples.files))
     root = samples.root if samples.root.is_dir() else samples.root.parent

@@ -63,10 +63,6 @@ def pieces(file: Path, rate: int, channels: int) -> Iterator[Array]:
 
     Yields:
         float32 of shape [frames, channels]; full scale is 1.0.
-
-    Raises:
-        UsageError: The file is empty, cut off, damaged or no sound, or has another number of channels.
-        CapabilityError: soundfile or soxr is not installed.
     """
     require_soundfile()
     import soxr
@@ -143,12 +139,7 @@ class SoundSamples:
         return batched(self._rows(), self.taken.batch)
 
     def with_labels(self) -> "SoundSamples":
-        """Return the same samples with labels; each window has that of its file.
-
-        Raises:
-            NoLabelsError: There are no folders of classes, and no CSV file.
-            UsageError: The labels do not fit the files.
-        """
+        """Return the same samples with labels; each window has that of its file."""
         return replace(self, labels=labels_of(SOUND, self.root, self.files, self.labels_file))
 
     def _rows(self) -> Iterator[Row]:

@@ -37,7 +37,6 @@ def open_tokenizer(options: TextOptions, length: int, source: str) -> tuple["Tok
     Raises:
         UsageError: No tokenizer is given, it cannot be read, it has no token that fills, or its special
             tokens leave no place for text.
-        CapabilityError: The library tokenizers is not installed.
     """
     if options.tokenizer is None:
         raise UsageError(
