@@ -275,7 +275,7 @@ def run_command(words: list[str]) -> str:
 
 
 def varying_replaced(text: str) -> str:
-    text = text.replace(str(Path.cwd()), "FOLDER")
+    text = text.replace(str(Path.cwd()), "FOLDER").replace(str(ROOT), "PROJECT")
     for pattern, instead in VARYING:
         text = pattern.sub(instead, text)
     return text
