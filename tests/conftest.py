@@ -25,9 +25,9 @@ def real_models() -> list[Path]:
 @pytest.fixture(scope="session", autouse=True)
 def _reports_fit_their_schemas() -> Iterator[None]:
     """Hold every report that a test renders as JSON to its schema; ``support.command`` does so for other processes."""
-    from qdqtool.reports import failure
+    from qdqtool.reports import json
 
-    render = failure.render
+    render = json.render
 
     def checked(report: Any) -> str:
         from support.printed_json import check_report  # imports every report, which most tests do not need
@@ -37,7 +37,7 @@ def _reports_fit_their_schemas() -> Iterator[None]:
         return text
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(failure, "render", checked)
+        patch.setattr(json, "render", checked)
         yield
 
 

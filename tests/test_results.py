@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 import qdqtool
-from qdqtool.reports import failure as json_report
+from qdqtool.reports import json as json_report
 from qdqtool.results import MOST_ROWS, Report
 
 PUBLIC = [name for name in qdqtool.__all__ if (name.endswith("Report") and name != "Report") or name == "EngineMap"]

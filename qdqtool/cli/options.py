@@ -219,9 +219,9 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
 
     _write_asked(report, kind)
     if output_format == "json":
-        from qdqtool.reports import failure
+        from qdqtool.reports import json
 
-        click.echo(failure.render(report))
+        click.echo(json.render(report))
         return
     if passed and is_quiet():
         return

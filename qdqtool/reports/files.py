@@ -14,7 +14,7 @@ from qdqtool.engines.build.report import refused_report
 from qdqtool.engines.tensorrt.builder import BuildRefusedError
 from qdqtool.errors import CapabilityError, GateError, OutputError, QdqError
 from qdqtool.models.graph.io.output import write_output
-from qdqtool.reports import failure
+from qdqtool.reports import json
 from qdqtool.reports.failure import Failure, FailureReport, tell
 from qdqtool.reports.terminal import make_console
 
@@ -91,14 +91,14 @@ def _failed(error: QdqError, command: str, model: str, output_format: str) -> by
 
         return page_of_failure(error, command, model)
     if output_format == "json":
-        return f"{failure.render(FailureReport(Failure(error.message, error.hint, error.exit_code)))}\n".encode()
+        return f"{json.render(FailureReport(Failure(error.message, error.hint, error.exit_code)))}\n".encode()
     hint = f"hint: {error.hint}\n" if error.hint else ""
     return f"error: {error.message}\n{hint}".encode()
 
 
 def _told(report: Any, kind: str, output_format: str) -> str:
     if output_format == "json":
-        return failure.render(report)
+        return json.render(report)
     buffer = io.StringIO()
     module = importlib.import_module(f"qdqtool.reports.text.{kind}")
     module.render(report, make_console(buffer, verbose=True), **_DETAILS.get(kind, {}))

@@ -24,7 +24,7 @@ from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.save import save_model
-from qdqtool.reports import failure as json_report
+from qdqtool.reports import json as json_report
 
 pytestmark = pytest.mark.builder
 UNCHECKED = BuildOptions(skip_validate=True, timeout=120)

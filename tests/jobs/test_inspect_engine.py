@@ -9,7 +9,7 @@ from support.paths import ROOT
 
 import qdqtool
 from qdqtool.cli import command
-from qdqtool.reports import failure as json_report
+from qdqtool.reports import json as json_report
 
 DATA = ROOT / "tests" / "engines" / "tensorrt" / "data"
 SAMPLES = ("digits_cnn", "digits_depthwise", "digits_transformer")

@@ -18,8 +18,8 @@ from qdqtool.linting.report import ValidateReport
 from qdqtool.linting.rules import Example
 from qdqtool.models.graph.model import Model
 from qdqtool.registry import load_unit, unit_names
-from qdqtool.reports import failure as json_report
 from qdqtool.reports import findings as formats
+from qdqtool.reports import json as json_report
 from qdqtool.reports.terminal import make_console
 from qdqtool.reports.text import findings
 

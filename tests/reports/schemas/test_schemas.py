@@ -24,7 +24,8 @@ from support.printed_json import check_file, check_report, check_stdout, faults
 
 from qdqtool import __main__ as entry
 from qdqtool.cli import command
-from qdqtool.reports.failure import Failure, FailureReport, render
+from qdqtool.reports.failure import Failure, FailureReport
+from qdqtool.reports.json import render
 from qdqtool.reports.schemas import schema_names, schema_text
 
 STORED = ROOT / "qdqtool" / "schemas"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from qdqtool.reports.failure import render, spell_unsafe
+from qdqtool.reports.json import render, spell_unsafe
 
 
 @dataclass(frozen=True)

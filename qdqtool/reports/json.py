@@ -1,0 +1,35 @@
+"""Any report as JSON with a ``schema_version``."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from qdqtool.reports.terminal import is_unsafe
+from qdqtool.results import encode
+
+_NOT_PRINTABLE_ASCII = re.compile(r"[^\n -~]")
+
+
+def render(report: Any) -> str:
+    r"""A report dataclass as indented JSON.
+
+    Field names are the keys; numbers that JSON cannot spell (NaN, infinities) become null. It is safe to print: every
+    control, format and unassigned character of a string is spelled ``\uXXXX``.
+
+    Args:
+        report: A dataclass whose fields msgspec can encode.
+    """
+    return spell_unsafe(msgspec.json.format(encode(report), indent=2).decode())
+
+
+def spell_unsafe(document: str) -> str:
+    r"""A JSON document with every character that may not reach a terminal spelled ``\uXXXX``; its value is the same."""
+    return _NOT_PRINTABLE_ASCII.sub(lambda found: _spelled(found[0]), document)
+
+
+def _spelled(char: str) -> str:
+    if not is_unsafe(char):
+        return char
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
