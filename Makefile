@@ -5,7 +5,7 @@
 #   make mutants     small faults are put into the package; those that no test notices are shown
 #   make zoo    80 architectures from torch to engine in every mode; writes docs/networks.md
 #   make foreign  what other tools quantize and export, from their file to an engine; writes docs/foreign.md
-#   make bindings fetches NVIDIA's Python bindings (8 MB) for tests/builders/test_product.py, which skips what needs them
+#   make bindings fetches NVIDIA's Python bindings (8 MB) for tests/engines/tensorrt/test_parsing_product.py, which skips what needs them
 #   make refusals    what TensorRT for RTX refuses, and whether it is explained; writes docs/refusals.md
 #   make same SINCE=COMMIT  what 40 models print and write through every command, against that commit
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
@@ -76,7 +76,7 @@ corpus: $(READY)
 	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files)
 	$(BIN)/python -W ignore benchmarks/corpus.py $(or $(ARGS),--nodes --files) --mutations 5000
 
-# the libraries of the HTML page, from the packages that qdqtool/page/assets/vendored/vendored.json names; needs npm
+# the libraries of the HTML page, from the packages that qdqtool/reports/page/assets/vendored/vendored.json names; needs npm
 vendored: $(READY)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.vendored
 
@@ -104,7 +104,7 @@ foreign: $(READY) $(TORCH)
 	  --json .foreign/results.json --markdown docs/foreign.md $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 gpu-test: $(READY)
-	$(BIN)/python -m pytest -m gpu -rs tests/gpu
+	$(BIN)/python -m pytest -m gpu -rs tests/engines/gpu
 
 wheel: $(READY)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.installed dist

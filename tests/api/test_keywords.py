@@ -249,7 +249,7 @@ def test_every_keyword_gives_what_the_option_gives(monkeypatch: pytest.MonkeyPat
     options, more = (CASES.get(name) or ([*shared, *own_words], recipe | own)) if given else ([], {})
     if given:
         missing = set(typing.get_type_hints(ARGUMENTS[name][1])) - set(more)
-        # tests/api/test_media.py has those of images, sound and text, tests/api/test_reports.py has reports
+        # tests/api/test_any_data_media.py has those of images, sound and text, tests/api/test_reports.py has reports
         of_others = {"block_size", "random_calibration", "seed", "metric", "output", "engine", "no_build", "reports"}
         assert missing <= {*of_others, *MEDIA_KEYWORDS}
     positional, named = POSITIONAL[name]

@@ -61,4 +61,4 @@ def test_the_wheel_has_the_manual_and_the_schemas_and_shows_them(tmp_path: Path)
     assert done.stdout.startswith("# Plan files")
     shown[-2:] = ["schema", "check"]
     done = subprocess.run(shown, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True, timeout=120)
-    assert done.stdout == (ROOT / "qdqtool/schemas/check.json").read_text(encoding="utf-8")
+    assert done.stdout == (ROOT / "qdqtool/reports/schemas/check.json").read_text(encoding="utf-8")

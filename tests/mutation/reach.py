@@ -159,7 +159,7 @@ def distance(path: str, test: str) -> int:
 
     Args:
         path: Such as ``qdqtool/linting/rules/rank.py``.
-        test: Such as ``tests/rules/test_rank.py::test_…``.
+        test: Such as ``tests/linting/rules/test_rank.py::test_…``.
     """
     module = PurePosixPath(path).with_suffix("").parts[1:]
     *rooms, file = PurePosixPath(test.partition("::")[0]).with_suffix("").parts[1:]

@@ -1,7 +1,7 @@
 """A pretended GPU in the memory of the host: CUDA and TensorRT as far as the runners ask of them.
 
-``tests/gpu/test_contract.py`` holds the same calls against the real packages. An engine file holds the name of a
-:class:`Network`, which NumPy computes. Time passes only while a network runs.
+``tests/engines/gpu/test_contract.py`` holds the same calls against the real packages. An engine file holds the name of
+a :class:`Network`, which NumPy computes. Time passes only while a network runs.
 """
 
 import ctypes

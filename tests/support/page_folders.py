@@ -250,7 +250,7 @@ FOLDERS: Mapping[str, Folder] = {
     "docs/page.md": Folder(COMMON, builds=True),
     "docs/python.md": Folder(),
     "docs/reduce.md": Folder(
-        not_run={"qdqtool reduce": "tests/reduction has models that fail", "import qdqtool": "likewise"}
+        not_run={"qdqtool reduce": "tests/jobs/reduction has models that fail", "import qdqtool": "likewise"}
     ),
     "docs/refusals.md": Folder({}, refusals, builds=True),
     "docs/sensitivity.md": Folder(

@@ -6,7 +6,8 @@ This runs in the child process after the refusal has been recorded. A failure he
 
 TensorRT is imported only in child processes, and never in an environment without it. So these types name its classes
 for the type checker alone. ``tests/support/tensorrt_api/stubs`` has what NVIDIA's bindings say of themselves, for every
-release that is supported; ``tests/builders/test_product.py`` holds the code of the child processes against each.
+release that is supported; ``tests/engines/tensorrt/test_parsing_product.py`` holds the code of the child processes
+against each.
 """
 
 import time

@@ -1,8 +1,8 @@
 """Detect and correct the faults of onnx's version converter: silent changes of meaning, and crashes.
 
-Measured with onnx 1.23.2 by running about 100 one-node models (``tests/transforms/test_opset.py``) in ONNX Runtime 1.31
-before and after conversion: all other results were bit-equal. The converter reads attributes without checking their
-type, and ends the process where a string stands in place of a list.
+Measured with onnx 1.23.2 by running about 100 one-node models (``tests/models/transforms/test_opset.py``) in ONNX
+Runtime 1.31 before and after conversion: all other results were bit-equal. The converter reads attributes without
+checking their type, and ends the process where a string stands in place of a list.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""JSON Schemas (draft 2020-12) of reports and files. ``tests/schemas`` makes the JSON files here from the types."""
+"""JSON Schemas (draft 2020-12) of reports and files; ``tests/reports/schemas`` makes the JSON files from the types."""
 
 import json
 from dataclasses import dataclass

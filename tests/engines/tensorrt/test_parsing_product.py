@@ -75,7 +75,7 @@ def judge(folder: Path, release: Release, files: Mapping[str, str]) -> Found:
 def test_every_module_that_uses_tensorrt_is_checked():
     assert users().keys() >= {"child.py", "parser_child.py", "parsing.py", "product.py"}
     untyped = re.compile(r"\b_?trt: (?:Any|object|ModuleType)\b|\btrt = importlib\.import_module")
-    # What runs engines is held against the installed modules by tests/gpu/test_contract.py.
+    # What runs engines is held against the installed modules by tests/engines/gpu/test_contract.py.
     package = sorted(path for path in (ROOT / "qdqtool").rglob("*.py") if path.parent.name != "gpu")
     found = [path.name for path in package if untyped.search(path.read_text(encoding="utf-8"))]
     assert found == [], (

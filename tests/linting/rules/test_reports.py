@@ -4,7 +4,7 @@ There is a file for the INVALID examples of each rule, and one for a sample of e
 at work. The models of the corpus are read once for all rules. After a change that is meant, write the files again and
 read what git shows:
 
-    QDQTOOL_WRITE_GOLDEN=1 pytest tests/rules/test_reports.py
+    QDQTOOL_WRITE_GOLDEN=1 pytest tests/linting/rules/test_reports.py
 """
 
 import functools

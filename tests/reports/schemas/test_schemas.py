@@ -2,7 +2,7 @@
 
 After a change of a report or file that is meant, write them again and read what git shows:
 
-    QDQTOOL_WRITE_GOLDEN=1 pytest tests/schemas
+    QDQTOOL_WRITE_GOLDEN=1 pytest tests/reports/schemas
 """
 
 import ast

@@ -2,7 +2,7 @@
 
 After a change that is meant, write the file again, and say in the changelog what is gone:
 
-    QDQTOOL_WRITE_GOLDEN=1 pytest tests/schemas
+    QDQTOOL_WRITE_GOLDEN=1 pytest tests/reports/schemas
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """The Python interfaces of TensorRT releases, as type stubs in ``stubs/`` and as the wheels that those are made from.
 
-The stubs serve the type checker (``make lint``) and ``tests/builders/test_product.py``, on any machine. The wheels,
-which ``make bindings`` fetches into ``.bindings``, show that the stubs are true.
+The stubs serve the type checker (``make lint``) and ``tests/engines/tensorrt/test_parsing_product.py``, on any machine.
+The wheels, which ``make bindings`` fetches into ``.bindings``, show that the stubs are true.
 """
 
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ ROWS = json.loads((Path(__file__).parents[1] / "data" / "refusals.json").read_te
 UNRECORDED = {
     "within workspace": "no option of ours limits the workspace",
     "dynamic or shape inputs, but no optimization profile": "we give a profile wherever one is needed",
-    "values for profile": "tests/builders/test_process.py has a model",
+    "values for profile": "tests/engines/tensorrt/test_process.py has a model",
 }
 """Parts of the patterns that no model of the corpora leads to, and why."""
 

@@ -1,4 +1,4 @@
-"""Multiply-accumulates of a product. ``tests/sensitivity/test_costs.py`` counts each operator by its definition."""
+"""Multiply-accumulates of a product. ``tests/accuracy/layers/test_costs.py`` counts each operator by its definition."""
 
 import pytest
 from support.engine_models import conv, matmul
