@@ -17,7 +17,7 @@ from qdqtool.errors import GateError
 from qdqtool.jobs import build as build_job
 from qdqtool.jobs import insert as insert_job
 from qdqtool.jobs.insert import InsertOptions, InsertReport
-from qdqtool.models.graph.io.any_model import ModelLike, as_source
+from qdqtool.models.graph.io.load import ModelLike, as_source
 
 
 def insert_plan(

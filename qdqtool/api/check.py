@@ -12,7 +12,7 @@ from qdqtool.api.keywords import CheckKeywords, checked
 from qdqtool.api.options import check_options, settled
 from qdqtool.api.reports import report_files
 from qdqtool.jobs import check as check_job
-from qdqtool.models.graph.io.any_model import ModelLike, as_source
+from qdqtool.models.graph.io.load import ModelLike, as_source
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.request import DataRequest
 

@@ -20,7 +20,7 @@ from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.linting.policy import Policy
 from qdqtool.models import targets
-from qdqtool.models.graph.io.any_model import ModelLike, as_source
+from qdqtool.models.graph.io.load import ModelLike, as_source
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.reports.page.write import page_of_document
 

@@ -10,7 +10,7 @@ from qdqtool.jobs import validate as validate_job
 from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.linting.report import ValidateReport
 from qdqtool.models.diff.report import DiffReport
-from qdqtool.models.graph.io.any_model import ModelLike, as_source
+from qdqtool.models.graph.io.load import ModelLike, as_source
 
 
 def validate_model(

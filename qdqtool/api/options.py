@@ -22,9 +22,9 @@ from qdqtool.models.graph.io.save import ExternalData
 from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.high_precision import HighPrecision
 from qdqtool.quantization.planning.placement.selection import Selection
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
-from qdqtool.quantization.planning.scale_type import HighPrecision
 from qdqtool.samples.request import DataRequest, FileData
 
 Options = TypeVar("Options")

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from qdqtool.errors import UsageError
-from qdqtool.models.graph.io.any_model import ModelReport
-from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.load import ModelReport, load_model
 from qdqtool.models.graph.io.save import ExternalData, TooLargeError
 from qdqtool.models.graph.model import Model
 from qdqtool.models.scratch import ScratchFolder

@@ -20,7 +20,7 @@ from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity import SensitivityOptions
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.models.graph.io.any_model import ModelLike, as_source
+from qdqtool.models.graph.io.load import ModelLike, as_source
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.ranges.shard import Shard

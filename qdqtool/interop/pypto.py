@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._arguments import codes_of, real_type, scale_like
-from qdqtool.interop._canonical import Dequantize
-from qdqtool.interop._graph import GraphPiece, Part
+from qdqtool.interop._graph import Dequantize, GraphPiece, Part
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.number_format import NumberFormat

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
-from qdqtool.interop._canonical import Dequantize
-from qdqtool.interop._graph import GraphPiece, Part, tensor_type
+from qdqtool.interop._graph import Dequantize, GraphPiece, Part, tensor_type
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor, expand

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._arguments import codes_of, real_side, real_type, scale_like
-from qdqtool.interop._canonical import Dequantize, Quantize
-from qdqtool.interop._graph import GraphPiece
+from qdqtool.interop._graph import Dequantize, GraphPiece, Quantize
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat

@@ -19,7 +19,7 @@ from qdqtool.quantization.planning.existing_pairs import settle_model
 from qdqtool.quantization.planning.proposal import NEVER_RUN
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.calibration import CalibrationRequest, calibrate_model, runs_for
-from qdqtool.quantization.preparation.calibration_used import used_ranges
+from qdqtool.quantization.preparation.metadata import used_ranges
 from qdqtool.quantization.preparation.prepare import PreparationReport
 from qdqtool.quantization.ranges.file import encode_ranges
 from qdqtool.quantization.ranges.method_choice import MethodTrial

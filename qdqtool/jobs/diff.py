@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from qdqtool.models.diff.comparison import Comparison
+from qdqtool.models.diff.matching import Side
 from qdqtool.models.diff.report import DiffReport
-from qdqtool.models.diff.sites import Side
 from qdqtool.models.graph.model import Model
 
 

@@ -11,9 +11,8 @@ from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
-from qdqtool.models.graph.io.any_model import ModelReport
 from qdqtool.models.graph.io.external import model_bytes
-from qdqtool.models.graph.io.load import load_source
+from qdqtool.models.graph.io.load import ModelReport, load_source
 from qdqtool.models.graph.io.output import is_stream
 from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.models.graph.model import Model

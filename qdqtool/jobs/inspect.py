@@ -20,7 +20,7 @@ from qdqtool.models.graph.io.model_file import QUICK_BYTES, describe_file
 from qdqtool.models.graph.io.tensors import iter_tensors, nbytes, onnx_type_name
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import display
-from qdqtool.quantization.planning.placement.joined import origin
+from qdqtool.quantization.planning.placement.propose import origin
 
 
 def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> InspectReport:

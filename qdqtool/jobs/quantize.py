@@ -17,7 +17,7 @@ from qdqtool.accuracy.task_metrics.request import MetricRequest
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float, nothing_to_add, write_unchanged
-from qdqtool.models.graph.index.outline import outline
+from qdqtool.models.graph.index.structure import outline
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import described_beside

@@ -13,7 +13,7 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import check_outputs, write_output
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
-from qdqtool.quantization.planning.plan_write import encode_plan
+from qdqtool.quantization.planning.plan_file import encode_plan
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.preparation.plan_inputs import PlanSource
 from qdqtool.quantization.ranges.file import encode_ranges

@@ -13,9 +13,9 @@ from qdqtool.accuracy.search.search_curve import SearchCurve
 from qdqtool.accuracy.search.steps import require_valid
 from qdqtool.linting.findings import Finding
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.outline import OutlineNode, outline
-from qdqtool.models.graph.io.any_model import ModelReport
+from qdqtool.models.graph.index.structure import OutlineNode, outline
 from qdqtool.models.graph.io.external import model_bytes
+from qdqtool.models.graph.io.load import ModelReport
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
 from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
@@ -25,11 +25,10 @@ from qdqtool.quantization.insertion.weight_scales import WeightScales
 from qdqtool.quantization.planning.degenerate import DegenerateTensor
 from qdqtool.quantization.planning.existing import Existing
 from qdqtool.quantization.planning.existing_pairs import Settled, way_out
-from qdqtool.quantization.planning.high_precision import HighPrecisionReport
+from qdqtool.quantization.planning.high_precision import HighPrecision, HighPrecisionReport
 from qdqtool.quantization.planning.placement import Proposal, SkippedNode
 from qdqtool.quantization.planning.proposal import propose_for
-from qdqtool.quantization.planning.scale_type import HighPrecision
-from qdqtool.quantization.preparation.calibration_used import CalibrationUsed
+from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.quantization.preparation.prepare import PreparationReport
 from qdqtool.quantization.ranges.activation_ranges import ActivationRange
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from qdqtool.accuracy.layers.layer_metric import LayerMetric, MetricEffect
 from qdqtool.models.graph.io.model_file import ModelFile
-from qdqtool.quantization.preparation.calibration_used import CalibrationUsed
+from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.results import Report
 
 

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, expand
-from qdqtool.numerics.grid import step_widths
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.rounding import step_widths
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 Moments = npt.NDArray[np.float32] | npt.NDArray[np.float64]

@@ -11,11 +11,10 @@ from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import FLOAT16, Array
 from qdqtool.registry import load_unit, unit_names
 from qdqtool.samples import readers
-from qdqtool.samples.converted import Converted, WithoutStored
 from qdqtool.samples.held import DataPlace, HeldData
 from qdqtool.samples.media.images.samples import ImageSamples, write_preview
 from qdqtool.samples.read_options import Preprocessing, ReadOptions
-from qdqtool.samples.sample import NoLabelsError, Sample, Samples, labelled, sample_digest
+from qdqtool.samples.sample import Converted, NoLabelsError, Sample, Samples, WithoutStored, labelled, sample_digest
 from qdqtool.samples.signature import InputSpec, check_names, needed
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 
 from qdqtool.errors import CapabilityError, UsageError
-from qdqtool.models.graph.io.open_dimensions import known_size
+from qdqtool.models.graph.index.types import known_size
 from qdqtool.models.graph.model import Model
 from qdqtool.models.targets import type_name
 from qdqtool.models.transforms.specialize_values import fixed_values

@@ -25,9 +25,9 @@ from qdqtool.models.graph.io.metadata import CALIBRATION_KEY
 from qdqtool.models.graph.io.save import ExternalData
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.quantization.planning.high_precision import HighPrecision
 from qdqtool.quantization.planning.placement import Selection
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
-from qdqtool.quantization.planning.scale_type import HighPrecision
 from qdqtool.samples.request import RandomData
 
 

@@ -19,8 +19,8 @@ from qdqtool.models.running.own_nodes import granularity_of
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import expand
-from qdqtool.numerics.grid import step_widths, unit_roundoff
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.rounding import step_widths, unit_roundoff
 
 ROUNDINGS = 4
 """Roundings between a weight and its dequantized code: of reciprocal or scale, quotient and product, and one spare for

@@ -16,9 +16,9 @@ from qdqtool.models.running.own_nodes import granularity_of
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
-from qdqtool.numerics.grid import step_widths
 from qdqtool.numerics.metrics import ratio_db
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.rounding import step_widths
 
 MASK = -5e3
 """Values from here down represent minus infinity in front of a Softmax, where other values are present. Networks add

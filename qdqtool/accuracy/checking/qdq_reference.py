@@ -17,8 +17,8 @@ from qdqtool.numerics import formats
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import expand
-from qdqtool.numerics.grid import code_steps
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.rounding import code_steps
 
 Read = Callable[[Value], Array | None]
 """Reads an input of a node; None where it could not be observed."""

@@ -24,7 +24,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
 from qdqtool.models.running.ort_cpu import reference
 from qdqtool.numerics.dtypes import Array
-from qdqtool.quantization.planning.plan_write import encode_plan
+from qdqtool.quantization.planning.plan_file import encode_plan
 from qdqtool.quantization.preparation.bias_correction import switched_biases
 from qdqtool.quantization.preparation.prepare import Prepared
 from qdqtool.quantization.ranges.checkpoint import Interrupted

@@ -35,21 +35,21 @@ from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.models.running.observer import is_fed
-from qdqtool.models.running.parted_session import has_large_weights
+from qdqtool.models.running.own_evaluator import has_large_weights
 from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
+from qdqtool.quantization.planning.high_precision import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.planning.proposal import propose_for
 from qdqtool.quantization.planning.range_planner import RangePlanner
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.planning.scale_type import HighPrecision
 from qdqtool.quantization.preparation.bias_correction import switched_biases
 from qdqtool.quantization.preparation.prepare import Prepared
 from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.collector import TensorStatistics
 from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial
-from qdqtool.quantization.ranges.tensor_statistics import TensorStatistics
 from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges
 from qdqtool.quantization.statistics.channel_statistics import FOLDS
 from qdqtool.quantization.statistics.float_runs import FloatRuns, Outputs

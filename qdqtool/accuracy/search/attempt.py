@@ -26,12 +26,11 @@ from qdqtool.models.targets import type_name
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.planning.existing import Existing
 from qdqtool.quantization.planning.existing_pairs import notes_beside
-from qdqtool.quantization.planning.high_precision import high_precision_note
+from qdqtool.quantization.planning.high_precision import HighPrecision, high_precision_note
 from qdqtool.quantization.planning.placement import FOR_ACCURACY, NodeId, SkippedNode
 from qdqtool.quantization.planning.planner import Planned
 from qdqtool.quantization.planning.planners import PlanData, planner_for
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.planning.scale_type import HighPrecision
 from qdqtool.quantization.preparation.metadata import data_note, preparation_note
 from qdqtool.quantization.preparation.plan_inputs import PlanInputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns

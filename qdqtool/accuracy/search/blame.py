@@ -13,7 +13,7 @@ from qdqtool.accuracy.search.attempt import Attempt, Attempts
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.running.parted_session import has_large_weights
+from qdqtool.models.running.own_evaluator import has_large_weights
 
 FAIR_DB = 30.0
 """Where an output keeps less than this, layers are named; else only one that makes more noise than all others."""

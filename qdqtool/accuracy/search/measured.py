@@ -16,9 +16,8 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Placement, QuantPlan
+from qdqtool.quantization.planning.high_precision import HighPrecision, magnitudes_in
 from qdqtool.quantization.planning.planners import PlanData, planner_for
-from qdqtool.quantization.planning.scale_type import HighPrecision
-from qdqtool.quantization.ranges.magnitudes import magnitudes_in
 from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 

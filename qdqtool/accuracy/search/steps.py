@@ -20,12 +20,16 @@ from qdqtool.models.transforms.taps import TensorKey
 from qdqtool.quantization.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.insertion.split_qkv import separate_projections
-from qdqtool.quantization.planning.high_precision import HighPrecisionReport, known_magnitudes, lower
+from qdqtool.quantization.planning.high_precision import (
+    HighPrecision,
+    HighPrecisionReport,
+    known_magnitudes,
+    lower,
+    measure_magnitudes,
+)
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.planning.scale_type import HighPrecision
 from qdqtool.quantization.preparation.bias_correction import correct_biases
 from qdqtool.quantization.preparation.plan_inputs import PlanInputs
-from qdqtool.quantization.ranges.magnitudes import measure_magnitudes
 from qdqtool.quantization.ranges.types import Ranges
 
 

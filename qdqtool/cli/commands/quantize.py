@@ -255,6 +255,6 @@ def _cached_data(values: dict[str, Any]) -> "FileData | None":
 
 def _with_high_precision(recipe: "Recipe", values: dict[str, Any]) -> "Recipe":
     """The recipe with what ``--high-precision-dtype`` asks for, which is taken out of ``values``."""
-    from qdqtool.quantization.planning.scale_type import HighPrecision
+    from qdqtool.quantization.planning.high_precision import HighPrecision
 
     return replace(recipe, high_precision=HighPrecision(values.pop("high_precision_dtype")))

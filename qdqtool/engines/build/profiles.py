@@ -11,8 +11,8 @@ from qdqtool.errors import ModelError, UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.registry import suggestion
-from qdqtool.samples.example_shapes import example_option
 from qdqtool.samples.input_shapes import Shapes, spell_shape
+from qdqtool.samples.noise import example_option
 
 Dims = tuple[int | str | None, ...]
 

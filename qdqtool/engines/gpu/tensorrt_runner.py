@@ -1,7 +1,8 @@
 """Run an engine with TensorRT or TensorRT for RTX, with memory and clocks from CUDA."""
 
 import importlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -11,11 +12,80 @@ import numpy as np
 from qdqtool.engines.gpu.clocks import Cuda
 from qdqtool.engines.gpu.runner import Clock, LayerTime
 from qdqtool.engines.gpu.tensor_types import EngineTensor, read_tensors
-from qdqtool.engines.gpu.tensorrt_hooks import new_allocator, new_log, new_profiler
 from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_inspector
-from qdqtool.errors import GateError, ModelError, QdqError, UsageError
+from qdqtool.errors import CapabilityError, GateError, ModelError, QdqError, UsageError
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples import InputSpec
+
+_QUIET = frozenset({"VERBOSE", "INFO", "WARNING"})
+Reserve = Callable[[str, int], int]
+"""Gives the address of memory on the GPU for an output, by its name and its size in bytes."""
+
+# The classes of TensorRT are known only when it is imported. A subclass calls the constructor of its base itself:
+# pybind11 refuses an object whose base was not initialized.
+
+
+def new_log(trt: Any) -> Any:
+    """Return a logger that keeps the last error in ``last``, empty so far, and prints nothing."""
+
+    class Log(trt.ILogger):  # type: ignore[misc]
+        def __init__(self) -> None:
+            trt.ILogger.__init__(self)
+            self.last = ""
+
+        def log(self, severity: Any, msg: str) -> None:
+            if severity.name not in _QUIET:
+                self.last = msg
+
+    return Log()
+
+
+def new_profiler(trt: Any) -> Any:
+    """Return a profiler that adds up the milliseconds of each layer in ``times``, in the order of the first run."""
+
+    class Profiler(trt.IProfiler):  # type: ignore[misc]
+        def __init__(self) -> None:
+            trt.IProfiler.__init__(self)
+            self.times: Counter[str] = Counter()
+
+        def report_layer_time(self, layer_name: str, ms: float) -> None:
+            self.times[layer_name] += ms  # type: ignore[assignment]  # Counter is typed for integers
+
+    return Profiler()
+
+
+def new_allocator(trt: Any, reserve: Reserve) -> Any:
+    """Return an allocator for outputs whose shapes are known only when the engine has run.
+
+    Its ``shapes`` has them after a run, by name, and its ``error`` the reason why there was no memory; None where there
+    was.
+    """
+
+    class Allocator(trt.IOutputAllocator):  # type: ignore[misc]
+        def __init__(self) -> None:
+            trt.IOutputAllocator.__init__(self)
+            self.shapes: dict[str, tuple[int, ...]] = {}
+            self.error: CapabilityError | None = None
+
+        def reallocate_output(self, tensor_name: str, memory: Any, size: int, alignment: int) -> int:
+            # Memory of cudaMalloc is aligned to 256 bytes, more than TensorRT asks for.
+            del memory, alignment
+            # The caller is C++ code, which an exception must not reach. It takes address 0 as a failure.
+            try:
+                return reserve(tensor_name, size)
+            except CapabilityError as error:
+                self.error = error
+                return 0
+
+        def reallocate_output_async(self, tensor_name: str, memory: Any, size: int, alignment: int, stream: Any) -> int:
+            del stream
+            return self.reallocate_output(tensor_name, memory, size, alignment)
+
+        def notify_shape(self, tensor_name: str, shape: Any) -> None:
+            self.shapes[tensor_name] = tuple(shape)
+
+    return Allocator()
+
 
 _MODULES = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}
 

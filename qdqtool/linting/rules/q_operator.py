@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.models.graph.index.qonnx_operators import is_quantizer
+from qdqtool.models.graph.index.signature import is_quantizer
 from qdqtool.models.graph.index.tensorrt_operators import LINEAR
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target

@@ -6,11 +6,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from qdqtool.models.diff.matching import match
+from qdqtool.models.diff.matching import Side, Site, Step, match, sites
 from qdqtool.models.diff.parameters import Change, changes, form, granularity_name, kind
 from qdqtool.models.diff.readings import Moved, Passed, computes, pair_moves, reading
 from qdqtool.models.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
-from qdqtool.models.diff.sites import Side, Site, Step, sites
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Scope
 from qdqtool.models.graph.model import Model

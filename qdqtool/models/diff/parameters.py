@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.errors import ArgumentError
-from qdqtool.models.diff.sites import Side, Step
+from qdqtool.models.diff.matching import Side, Step
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import type_name

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from qdqtool.models import ops
+from qdqtool.models.diff.matching import MAX_STEPS, Side, Site, Step
 from qdqtool.models.diff.parameters import changes
-from qdqtool.models.diff.sites import MAX_STEPS, Side, Site, Step
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import PerTensor
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import onnx
 
 from qdqtool.models.graph.edits.edit import NodeKey
-from qdqtool.models.running.own_stages import names_read
+from qdqtool.models.running.own_segments import names_read
 
 BEFORE = -1
 """The part behind which inputs are known: none."""

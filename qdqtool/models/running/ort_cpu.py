@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 import onnx
 
-from qdqtool.models.graph.io.open_dimensions import with_open_dimensions
+from qdqtool.models.graph.index.types import with_open_dimensions
 from qdqtool.models.graph.io.save import ExternalData, inlined, save_model
 from qdqtool.models.graph.io.spill import unspilled
 from qdqtool.models.graph.io.tensors import is_external, is_pending, iter_tensors

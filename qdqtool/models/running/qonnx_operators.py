@@ -1,4 +1,4 @@
-"""Evaluate ``Quant`` and ``BipolarQuant`` of QONNX (:mod:`qdqtool.models.graph.index.qonnx_operators`), in float32.
+"""Evaluate ``Quant`` and ``BipolarQuant`` of QONNX (:mod:`qdqtool.models.graph.index.signature`), in float32.
 
 Source: QONNX, docs/qonnx-custom-ops/intquant_v1.md: codes are x / scale + zero point, clamped to the range of the bit
 width and then rounded; the zero point is subtracted before the product with the scale.
@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from qdqtool.errors import ArgumentError
-from qdqtool.models.graph.index.qonnx_operators import BIPOLAR, DOMAINS, QUANT
+from qdqtool.models.graph.index.signature import BIPOLAR, DOMAINS, QUANT
 from qdqtool.numerics.dtypes import FLOAT32, Array
 
 Rounding = Callable[[Array], Array]

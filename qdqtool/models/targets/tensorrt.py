@@ -1,6 +1,5 @@
 """TensorRT 11: always strongly typed, so the Q/DQ nodes alone decide which layers are quantized."""
 
-from qdqtool.models.targets._releases import Releases
 from qdqtool.models.targets._target import Target
 from qdqtool.models.targets._tensorrt import (
     BLOCK_AXES,
@@ -10,6 +9,7 @@ from qdqtool.models.targets._tensorrt import (
     MIN_BLOCK,
     QUANTIZE_TYPES,
     SYMMETRIC_TYPES,
+    Releases,
 )
 
 TARGET = Target(

@@ -20,8 +20,13 @@ from qdqtool.models.graph.edits.naming import Namer
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import DEFAULT_DOMAINS, NodeView, Scope
 from qdqtool.models.graph.scope import ScopePath, body_path, display, node_bodies
-from qdqtool.models.transforms.converter_faults import check_convertible, repair_conversion, retype_constants
-from qdqtool.models.transforms.converter_input import ConverterInput, encode
+from qdqtool.models.transforms.converter_faults import (
+    ConverterInput,
+    check_convertible,
+    encode,
+    repair_conversion,
+    retype_constants,
+)
 
 Imports = Iterable[onnx.OperatorSetIdProto]
 

@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 
 from qdqtool.errors import UsageError
+from qdqtool.models.graph.index.types import known_size
 from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.metadata import INPUT_VALUES_KEY, read_metadata, with_metadata
-from qdqtool.models.graph.io.open_dimensions import known_size
 from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.targets import type_name
@@ -49,7 +49,7 @@ def _fix(value: onnx.ValueInfoProto, shape: tuple[int, ...], extents: dict[str, 
     if not value.type.HasField("tensor_type"):
         raise UsageError(f"input '{value.name}' is no tensor; it has no shape to fix")
     if any(extent < 1 for extent in shape):
-        # An extent of 0 in a model is read as open: qdqtool.models.graph.io.open_dimensions.
+        # An extent of 0 in a model is read as open: qdqtool.models.graph.index.types.
         raise UsageError(
             f"shape {wanted} of input '{value.name}' has an extent below 1",
             hint="give data with empty inputs, or fix the extent to 1 or more",

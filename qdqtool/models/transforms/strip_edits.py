@@ -25,7 +25,7 @@ from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, Bounds, Unknown
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.restored_bounds import Restored, check_restorable, restore
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
-from qdqtool.numerics.stored_codes import stored_values
+from qdqtool.numerics.packing import stored_values
 
 _PACKED_SUFFIX = "_quantized"
 

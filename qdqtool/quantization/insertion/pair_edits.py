@@ -20,8 +20,8 @@ from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.numerics.affine import quantize
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.numerics.packing import stored_codes
 from qdqtool.numerics.scheme import QuantParams
-from qdqtool.numerics.stored_codes import stored_codes
 
 
 class WeightStorage(enum.Enum):

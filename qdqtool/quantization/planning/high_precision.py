@@ -5,21 +5,113 @@ after that, so that weights are quantized from the given values and not from rou
 values of float16 from the beginning: Q, DQ and codes must agree on them to the last bit.
 """
 
+import enum
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
+import numpy as np
+import onnx
 from onnx import TensorProto
 
+from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.models.graph.io.tensors import iter_tensors
 from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.running.observer import Observer, is_fed
+from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.models.transforms.float16 import Float32Node, convert_to_float16
+from qdqtool.models.transforms.float16.magnitudes import largest
 from qdqtool.models.transforms.opset import upgrade_opset
-from qdqtool.models.transforms.taps import TensorKey
-from qdqtool.quantization.planning.scale_type import HighPrecision
-from qdqtool.quantization.ranges.magnitudes import magnitudes_in
-from qdqtool.quantization.ranges.types import Ranges
+from qdqtool.models.transforms.taps import TensorKey, tensor_key
+from qdqtool.numerics.derive import ScaleRule, round_scale
+from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
+from qdqtool.numerics.scheme import QuantParams
+from qdqtool.quantization.ranges.types import CHUNK, Ranges
+from qdqtool.quantization.statistics.float_runs import run_sample
+from qdqtool.samples import Feeds
+
+
+class HighPrecision(enum.Enum):
+    """The type of the float nodes: ``fp32`` leaves them as they are, ``fp16`` is float16 where it holds the values."""
+
+    FP32 = "fp32"
+    FP16 = "fp16"
+
+
+def rule_for(elem_type: int, high_precision: HighPrecision) -> ScaleRule:
+    """Return how the scales of a tensor are derived.
+
+    Args:
+        elem_type: ``TensorProto.DataType`` of the tensor.
+        high_precision: The type of float nodes in the written model.
+    """
+    will_be_half = high_precision is HighPrecision.FP16 and elem_type == TensorProto.FLOAT
+    dtype = FLOAT16 if will_be_half else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+    return ScaleRule(dtype=dtype, narrow_range=True)
+
+
+def as_stored(params: QuantParams, elem_type: int) -> QuantParams:
+    """Return the scales in the type of the tensor, which holds each of them exactly; float8 scales do not change."""
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+    # The pairs are inserted into the float32 model, and below opset 23 ONNX demands scales of the type of the data;
+    # the conversion to float16 makes them float16 again, without a rounding.
+    if params.scale.dtype != FLOAT16 or params.scale.dtype == dtype:
+        return params
+    return replace(params, scale=params.scale.astype(dtype))
+
+
+def round_given(scale: Array, dtype: np.dtype[np.generic], high_precision: HighPrecision) -> Array:
+    """Return given scales in the type of the tensor, rounded to the values that will be stored.
+
+    Args:
+        scale: Positive scales of any float type.
+        dtype: Type of the tensor.
+        high_precision: The type of float nodes in the written model.
+    """
+    if high_precision is HighPrecision.FP16 and dtype == FLOAT32:
+        return round_scale(scale.astype(np.float64), FLOAT16).astype(dtype)
+    return scale.astype(dtype)
+
+
+SAMPLES = CHUNK
+"""The most samples that are run. ``float16.magnitudes.LARGEST`` leaves room for others."""
+
+
+def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
+    """Return the largest finite magnitude of each float tensor on the first samples, by scope and name.
+
+    Tensors that only hold values of others are left out. All others are in memory until the run of a sample ends.
+
+    Args:
+        model: The float model.
+        feeds: The samples.
+    """
+    index = ModelIndex.of(model)
+    values = list(_to_be_measured(index))
+    found: dict[TensorKey, float] = {}
+    with Observer(index, [value for value in values if not is_fed(value)], Profile.DEPLOYED) as observer:
+        for number, sample in enumerate(feeds.first(SAMPLES)):
+            run = run_sample(observer, sample, number, feeds)
+            for value in values:
+                for array in observer.arrays(run, sample, value):
+                    found[tensor_key(value)] = max(found.get(tensor_key(value), 0.0), largest(array))
+    return found
+
+
+def magnitudes_in(ranges: Ranges) -> dict[TensorKey, float]:
+    """Return the largest magnitudes of the tensors that have ranges."""
+    return {key: seen.amax for key, seen in ranges.tensors.items() if seen.count}
+
+
+def _to_be_measured(index: ModelIndex) -> Iterator[Value]:
+    for value in index.view.values():
+        kept = value.producer is not None and ops.traits(value.producer).keeps_magnitude
+        if index.is_float(value) and not (kept or value.scope.in_function or index.is_constant(value)):
+            yield value
+
 
 OPSET_WITH_HALF_PAIRS = 19
 """The first opset in which Q and DQ take float16."""

@@ -1,4 +1,4 @@
-"""Read plan files: TOML or JSON that lists the tensors with a Q/DQ pair and their constants (``docs/plan.md``)."""
+"""Read and write plan files: the tensors with a Q/DQ pair and their constants (``docs/plan.md``)."""
 
 import json
 import tomllib
@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from qdqtool.errors import UsageError
+from qdqtool.models.graph.scope import display
+from qdqtool.models.plan import Placement, QuantPlan
+from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.registry import suggestion
 from qdqtool.samples.columns import DAMAGED_ARCHIVE
 
@@ -193,3 +196,44 @@ def _open_store(path: Path, key: str) -> tuple[npt.NDArray[np.generic] | None, l
             raise ValueError("a single array, not an npz")
         with loaded as file:
             return (np.asarray(file[key]) if key in file.files else None), list(file.files)
+
+
+SCALES_ONLY = "this plan keeps its scales alone: inserting it rounds to the nearest codes"
+"""The addition to the reason of a weight whose codes were chosen with data."""
+
+
+def encode_plan(plan: QuantPlan) -> bytes:
+    """Return the plan as an indented JSON plan file (``docs/plan.md``) that holds all numbers.
+
+    Scales are written so that reading them gives the same bits. Consumers are named by their first output. Codes that
+    were chosen with data are not kept; the reasons state it.
+    """
+    document = {"schema_version": SCHEMA_VERSION, "tensors": [_entry(placement) for placement in plan]}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _entry(placement: Placement) -> dict[str, Any]:
+    slot, params = placement.slot, placement.params
+    entry: dict[str, Any] = {"tensor": slot.tensor, "scope": display(slot.scope)}
+    if slot.uses is not None:
+        # The first output with a name: optional outputs of a node may be empty.
+        entry["consumers"] = list(dict.fromkeys(next(filter(None, use.node)) for use in slot.uses))
+    entry["format"] = params.scheme.format.name
+    match params.scheme.granularity:
+        case PerTensor():
+            pass
+        case PerAxis(axis):
+            entry["axis"] = axis
+        case Blocked(axis, block_size):
+            entry |= {"axis": axis, "block_size": block_size}
+    # JSON has one number type. Every scale type fits in float64, and the shortest decimal reads as the same float64.
+    entry["scale"] = params.scale.astype(np.float64).tolist()
+    inner = params.scheme.scale_scheme
+    if inner is not None:
+        entry["scale_format"] = inner.format.name
+    if params.scale_params is not None:
+        entry["scale_scale"] = float(params.scale_params.scale)
+    if params.zero_point is not None:
+        entry["zero_point"] = params.zero_point.astype(np.int64).tolist()
+    reason = placement.reason if placement.codes is None else f"{placement.reason}; {SCALES_ONLY}"
+    return {**entry, "reason": reason}

@@ -11,7 +11,7 @@ from qdqtool.models.transforms.opset import require_known_opset
 from qdqtool.quantization.planning.degenerate import DegenerateTensor
 from qdqtool.quantization.planning.given_ranges import GivenReport
 from qdqtool.quantization.planning.placement import SkippedNode
-from qdqtool.quantization.ranges.range_choice import RangeChoice
+from qdqtool.quantization.ranges.activation_ranges import RangeChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,23 +1,192 @@
-"""Choose the planner, by the data that there is to plan with."""
+"""Plan weights, and choose the planner by the data that there is to plan with.
 
-from collections.abc import Mapping
+TensorRT for RTX 1.7.1 joins products of one activation. Where two such groups share weights behind a DQ, its builder
+fails with an internal error (int4, nvfp4) or a segmentation fault (int8); rule QT415 finds such models.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.models import ops, targets
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.plan import Placement, QuantPlan, Slot
-from qdqtool.numerics.derive import round_scale
-from qdqtool.numerics.scheme import QuantParams
+from qdqtool.models.graph.index.view import Use, Value
+from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
+from qdqtool.numerics import search
+from qdqtool.numerics.cores import ahead
+from qdqtool.numerics.derive import round_scale, scale_from_range
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.groups import ranges as group_ranges
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
+from qdqtool.quantization.planning.degenerate import DegenerateTensor, degenerate_scales
 from qdqtool.quantization.planning.given_ranges import GivenRanges
+from qdqtool.quantization.planning.high_precision import HighPrecision, as_stored, round_given, rule_for
+from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import Planned, Planner
+from qdqtool.quantization.planning.proposal import propose_for, refuse_nothing
 from qdqtool.quantization.planning.range_planner import RangePlanner
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.planning.scale_type import HighPrecision, round_given
-from qdqtool.quantization.planning.weight_planner import WeightPlanner
+from qdqtool.quantization.planning.target_fit import require_targets
 from qdqtool.quantization.ranges.types import Ranges
+from qdqtool.quantization.statistics.data_rounding import DataRounding, DerivedScales
 from qdqtool.samples import Feeds
 from qdqtool.samples.feeds import Progress
+
+
+def separated(slots: Sequence[Slot], index: ModelIndex) -> Mapping[Slot, tuple[Slot, ...]]:
+    """Return the slots that each slot of a weight becomes: one for each activation that it must not share.
+
+    Args:
+        slots: The weights that are quantized, each with the uses that read it dequantized.
+        index: The index of the model.
+    """
+    readers = {slot: _by_activation(slot, index) for slot in slots}
+    beside = Counter(each for found in readers.values() for each, uses in found.items() for _ in uses)
+    return {slot: _parts(slot, found, beside) for slot, found in readers.items()}
+
+
+def _parts(slot: Slot, found: Mapping[Value | None, list[UseRef]], beside: Counter[Value | None]) -> tuple[Slot, ...]:
+    groups = [activation for activation in found if activation is not None and beside[activation] > 1]
+    if len(groups) < 2:
+        return (slot,)
+    own = [tuple(found[activation]) for activation in groups[1:]]
+    shared = tuple(use for use in slot.uses or () if not any(use in uses for uses in own))
+    return tuple(replace(slot, uses=uses) for uses in (shared, *own))
+
+
+def _by_activation(slot: Slot, index: ModelIndex) -> dict[Value | None, list[UseRef]]:
+    """Return the uses of a weight by the activation that it is multiplied with; None for uses of no product."""
+    found: dict[Value | None, list[UseRef]] = defaultdict(list)
+    for use in index.value(slot).uses:
+        reference = UseRef(use.node.scope.path, use.node.key, use.index)
+        if slot.uses is None or reference in slot.uses:
+            found[_activation(use)].append(reference)
+    return found
+
+
+def _activation(use: Use) -> Value | None:
+    node = next(ops.computing_nodes(use.node), None)
+    product = ops.product(node) if node is not None else None
+    return node.input(product.activation_inputs[0]) if node is not None and product is not None else None
+
+
+WEIGHTS_AHEAD = 2
+"""Weights whose scales are found while those of another one are taken down."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Weight:
+    """A weight whose scales are wanted: those that are known, or its values."""
+
+    entry: ProposedSlot
+    known: DerivedScales | None
+    array: Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPlanner:
+    """Makes plans for weights. Each weight is read once, a few at a time.
+
+    Attributes:
+        recipe: What to quantize, in a weight-only mode.
+        data: Samples for rounding: codes of few bits are then chosen so that products change little (GPTQ). None to
+            round to the nearest.
+        progress: Told of every sample.
+        stored: Whether weights are stored as codes: only then may block scales be negative, where the target allows.
+    """
+
+    recipe: Recipe
+    data: Feeds | None = None
+    progress: Progress | None = None
+    stored: bool = True
+
+    def plan(self, index: ModelIndex) -> Planned:
+        """Return the plan of a float model."""
+        proposal = propose_for(index, self.recipe)
+        refuse_nothing(proposal.slots, proposal.skipped)
+        rounded = self._rounded_by_data(proposal.slots, index)
+        slots = self._slots(proposal.slots, index)
+        placements: list[Placement] = []
+        degenerate: list[DegenerateTensor] = []
+        for entry, found in zip(proposal.slots, self._all_derived(proposal.slots, rounded, index), strict=True):
+            reason = _reason(entry, found)
+            placements += [Placement(slot, found.params, reason, found.codes) for slot in slots[entry.slot]]
+            degenerate += degenerate_scales(entry, found.amax, found.rule)
+        plan = QuantPlan(tuple(placements))
+        require_targets(plan, index, [self.recipe.target])
+        return Planned(plan=plan, skipped=proposal.skipped, degenerate=tuple(degenerate))
+
+    def _all_derived(
+        self, slots: Sequence[ProposedSlot], rounded: Mapping[Slot, DerivedScales], index: ModelIndex
+    ) -> Iterator[DerivedScales]:
+        """Yield the scales of each weight, while those of the next one are being found."""
+
+        def weights() -> Iterator[_Weight]:
+            for entry in slots:
+                known = rounded.get(entry.slot)
+                yield _Weight(entry, known, index.constant(index.value(entry.slot)) if known is None else None)
+
+        return ahead(
+            lambda weight: weight.known or self._derive(weight.entry, weight.array, index), weights(), WEIGHTS_AHEAD
+        )
+
+    def _slots(self, entries: Sequence[ProposedSlot], index: ModelIndex) -> Mapping[Slot, tuple[Slot, ...]]:
+        """Return the slots that each proposed one becomes."""
+        if targets.get(self.recipe.target).family == "tensorrt":
+            return separated([entry.slot for entry in entries], index)
+        return {entry.slot: (entry.slot,) for entry in entries}
+
+    def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, DerivedScales]:
+        """Return the codes of every matrix whose inputs can be observed, where there is data to choose them with."""
+        # Weights that are stored as float in front of a Q have no chosen codes: the Q rounds them to the nearest.
+        if self.data is None or not self.stored:
+            return {}
+
+        entries = {entry.slot: entry for entry in slots if self._is_searched(entry.scheme)}
+        if not entries:
+            return {}
+
+        def derive(slot: Slot, weights: Array) -> DerivedScales:
+            return self._derive(entries[slot], weights, index)
+
+        schemes = {slot: entry.scheme for slot, entry in entries.items()}
+        return DataRounding(index, self.data, derive, self.progress).of(schemes)
+
+    def _is_searched(self, scheme: QuantScheme) -> bool:
+        """Return whether scales have the least error. The mode says so, of its own format and not of the fallback."""
+        return self.recipe.mode.search and scheme.format == self.recipe.mode.weight_format
+
+    def _derive(self, entry: ProposedSlot, weights: Array | None, index: ModelIndex) -> DerivedScales:
+        value = index.value(entry.slot)
+        if weights is None:
+            raise UsageError(f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it")
+        elem_type = index.types.elem_type(value)
+        assert elem_type is not None
+        try:
+            return self._scales(weights, entry.scheme, elem_type)
+        except ArgumentError:
+            raise UsageError(
+                f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
+            ) from None
+
+    def _scales(self, weights: Array, scheme: QuantScheme, elem_type: int) -> DerivedScales:
+        taken = scheme.format.name in targets.get(self.recipe.target).negative_scale_types
+        rule = replace(rule_for(elem_type, self.recipe.high_precision), either_sign=self.stored and taken)
+        if self._is_searched(scheme):
+            params, amax = search.least_error(weights, scheme, rule)
+            return DerivedScales(as_stored(params, elem_type), amax, rule)
+        if not np.isfinite(weights).all():
+            raise ArgumentError("a value is NaN or infinite")
+        low, high = group_ranges(weights, scheme.granularity)
+        params = as_stored(scale_from_range(low, high, scheme, rule), elem_type)
+        return DerivedScales(params, np.maximum(-low, high), rule)
+
+
+def _reason(entry: ProposedSlot, found: DerivedScales) -> str:
+    return entry.reason if found.codes is None else f"{entry.reason}; rounded by the calibration data"
 
 
 @dataclass(frozen=True, slots=True)

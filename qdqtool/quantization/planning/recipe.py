@@ -11,8 +11,8 @@ from qdqtool.models.transforms.specialize import specialize
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.high_precision import HighPrecision
 from qdqtool.quantization.planning.placement import NodeId, Selection
-from qdqtool.quantization.planning.scale_type import HighPrecision
 from qdqtool.quantization.planning.target_fit import require_mode
 from qdqtool.quantization.ranges import calibrators
 

@@ -19,7 +19,7 @@ from qdqtool.quantization.preparation.calibration import (
     calibrate_model,
     prepared_for,
 )
-from qdqtool.quantization.preparation.calibration_used import CalibrationUsed, data_of_weights, used_ranges
+from qdqtool.quantization.preparation.metadata import CalibrationUsed, data_of_weights, used_ranges
 from qdqtool.quantization.preparation.prepare import Prepared
 from qdqtool.quantization.ranges import encodings
 from qdqtool.quantization.ranges.types import Ranges

@@ -40,9 +40,9 @@ from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.derive import scale_from_range, scale_from_tensor
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.insertion.apply_plan import apply_plan
+from qdqtool.quantization.planning.high_precision import HighPrecision, rule_for
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import index_to_plan
-from qdqtool.quantization.planning.scale_type import HighPrecision, rule_for
 from qdqtool.quantization.preparation.bias_correction import correct_biases
 from qdqtool.quantization.preparation.step import Change, Slots
 from qdqtool.quantization.ranges.types import Trial, TrialOutput

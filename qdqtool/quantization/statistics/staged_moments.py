@@ -20,8 +20,7 @@ from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.plan import Slot
 from qdqtool.models.running.graph_parts import BEFORE, Part, Parts, cut_graph
 from qdqtool.models.running.ort_cpu import Profile, Session
-from qdqtool.models.running.own_segments import segment_model
-from qdqtool.models.running.own_stages import Stage
+from qdqtool.models.running.own_segments import Stage, segment_model
 from qdqtool.models.running.own_support import Split, plan_split
 from qdqtool.models.transforms.taps import READABLE_AS
 from qdqtool.numerics.compensation import Change, PairedMoments

@@ -10,7 +10,7 @@ from qdqtool.errors import plural
 from qdqtool.jobs.advice import command
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.quantization.planning import modes
-from qdqtool.quantization.preparation.calibration_used import CalibrationUsed
+from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.reports.terminal import escape, limit, lists_all, print_rest
 from qdqtool.reports.text._accuracy import print_accuracy, print_goal
 from qdqtool.reports.text._calibration import (

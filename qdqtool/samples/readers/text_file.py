@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from qdqtool.samples.media.text.inputs import length_of, text_inputs
-from qdqtool.samples.media.text.samples import TextSamples, open_tokenizer
+from qdqtool.samples.media.text.samples import TextSamples, length_of, open_tokenizer, text_inputs
 from qdqtool.samples.read_options import ReadOptions
 from qdqtool.samples.signature import InputSpec
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from support.paths import ROOT
 
-from qdqtool.engines.gpu import tensor_types, tensorrt_hooks
+from qdqtool.engines.gpu import tensor_types, tensorrt_runner
 from qdqtool.engines.gpu.clocks import Cuda
 from qdqtool.engines.gpu.requirements import is_installed
 from qdqtool.engines.gpu.tensorrt_runner import TensorRTRunner
@@ -268,10 +268,10 @@ def test_the_provider_is_where_it_says():
 def test_what_tensorrt_calls_has_its_names_and_arguments():
     trt = pytest.importorskip("tensorrt_rtx")
     made = (
-        (tensorrt_hooks.new_log(trt), trt.ILogger, {"log"}),
-        (tensorrt_hooks.new_profiler(trt), trt.IProfiler, {"report_layer_time"}),
+        (tensorrt_runner.new_log(trt), trt.ILogger, {"log"}),
+        (tensorrt_runner.new_profiler(trt), trt.IProfiler, {"report_layer_time"}),
         (
-            tensorrt_hooks.new_allocator(trt, lambda name, size: 0),
+            tensorrt_runner.new_allocator(trt, lambda name, size: 0),
             trt.IOutputAllocator,
             {"reallocate_output", "reallocate_output_async", "notify_shape"},
         ),
@@ -288,7 +288,7 @@ def test_what_tensorrt_calls_has_its_names_and_arguments():
 def test_types_and_severities_are_those_of_tensorrt():
     trt = pytest.importorskip("tensorrt_rtx")
     assert set(tensor_types._TENSORRT) == set(trt.DataType.__members__) - {"INT4", "FP4", "E8M0"}
-    assert set(tensorrt_hooks._QUIET) | {"ERROR", "INTERNAL_ERROR"} == set(trt.ILogger.Severity.__members__)
+    assert set(tensorrt_runner._QUIET) | {"ERROR", "INTERNAL_ERROR"} == set(trt.ILogger.Severity.__members__)
     for name, dtype in tensor_types._TENSORRT.items():
         assert trt.DataType.__members__[name].itemsize == dtype.itemsize
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from support.qdq import text_model
 
 from qdqtool.models.diff.comparison import Comparison, align
+from qdqtool.models.diff.matching import Side
 from qdqtool.models.diff.parameters import Change
 from qdqtool.models.diff.report import DiffReport, DisturbedReader, PairInfo
-from qdqtool.models.diff.sites import Side
 
 CONSTANTS = """<float s = {0.5}, float t = {0.25}, float u = {2}, int8 z = {0}, float[2] v = {0.5, 4},
     int8[2] o = {0, 0}>"""

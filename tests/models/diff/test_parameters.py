@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from support.qdq import constant
 
+from qdqtool.models.diff.matching import Side, Step
 from qdqtool.models.diff.parameters import Change, changes, form, granularity_name, is_weight, kind
-from qdqtool.models.diff.sites import Side, Step
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 

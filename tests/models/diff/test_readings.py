@@ -3,8 +3,8 @@
 import pytest
 from support.qdq import text_model
 
+from qdqtool.models.diff.matching import Side, sites
 from qdqtool.models.diff.readings import commutes, computes, reading
-from qdqtool.models.diff.sites import Side, sites
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>'
 CONSTANTS = """<float s = {0.5}, float t = {0.25}, float[2] a = {1, 2}, int8[2] o = {0, 0}, int8 z = {0},

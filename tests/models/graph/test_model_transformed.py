@@ -29,12 +29,12 @@ from qdqtool.models.transforms.batchnorm import fold_batchnorm
 from qdqtool.models.transforms.float16 import convert_to_float16
 from qdqtool.models.transforms.joints import JointKind, find_joints
 from qdqtool.models.transforms.opset import upgrade_opset
-from qdqtool.models.transforms.rescale import rescale
 from qdqtool.models.transforms.specialize import specialize
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.models.transforms.taps import tap_tensors
 from qdqtool.quantization.insertion.split_qkv import separate_like, separate_projections
 from qdqtool.quantization.planning.high_precision import lower
+from qdqtool.quantization.preparation.rescaling import rescale
 
 
 def _shape(model: Model) -> tuple[int, ...]:

@@ -21,12 +21,11 @@ from qdqtool.models import ops, targets
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops.support.imposed_bounds import absorbs_relu
-from qdqtool.models.transforms.float16.infinity_constants import find_infinity_constants
-from qdqtool.models.transforms.float16.magnitudes import Magnitudes
+from qdqtool.models.transforms.float16.magnitudes import Magnitudes, find_infinity_constants
 from qdqtool.models.transforms.joints import JointKind, find_joints
 from qdqtool.models.transforms.taps import tensor_key
-from qdqtool.quantization.planning.placement.joined import origin
-from qdqtool.quantization.ranges.magnitudes import measure_magnitudes
+from qdqtool.quantization.planning.high_precision import measure_magnitudes
+from qdqtool.quantization.planning.placement.propose import origin
 from qdqtool.samples import input_specs
 from qdqtool.samples.noise import random_feeds
 

@@ -8,7 +8,7 @@ from support.small import make_model
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.batchnorm_match import Match, Matcher
+from qdqtool.models.transforms.batchnorm import Match, Matcher
 
 PARAMETERS = ("scale", "shift", "mean", "var")
 

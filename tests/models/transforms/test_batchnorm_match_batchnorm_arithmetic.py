@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdqtool.models.transforms.batchnorm_match import ChannelAffine, folded_bias, folded_weight
+from qdqtool.models.transforms.batchnorm import ChannelAffine, folded_bias, folded_weight
 
 SMALL = st.integers(-8, 8)
 SQUARES = st.sampled_from([1, 4, 16, 0.25])

@@ -15,7 +15,7 @@ from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops import ChannelLayout
 from qdqtool.models.transforms.joints import JointKind, find_joints, joint_tensors
-from qdqtool.models.transforms.rescale import rescale
+from qdqtool.quantization.preparation.rescaling import rescale
 
 LIMIT = 1e-5
 

@@ -17,7 +17,7 @@ from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
-from qdqtool.models.transforms.converter_input import encode
+from qdqtool.models.transforms.converter_faults import encode
 from qdqtool.models.transforms.opset import NEWEST_IR, require_known_opset, upgrade_opset
 
 TARGETS = [13, 19, 21, 23]

@@ -25,17 +25,17 @@ from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.planning.high_precision import (
+    HighPrecision,
     HighPrecisionReport,
     high_precision_note,
     known_magnitudes,
     lower,
+    measure_magnitudes,
     ready_for,
 )
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.planning.scale_type import HighPrecision
 from qdqtool.quantization.planning.target_fit import taken_modes
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
-from qdqtool.quantization.ranges.magnitudes import measure_magnitudes
 from qdqtool.quantization.ranges.types import CalibrationRecord, Ranges, TensorRange
 from qdqtool.samples import DataDescription, Feeds
 from qdqtool.samples.request import DataRequest, FileData, RandomData

@@ -8,10 +8,9 @@ from qdqtool.errors import ModelError
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
 from qdqtool.quantization.planning.planner import Planned, Planner, index_to_plan
-from qdqtool.quantization.planning.planners import PlanData, planner_for
+from qdqtool.quantization.planning.planners import PlanData, WeightPlanner, planner_for
 from qdqtool.quantization.planning.range_planner import RangePlanner
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.planning.weight_planner import WeightPlanner
 from qdqtool.quantization.ranges.types import CalibrationRecord, Ranges, TensorRange
 
 

@@ -15,8 +15,8 @@ from qdqtool.numerics.derive import ScaleRule
 from qdqtool.numerics.gptq import round_weights
 from qdqtool.numerics.packing import pack, unpack
 from qdqtool.quantization.planning.planner import Planned
+from qdqtool.quantization.planning.planners import WeightPlanner
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.planning.weight_planner import WeightPlanner
 from qdqtool.quantization.statistics import data_rounding
 from qdqtool.samples import Feeds
 from qdqtool.samples.feeds import DataDescription

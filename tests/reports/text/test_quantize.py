@@ -11,7 +11,7 @@ from qdqtool.linting.findings import Finding
 from qdqtool.models.graph.io.save import Sizes
 from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
 from qdqtool.quantization.planning.degenerate import DegenerateTensor
-from qdqtool.quantization.preparation.calibration_used import CalibrationUsed
+from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.reports.text.quantize import render
 

@@ -19,7 +19,7 @@ from qdqtool.errors import ArgumentError
 from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
-from qdqtool.models.graph.index.qonnx_operators import QUANT, is_quantizer
+from qdqtool.models.graph.index.signature import QUANT, is_quantizer
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.models.running.qonnx_operators import HALF_TO_EVEN, CodeRange, code_range

@@ -23,7 +23,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode, is_qdq, same_constant
 from qdqtool.models.graph.index.signature import Signature, signature_of
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
-from qdqtool.models.graph.io.text import check_text
+from qdqtool.models.graph.io.load import check_text
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops import ProductOp
 from qdqtool.models.targets import Target

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from qdqtool.models.graph.index.qonnx_operators import with_identities
+from qdqtool.models.graph.index.signature import with_identities
 from qdqtool.models.graph.index.tensorrt_operators import with_stand_ins
 from qdqtool.models.graph.scope import ScopePath, walk
 

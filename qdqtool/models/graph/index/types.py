@@ -1,9 +1,12 @@
 """Infer element types and shapes of tensors with ONNX's shape inference, on a copy without weights.
 
 Inference never raises: an unknown type or shape is None, and a model that ONNX rejects keeps its declared types.
+
+Exporters write 0 or -1 for a size that is not known. ONNX has no number for it, and libraries differ: ONNX Runtime
+takes -1 as open and 0 as a size, onnx's shape inference calculates with both, and NumPy refuses -1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import onnx
@@ -12,9 +15,36 @@ from onnx import TensorProto
 from qdqtool.models.graph.index.inference import Contradiction, contradictions, infer_types
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.graph.io.copying import without_weights
-from qdqtool.models.graph.io.open_dimensions import with_open_dimensions
 from qdqtool.models.graph.io.tensors import element_count, is_external
 from qdqtool.models.graph.scope import ScopePath, function_path, walk
+
+
+def known_size(dim: onnx.TensorShapeProto.Dimension) -> int | None:
+    """Return the size of a dimension of an input; None where it is open."""
+    return dim.dim_value if dim.HasField("dim_value") and dim.dim_value > 0 else None
+
+
+def with_open_dimensions(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model that says that such dimensions are open; the model itself where no input has any."""
+    if not any(_is_odd(dim) for value in proto.graph.input for dim in _dims(value)):
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    # What was computed from an input of size 0 has size 0 too.
+    for value in (*copy.graph.input, *copy.graph.output, *copy.graph.value_info):
+        for dim in filter(_is_odd, _dims(value)):
+            dim.ClearField("dim_value")
+    return copy
+
+
+def _is_odd(dim: onnx.TensorShapeProto.Dimension) -> bool:
+    return dim.HasField("dim_value") and known_size(dim) is None
+
+
+def _dims(value: onnx.ValueInfoProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
+    if value.type.HasField("tensor_type"):
+        yield from value.type.tensor_type.shape.dim
+
 
 Shape = tuple[int | str | None, ...]
 """Known extents as int, symbolic ones as str, unknown ones as None."""

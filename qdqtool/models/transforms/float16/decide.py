@@ -14,8 +14,14 @@ from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import GraphView, NodeView, Use, Value
-from qdqtool.models.transforms.float16.infinity_constants import InfinityConstants, find_infinity_constants
-from qdqtool.models.transforms.float16.magnitudes import FINITE, LARGEST, NORMAL, Magnitudes
+from qdqtool.models.transforms.float16.magnitudes import (
+    FINITE,
+    LARGEST,
+    NORMAL,
+    InfinityConstants,
+    Magnitudes,
+    find_infinity_constants,
+)
 from qdqtool.models.transforms.float16.operands import Kind, Operands, is_float32, operands_of
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 

@@ -1,17 +1,23 @@
-"""The largest magnitudes of tensors: as measured, or derived from constants and operators."""
+"""The largest magnitudes of tensors, and constants that stand for infinity.
 
-from collections.abc import Mapping
+Exporters write ``-3.4e38`` or ``-1e9`` for minus infinity. Any other number that is large enough has the same effect,
+so such a constant does not need float32.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from onnx import numpy_helper
 
 from qdqtool.models import ops
-from qdqtool.models.graph.index.constants import Array
+from qdqtool.models.graph.index.constants import Array, Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
-from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.index.view import Use, Value
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics import formats
+from qdqtool.numerics.dtypes import FLOAT32
 
 FINITE = 65504.0
 """The largest finite float16."""
@@ -84,3 +90,118 @@ def largest(array: Array) -> float:
     low, high = float(array.min()), float(array.max())
     finite = np.isfinite(low) and np.isfinite(high)
     return max(abs(low), abs(high)) if finite else largest(array[np.isfinite(array)])
+
+
+MAX_STEPS = 16
+
+_BOUNDS = {("Clip", 1): -1, ("Clip", 2): 1, ("Max", 0): -1, ("Max", 1): -1, ("Min", 0): 1, ("Min", 1): 1}
+"""Inputs that bound values, with the sign of a huge number there that has no effect."""
+
+# What each of these does to the sign of a huge number is written out below.
+_JOINING = ("Add", "Concat", "Mul", "Sub", "Where")
+
+
+@dataclass(frozen=True, slots=True)
+class InfinityConstants:
+    """The constants of a model that represent infinity.
+
+    Attributes:
+        roots: Constants, and tensors filled with one, that may be clipped to :data:`~.limits.LARGEST`.
+        carried: Tensors that have such values among others.
+    """
+
+    roots: frozenset[Value]
+    carried: frozenset[Value]
+
+
+def find_infinity_constants(index: ModelIndex) -> InfinityConstants:
+    """Return every constant beyond :data:`~.limits.LARGEST` that reaches only bounds without effect and Softmax."""
+    roots: set[Value] = set()
+    carried: set[Value] = set()
+    for value in index.view.values():
+        sign = _sign_of_huge(value, index.constants)
+        walk = _Walk(index.constants)
+        if sign and value.uses and not value.is_output and walk.is_harmless(value, sign):
+            roots.add(value)
+            carried |= walk.reached.keys()
+    return InfinityConstants(frozenset(roots), frozenset(carried))
+
+
+def _sign_of_huge(value: Value, constants: Constants) -> int:
+    """Return the sign of the huge finite numbers in a constant; 0 where there are none, or of both signs."""
+    huge = [number for number in _huge_numbers(value, constants) if np.isfinite(number)]
+    signs = {int(np.sign(number)) for number in huge}
+    return signs.pop() if len(signs) == 1 else 0
+
+
+def _huge_numbers(value: Value, constants: Constants) -> Iterable[float]:
+    node = value.producer
+    array: Array | None = None
+    if constants.direct(value) is not None or (node is not None and node.is_op("Constant")):
+        array = constants.array(value)
+    elif node is not None and node.is_op("ConstantOfShape"):
+        fill = node.attribute("value")
+        array = numpy_helper.to_array(fill) if fill is not None else None
+    if array is None or array.dtype != FLOAT32:
+        return ()
+    return (float(number) for number in array[np.abs(array) > LARGEST].flat)
+
+
+class _Walk:
+    """Follows a huge constant to its uses.
+
+    Attributes:
+        reached: The tensors that have it among their values, with its sign there; 0 where that is unknown.
+    """
+
+    def __init__(self, constants: Constants) -> None:
+        self.reached: dict[Value, int] = {}
+        self._constants = constants
+
+    def is_harmless(self, value: Value, sign: int, steps: int = MAX_STEPS) -> bool:
+        """Return whether every use is a bound without effect, or leads only to a Softmax, as a negative number."""
+        return all(self._is_harmless(use, sign, steps) for use in value.uses)
+
+    def _is_harmless(self, use: Use, sign: int, steps: int) -> bool:
+        node, output = use.node, use.node.output()
+        if (node.op_type, use.index) in _BOUNDS and not node.domain:
+            return _BOUNDS[node.op_type, use.index] == sign
+        if ops.traits(node).softmax:
+            return sign < 0
+        carries = node.is_op(*_JOINING) or ops.traits(node).carries_infinity
+        if output is None or output.is_output or not output.uses or not steps or not carries:
+            return False
+        onward = sign * self._sign_of_factor(use)
+        if output in self.reached:
+            return self.reached[output] == onward
+        self.reached[output] = onward
+        return self.is_harmless(output, onward, steps - 1)
+
+    def _sign_of_factor(self, use: Use) -> int:
+        """Return the factor of an operator on the sign; 0 for a product with anything but a mask of 0 and 1."""
+        match use.node.op_type:
+            case "Sub":
+                return -1 if use.index == 1 else 1
+            case "Mul":
+                return self._sign_of_flags(use.node.input(1 - use.index))
+            case _:
+                return 1
+
+    def _sign_of_flags(self, value: Value | None) -> int:
+        """Return 1 for a mask of 0 and 1, as integers or as ``1 - mask``; -1 for ``mask - 1``; 0 for anything else."""
+        for _ in range(MAX_STEPS):
+            node = value.producer if value is not None else None
+            if node is None:
+                return 0
+            if node.is_op("Cast"):
+                return 1
+            if node.is_op("Sub"):
+                return 1 if self._is_one(node.input(0)) else -1 if self._is_one(node.input(1)) else 0
+            if not ops.traits(node).carries_infinity:
+                return 0
+            value = node.input(0)
+        return 0
+
+    def _is_one(self, value: Value | None) -> bool:
+        array = self._constants.array(value) if value is not None else None
+        return array is not None and array.size == 1 and float(array.reshape(())) == 1.0

@@ -12,8 +12,13 @@ from qdqtool.models.graph.index.types import may_be_equal
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.numerics.granularity import PerTensor
-from qdqtool.quantization.planning.placement.claims import Claim, Decision
-from qdqtool.quantization.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
+from qdqtool.quantization.planning.placement.context import (
+    MISSING_OPERAND,
+    QUANTIZED_ALREADY,
+    Claim,
+    Decision,
+    PlacementContext,
+)
 from qdqtool.quantization.planning.placement.masks import adds_mask, carried_mask, feeds_softmax
 from qdqtool.quantization.planning.placement.proposal import Reason
 

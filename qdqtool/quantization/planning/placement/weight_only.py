@@ -12,8 +12,14 @@ from qdqtool.models.ops import ProductOp, QuantizableOp
 from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.quantization.planning.modes import Mode
-from qdqtool.quantization.planning.placement.claims import Claim, Decision, share_slots
-from qdqtool.quantization.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
+from qdqtool.quantization.planning.placement.context import (
+    MISSING_OPERAND,
+    QUANTIZED_ALREADY,
+    Claim,
+    Decision,
+    PlacementContext,
+    share_slots,
+)
 from qdqtool.quantization.planning.placement.proposal import Proposal, Reason
 from qdqtool.quantization.planning.placement.propose import collect_skipped, is_computed_in_float, reason_to_leave
 from qdqtool.quantization.planning.placement.selection import Selection

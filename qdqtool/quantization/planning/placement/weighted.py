@@ -13,8 +13,13 @@ from qdqtool.models.graph.index.weight_folders import AT_ANY_SIZE
 from qdqtool.models.ops import LEAST_CHANNELS, ProductOp
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.quantization.planning.placement.claims import Claim, Decision
-from qdqtool.quantization.planning.placement.context import MISSING_OPERAND, QUANTIZED_ALREADY, PlacementContext
+from qdqtool.quantization.planning.placement.context import (
+    MISSING_OPERAND,
+    QUANTIZED_ALREADY,
+    Claim,
+    Decision,
+    PlacementContext,
+)
 from qdqtool.quantization.planning.placement.masks import carried_mask, made_divisor
 from qdqtool.quantization.planning.placement.proposal import Reason, on_request
 

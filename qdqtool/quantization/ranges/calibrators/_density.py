@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
-from qdqtool.numerics.grid import magnitudes
 from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.rounding import magnitudes
 from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.quantization.ranges.types import TensorRange
 

@@ -10,7 +10,7 @@
   are far away from all others. They are clipped; a mask is clipped only so far that it remains a mask.
 """
 
-from qdqtool.numerics.grid import magnitudes
+from qdqtool.numerics.rounding import magnitudes
 from qdqtool.quantization.ranges.calibrators._density import (
     MASK_MARGIN,
     Density,

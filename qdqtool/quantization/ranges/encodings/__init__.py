@@ -11,8 +11,7 @@ from pathlib import Path
 
 from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges import encodings as _package
-from qdqtool.quantization.ranges.encodings._json import decode_object
-from qdqtool.quantization.ranges.encodings._types import ConstantScales, EncodingFormat, Encodings
+from qdqtool.quantization.ranges.encodings._types import ConstantScales, EncodingFormat, Encodings, decode_object
 from qdqtool.quantization.ranges.file import MAX_RANGES_BYTES
 from qdqtool.quantization.ranges.types import TensorRange
 from qdqtool.registry import load_unit, unit_names

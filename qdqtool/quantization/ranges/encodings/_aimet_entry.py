@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from qdqtool.errors import UsageError
 from qdqtool.numerics import formats
-from qdqtool.quantization.ranges.encodings._json import as_array
-from qdqtool.quantization.ranges.encodings._types import ConstantScales, tensor_range
+from qdqtool.quantization.ranges.encodings._types import ConstantScales, as_array, tensor_range
 from qdqtool.quantization.ranges.types import TensorRange
 
 Numbers = npt.NDArray[np.float64]

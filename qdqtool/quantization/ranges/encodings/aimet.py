@@ -30,8 +30,7 @@ from qdqtool.quantization.ranges.encodings._aimet_entry import (
     read_numbers,
     read_size,
 )
-from qdqtool.quantization.ranges.encodings._json import decode_object, top_level_keys
-from qdqtool.quantization.ranges.encodings._types import ConstantScales, Encodings
+from qdqtool.quantization.ranges.encodings._types import ConstantScales, Encodings, decode_object, top_level_keys
 from qdqtool.quantization.ranges.types import TensorRange
 
 KINDS = frozenset({"PER_TENSOR", "PER_CHANNEL", "PER_BLOCK", "LPBQ"})

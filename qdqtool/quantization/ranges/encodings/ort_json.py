@@ -15,8 +15,14 @@ import msgspec
 import numpy as np
 
 from qdqtool.errors import UsageError
-from qdqtool.quantization.ranges.encodings._json import as_number, decode_object, peek_values, top_level_keys
-from qdqtool.quantization.ranges.encodings._types import Encodings, tensor_range
+from qdqtool.quantization.ranges.encodings._types import (
+    Encodings,
+    as_number,
+    decode_object,
+    peek_values,
+    tensor_range,
+    top_level_keys,
+)
 from qdqtool.quantization.ranges.types import TensorRange
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)

@@ -11,12 +11,11 @@ import numpy as np
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import check_output, write_output
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.media.files import IMAGE, Row, batched
+from qdqtool.samples.media.files import IMAGE, Row, batched, labels_of
 from qdqtool.samples.media.images.decode import decode
 from qdqtool.samples.media.images.geometry import fit, in_type, to_pixels, to_values
 from qdqtool.samples.media.images.options import ImagePreprocessing
 from qdqtool.samples.media.images.resolve import ImageInput
-from qdqtool.samples.media.labels import labels_of
 from qdqtool.samples.sample import Sample
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import numpy as np
 
 from qdqtool.errors import CapabilityError, UsageError, plural
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.media.files import SOUND, Row, batched
-from qdqtool.samples.media.labels import labels_of
+from qdqtool.samples.media.files import SOUND, Row, batched, labels_of
 from qdqtool.samples.media.sound.options import FULL_SCALE, SoundPreprocessing
 from qdqtool.samples.media.sound.resolve import SoundInput
 from qdqtool.samples.sample import Sample

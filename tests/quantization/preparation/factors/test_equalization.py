@@ -15,10 +15,10 @@ from support.small import make_model, run
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.joints import JointKind, find_joints
-from qdqtool.models.transforms.rescale import rescale
 from qdqtool.numerics.product import ProductLayout
 from qdqtool.quantization.preparation.factors.equalization import MIGRATIONS, JointNoise, ProductNoise, channel_factors
 from qdqtool.quantization.preparation.factors.importance import channel_importance
+from qdqtool.quantization.preparation.rescaling import rescale
 from qdqtool.quantization.statistics.channel_statistics import ChannelStatistics
 
 FOUR_DIGITS = 5e-4

@@ -12,8 +12,8 @@ from support.small import make_model, run
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.joints import JointKind, find_joints
-from qdqtool.models.transforms.rescale import rescale
 from qdqtool.quantization.preparation.factors.importance import channel_importance, of_outputs
+from qdqtool.quantization.preparation.rescaling import rescale
 
 
 def importance_of(proto: onnx.ModelProto) -> dict[str, np.ndarray]:

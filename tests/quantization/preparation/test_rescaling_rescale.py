@@ -1,0 +1,205 @@
+"""Factors moved through joints change no result beyond rounding; with powers of two they change not one bit."""
+
+import numpy as np
+import onnx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.chains import chains
+from support.small import make_model, run
+
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.joints import JointKind, find_joints
+from qdqtool.quantization.preparation.rescaling import rescale
+
+LIMIT = 1e-5
+
+
+def joints_of(proto: onnx.ModelProto, kind: JointKind = JointKind.PRODUCT):
+    index = ModelIndex.of(Model(proto))
+    found, alone = find_joints(index, kind)
+    return index, found, alone
+
+
+def saved(model: Model, tmp_path, external=ExternalData.AUTO) -> str:
+    return str(save_model(model, tmp_path / "rescaled.onnx", external_data=external).model)
+
+
+@settings(max_examples=40, deadline=None)
+@given(chains(), st.integers(0, 2**20))
+def test_random_factors_in_random_chains_change_outputs_by_rounding_only(tmp_path_factory, proto, seed):
+    index, joints, _ = joints_of(proto)
+    rng = np.random.default_rng(seed)
+    factors = {joint: np.exp2(rng.uniform(-6, 6, joint.channels)) for joint in joints}
+    path = saved(rescale(index, factors).model, tmp_path_factory.mktemp("chain"))
+    feeds = {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)}
+    (before,), (after,) = run(proto, feeds), run(path, feeds)
+    assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
+
+
+@settings(max_examples=20, deadline=None)
+@given(chains(), st.integers(0, 2**20))
+def test_powers_of_two_change_not_one_bit(tmp_path_factory, proto, seed):
+    index, joints, _ = joints_of(proto)
+    rng = np.random.default_rng(seed)
+    factors = {joint: np.exp2(rng.integers(-6, 7, joint.channels).astype(float)) for joint in joints}
+    path = saved(rescale(index, factors).model, tmp_path_factory.mktemp("chain"))
+    feeds = {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)}
+    (before,), (after,) = run(proto, feeds), run(path, feeds)
+    assert np.array_equal(before, after)
+
+
+@settings(max_examples=40, deadline=None)
+@given(chains())
+def test_every_layer_of_a_chain_but_the_last_is_a_joint(proto):
+    _, joints, alone = joints_of(proto)
+    layers = [node.name for node in proto.graph.node if node.op_type in {"Conv", "ConvTranspose", "Gemm"}]
+    assert [joint.writer.label for joint in joints] == layers[:-1]
+    assert [entry.node for entry in alone] == layers[-1:]
+
+
+def branches(**changes: object) -> onnx.ModelProto:
+    """x -> Conv -> Relu -> two Convs, whose sum is the output."""
+    rng = np.random.default_rng(1)
+    weights = {name: rng.normal(size=(4, 4, 1, 1)).astype(np.float32) for name in ("w", "u", "v")}
+    nodes = [
+        onnx.helper.make_node("Conv", ["x", "w"], ["c"], name="first"),
+        onnx.helper.make_node("Relu", ["c"], ["r"]),
+        onnx.helper.make_node("Conv", ["r", "u"], ["left"], name="left"),
+        onnx.helper.make_node("Conv", ["r", "v"], ["right"], name="right"),
+        onnx.helper.make_node("Add", ["left", "right"], ["y"]),
+    ]
+    for node in nodes:
+        for index, name in enumerate(node.input):
+            node.input[index] = str(changes.get(f"{node.name}.{name}", name))
+    outputs = {"y": (1, 4, 5, 5)} | ({"r": (1, 4, 5, 5)} if changes.get("output") else {})
+    return make_model(nodes, {"x": (1, 4, 5, 5)}, outputs, weights)
+
+
+def reasons(proto: onnx.ModelProto) -> dict[str, str]:
+    return {entry.node: entry.reason for entry in joints_of(proto)[2]}
+
+
+def test_a_tensor_with_several_readers_is_one_joint(tmp_path):
+    index, (joint,), _ = joints_of(branches())
+    assert [reader.weight.node.label for reader in joint.readers] == ["left", "right"]
+    path = saved(rescale(index, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path)
+    feeds = {"x": np.random.default_rng(2).normal(size=(1, 4, 5, 5)).astype(np.float32)}
+    (before,), (after,) = run(branches(), feeds), run(path, feeds)
+    assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
+
+
+def test_rescaled_weights_replace_those_before_under_names_after_them(tmp_path):
+    proto = branches()
+    proto.graph.node[0].input.append("b")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(4, np.float32), "b"))
+    index, (joint,), _ = joints_of(proto)
+    after = onnx.load(saved(rescale(index, {joint: np.full(4, 2.0)}).model, tmp_path))
+    assert [list(node.input) for node in after.graph.node if node.op_type == "Conv"] == [
+        ["x", "w_rescaled", "b_rescaled"],
+        ["r", "u_rescaled"],
+        ["r", "v_rescaled"],
+    ]
+    assert sorted(tensor.name for tensor in after.graph.initializer) == [
+        *("b_rescaled", "u_rescaled", "v_rescaled", "w_rescaled")
+    ]
+
+
+def test_what_is_left_alone_says_why():
+    assert reasons(branches(output=True))["first"] == "'r' is an output of the graph"
+    assert reasons(branches(**{"right.v": "u"}))["first"] == "weight 'u' is shared"
+    assert reasons(branches(**{"right.v": "x"}))["first"] == "its weight is computed, not stored"
+    assert reasons(branches())["left"] == "Add 'Add -> y' reads 'left', and does not commute with factors"
+
+
+def test_a_clip_between_layers_is_left_alone():
+    proto = branches()
+    proto.graph.node[1].op_type = "Clip"
+    assert reasons(proto)["first"] == "Clip 'Clip -> r' reads 'c', and does not commute with factors"
+
+
+def test_a_reader_in_a_branch_blocks_the_joint():
+    inner = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["r"], ["i"])],
+        "body",
+        [],
+        [onnx.helper.make_tensor_value_info("i", onnx.TensorProto.FLOAT, None)],
+    )
+    proto = branches()
+    flag = onnx.numpy_helper.from_array(np.array(True), "flag")
+    proto.graph.initializer.append(flag)
+    proto.graph.node.append(onnx.helper.make_node("If", ["flag"], ["z"], then_branch=inner, else_branch=inner))
+    proto.graph.output.append(onnx.helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, None))
+    assert reasons(proto)["first"] == "a branch or loop body reads 'r'"
+
+
+def test_a_tensor_that_a_branch_returns_blocks_the_joint():
+    inner = onnx.helper.make_graph(
+        [], "body", [], [onnx.helper.make_tensor_value_info("r", onnx.TensorProto.FLOAT, None)]
+    )
+    proto = branches()
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "flag"))
+    proto.graph.node.append(onnx.helper.make_node("If", ["flag"], ["z"], then_branch=inner, else_branch=inner))
+    assert reasons(proto)["first"] == "'r' is an output of the graph"
+
+
+def test_external_weights_are_rescaled_from_disk(tmp_path):
+    path = save_model(Model(branches()), tmp_path / "outside.onnx", external_data=ExternalData.ALWAYS).model
+    model = load_model(path)
+    index = ModelIndex.of(model)
+    (joint,), _ = find_joints(index, JointKind.PRODUCT)
+    result = saved(rescale(index, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path, ExternalData.ALWAYS)
+    feeds = {"x": np.random.default_rng(2).normal(size=(1, 4, 5, 5)).astype(np.float32)}
+    (before,), (after,) = run(branches(), feeds), run(result, feeds)
+    assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
+
+
+def normalized(*, bias: bool, rank_three: bool = False) -> onnx.ModelProto:
+    """x -> LayerNormalization -> two MatMuls -> sum."""
+    rng = np.random.default_rng(1)
+    weights = {name: rng.normal(size=(8, 8)).astype(np.float32) for name in ("u", "v")}
+    weights |= {"scale": rng.normal(size=8).astype(np.float32)} | (
+        {"shift": rng.normal(size=8).astype(np.float32)} if bias else {}
+    )
+    nodes = [
+        onnx.helper.make_node("LayerNormalization", ["x", "scale", *(["shift"] if bias else [])], ["n"], name="norm"),
+        onnx.helper.make_node("MatMul", ["n", "u"], ["left"]),
+        onnx.helper.make_node("MatMul", ["n", "v"], ["right"]),
+        onnx.helper.make_node("Add", ["left", "right"], ["y"]),
+    ]
+    shape = (2, 5, 8) if rank_three else (2, 8)
+    return make_model(nodes, {"x": shape}, {"y": shape}, weights)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.booleans(), st.booleans(), st.integers(0, 2**20))
+def test_normalizations_are_joints_with_the_products_behind_them(tmp_path_factory, bias, rank_three, seed):
+    proto = normalized(bias=bias, rank_three=rank_three)
+    index, (joint,), _ = joints_of(proto, JointKind.NORM)
+    assert len(joint.readers) == 2
+    rng = np.random.default_rng(seed)
+    path = saved(rescale(index, {joint: np.exp2(rng.uniform(-6, 6, 8))}).model, tmp_path_factory.mktemp("norm"))
+    feeds = {"x": rng.normal(size=(2, 5, 8) if rank_three else (2, 8)).astype(np.float32)}
+    (before,), (after,) = run(proto, feeds), run(path, feeds)
+    assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
+
+
+def test_the_bias_of_a_matmul_belongs_to_it(tmp_path):
+    rng = np.random.default_rng(1)
+    weights = {"u": rng.normal(size=(8, 6)), "b": rng.normal(size=6), "v": rng.normal(size=(6, 4))}
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "u"], ["m"]),
+        onnx.helper.make_node("Add", ["b", "m"], ["a"]),
+        onnx.helper.make_node("Relu", ["a"], ["r"]),
+        onnx.helper.make_node("MatMul", ["r", "v"], ["y"]),
+    ]
+    stored = {name: array.astype(np.float32) for name, array in weights.items()}
+    proto = make_model(nodes, {"x": (3, 8)}, {"y": (3, 4)}, stored)
+    index, (joint,), _ = joints_of(proto)
+    assert joint.tensor.name == "a"
+    path = saved(rescale(index, {joint: np.array([1.0, 2.0, 3.0, 0.1, 9.0, 0.5])}).model, tmp_path)
+    feeds = {"x": rng.normal(size=(3, 8)).astype(np.float32)}
+    (before,), (after,) = run(proto, feeds), run(path, feeds)
+    assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
