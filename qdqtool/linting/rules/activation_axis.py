@@ -9,7 +9,7 @@ from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import write_parameters
 from qdqtool.linting.rules.support.blocks import keeps_sum
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, format_of, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -38,10 +38,8 @@ class ActivationAxis(Rule):
     affects = impacts(tensorrt=Impact("error", "fallback"))
     remedy = "calibrate the activation per tensor; keep per-axis scales for weights"
     offers = (ONE_SCALE,)
-    VALID = (
-        Example(
-            "one scale for the activation",
-            """
+    VALID = examples("""
+        one scale for the activation:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -49,13 +47,9 @@ class ActivationAxis(Rule):
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 y = Conv (xd, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a scale for each row of a MatMul, which stays int8 and is documented nowhere",
-            """
+    """)
+    INVALID = examples("""
+        a scale for each row of a MatMul, which stays int8 and is documented nowhere:
             agraph (float[2,2] x) => (float[2,2] y)
             <float[2] s = {0.1, 0.3}, int8[2] z = {0,0}, int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
                 q = QuantizeLinear <axis = 0> (x, s, z)
@@ -63,11 +57,7 @@ class ActivationAxis(Rule):
                 wd = DequantizeLinear (w, ws, wz)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "a scale for each input channel of a Conv",
-            """
+        a scale for each input channel of a Conv:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float[2] s = {0.1, 0.3}, int8[2] z = {0,0}, int8[2,2,1,1] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
                 q = QuantizeLinear <axis = 1> (x, s, z)
@@ -75,9 +65,7 @@ class ActivationAxis(Rule):
                 wd = DequantizeLinear (w, ws, wz)
                 [c] y = Conv (xd, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every Q of data, and every DQ that reads data from elsewhere than a Q."""

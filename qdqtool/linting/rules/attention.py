@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models import ops
@@ -17,8 +17,7 @@ SIXTEEN_BITS = frozenset({"float16", "bfloat16"})
 # The pattern that TensorRT recognizes as attention: scaling, mask and bias may stand between product and Softmax.
 TO_SOFTMAX = ("Add", "Cast", "Div", "Identity", "Mul", "Where")
 
-QUANTIZED = """
-                aq = QuantizeLinear (a, s, z)
+FOUR_PAIRS = """aq = QuantizeLinear (a, s, z)
                 ad = DequantizeLinear (aq, s, z)
                 bq = QuantizeLinear (b, s, z)
                 bd = DequantizeLinear (bq, s, z)
@@ -27,10 +26,7 @@ QUANTIZED = """
                 pq = QuantizeLinear (p, s, z)
                 pd = DequantizeLinear (pq, s, z)
                 cq = QuantizeLinear (c, s, z)
-                cd = DequantizeLinear (cq, s, z)
-                y = MatMul (pd, cd)
-            }
-            """
+                cd = DequantizeLinear (cq, s, z)"""
 """What the examples with pairs on all four operands do with a, b and c."""
 
 
@@ -53,60 +49,41 @@ class Attention(Rule):
     name = "placement.attention"
     affects = impacts(tensorrt=CAUTION)
     remedy = "put pairs on all four inputs of the two products, or take all away"
-    VALID = (
-        Example(
-            "fp8 in float16 (bits 11878 are 0.1), which is fused",
-            """
+    VALID = examples(
+        """
+        fp8 in float16 (bits 11878 are 0.1), which is fused [tensorrt-rtx]:
             agraph (float16[1,4,64,64] a, float16[1,4,64,64] b, float16[1,4,64,64] c) => (float16[1,4,64,64] y)
-            <float16 s = {11878}, float8e4m3fn z = {0}> {"""
-            + QUANTIZED,
-            targets=("tensorrt-rtx",),
-        ),
-        Example(
-            "int8 in float16 with a pair on the result, which is fused",
-            """
+            <float16 s = {11878}, float8e4m3fn z = {0}> {
+                $FOUR_PAIRS
+                y = MatMul (pd, cd)
+            }
+        int8 in float16 with a pair on the result, which is fused [tensorrt-rtx]:
             agraph (float16[1,4,64,64] a, float16[1,4,64,64] b, float16[1,4,64,64] c) => (float16[1,64,4,64] y)
             <float16 s = {11878}, int8 z = {0}> {
-                aq = QuantizeLinear (a, s, z)
-                ad = DequantizeLinear (aq, s, z)
-                bq = QuantizeLinear (b, s, z)
-                bd = DequantizeLinear (bq, s, z)
-                scores = MatMul (ad, bd)
-                p = Softmax (scores)
-                pq = QuantizeLinear (p, s, z)
-                pd = DequantizeLinear (pq, s, z)
-                cq = QuantizeLinear (c, s, z)
-                cd = DequantizeLinear (cq, s, z)
+                $FOUR_PAIRS
                 m = MatMul (pd, cd)
                 t = Transpose <perm = [0, 2, 1, 3]> (m)
                 tq = QuantizeLinear (t, s, z)
                 y = DequantizeLinear (tq, s, z)
             }
-            """,
-            targets=("tensorrt-rtx",),
-        ),
-        Example(
-            "all four inputs",
-            """
+        all four inputs:
             agraph (float[1,4,8] a, float[1,8,4] b, float[1,4,8] c) => (float[1,4,8] y)
-            <float s = {0.1}, int8 z = {0}> {"""
-            + QUANTIZED,
-        ),
-        Example(
-            "no input",
-            """
+            <float s = {0.1}, int8 z = {0}> {
+                $FOUR_PAIRS
+                y = MatMul (pd, cd)
+            }
+        no input:
             agraph (float[1,4,8] a, float[1,8,4] b, float[1,4,8] c) => (float[1,4,8] y) {
                 scores = MatMul (a, b)
                 p = Softmax (scores)
                 y = MatMul (p, c)
             }
-            """,
-        ),
+        """,
+        FOUR_PAIRS=FOUR_PAIRS,
     )
-    INVALID = (
-        Example(
-            "queries and keys alone",
-            """
+    INVALID = examples(
+        """
+        queries and keys alone:
             agraph (float[1,4,8] a, float[1,8,4] b, float[1,4,8] c) => (float[1,4,8] y)
             <float s = {0.1}, int8 z = {0}, float half = {0.5}> {
                 aq = QuantizeLinear (a, s, z)
@@ -118,32 +95,26 @@ class Attention(Rule):
                 p = Softmax (scores)
                 y = MatMul (p, c)
             }
-            """,
-        ),
-        Example(
-            "int8 in float16 (bits 11878 are 0.1), and a float result",
-            """
+        int8 in float16 (bits 11878 are 0.1), and a float result [tensorrt-rtx]:
             agraph (float16[1,4,64,64] a, float16[1,4,64,64] b, float16[1,4,64,64] c) => (float16[1,4,64,64] y)
-            <float16 s = {11878}, int8 z = {0}> {"""
-            + QUANTIZED,
-            targets=("tensorrt-rtx",),
-        ),
-        Example(
-            "heads of 320 in fp8",
-            """
+            <float16 s = {11878}, int8 z = {0}> {
+                $FOUR_PAIRS
+                y = MatMul (pd, cd)
+            }
+        heads of 320 in fp8 [tensorrt-rtx]:
             agraph (float16[1,4,64,320] a, float16[1,4,320,64] b, float16[1,4,64,320] c) => (float16[1,4,64,320] y)
-            <float16 s = {11878}, float8e4m3fn z = {0}> {"""
-            + QUANTIZED,
-            targets=("tensorrt-rtx",),
-        ),
-        Example(
-            "fp8 in float32, and a float result",
-            """
+            <float16 s = {11878}, float8e4m3fn z = {0}> {
+                $FOUR_PAIRS
+                y = MatMul (pd, cd)
+            }
+        fp8 in float32, and a float result [tensorrt-rtx]:
             agraph (float[1,4,64,64] a, float[1,4,64,64] b, float[1,4,64,64] c) => (float[1,4,64,64] y)
-            <float s = {0.1}, float8e4m3fn z = {0}> {"""
-            + QUANTIZED,
-            targets=("tensorrt-rtx",),
-        ),
+            <float s = {0.1}, float8e4m3fn z = {0}> {
+                $FOUR_PAIRS
+                y = MatMul (pd, cd)
+            }
+        """,
+        FOUR_PAIRS=FOUR_PAIRS,
     )
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_TENSOR, float_tensor
 from qdqtool.linting.rules.support.reach import Walk, operand
-from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -28,22 +28,15 @@ class AttentionOperator(Rule):
     affects = impacts(tensorrt_rtx=FALLBACK)
     remedy = "take the pairs away, or write attention as MatMul, Softmax, MatMul"
     offers = (FLOAT_TENSOR,)
-    VALID = (
-        Example(
-            "float16",
-            """
+    VALID = examples("""
+        float16 [tensorrt-rtx]:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float16[1,2,16,64] q, float16[1,2,16,64] k, float16[1,2,16,64] v) => (float16[1,2,16,64] y) {
                 y = Attention (q, k, v)
             }
-            """,
-            targets=("tensorrt-rtx",),
-        ),
-    )
-    INVALID = (
-        Example(
-            "fp8 pairs (bits 11878 are 0.1)",
-            """
+    """)
+    INVALID = examples("""
+        fp8 pairs (bits 11878 are 0.1):
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float16[1,2,16,64] q, float16[1,2,16,64] k, float16[1,2,16,64] v) => (float16[1,2,16,64] y)
             <float16 s = {11878}, float8e4m3fn z = {0}> {
@@ -55,9 +48,7 @@ class AttentionOperator(Rule):
                 vd = DequantizeLinear (vq, s, z)
                 y = Attention (qd, kd, vd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a DQ behind each of the three inputs."""

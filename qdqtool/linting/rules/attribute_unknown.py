@@ -6,7 +6,7 @@ import onnx
 from onnx import AttributeProto
 
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_OF_ATTRIBUTE
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -31,56 +31,36 @@ class AttributeUnknown(Rule):
     name = "spec.attribute-unknown"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=CAUTION)
     remedy = "correct the attribute's name and type, or take it out"
-    VALID = (
-        Example(
-            "attributes that opset 21 has",
-            """
+    VALID = examples("""
+        attributes that opset 21 has:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear <axis = 1, output_dtype = 3> (x, s, z)
                 y = DequantizeLinear <axis = 1> (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a misspelt name",
-            """
+    """)
+    INVALID = examples("""
+        a misspelt name:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear <axes = 0> (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "an axis that is no whole number",
-            """
+        an axis that is no whole number:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear <axis = 1.0> (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "an attribute of the other operator",
-            """
+        an attribute of the other operator:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear <saturate = 1> (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "a DQ that is to make int8",
-            """
+        a DQ that is to make int8:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,4] x) => (y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear <output_dtype = 3> (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every attribute of each Q and DQ."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -23,28 +23,20 @@ class AxisDynamic(Rule):
     name = "axis.dynamic"
     affects = impacts(tensorrt=REFUSED)
     remedy = "fix the dimension in the model, or use one scale for the whole tensor"
-    VALID = (
-        Example(
-            "the dynamic axis is another one",
-            """
+    VALID = examples("""
+        the dynamic axis is another one:
             agraph (float[N,2] x) => (float[N,2] y) <float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
                 q = QuantizeLinear <axis = 1> (x, s, z)
                 y = DequantizeLinear <axis = 1> (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "scales on a dynamic axis",
-            """
+    """)
+    INVALID = examples("""
+        scales on a dynamic axis:
             agraph (float[1,C] x) => (float[1,C] y) <float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
                 q = QuantizeLinear <axis = 1> (x, s, z)
                 y = DequantizeLinear <axis = 1> (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for 1-D scales on a dimension without a number."""

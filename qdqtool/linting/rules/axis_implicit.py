@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, SILENT, Fault, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims, short
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
@@ -30,50 +30,33 @@ class AxisImplicit(Rule):
     affects = impacts(onnx=ADVICE, tensorrt=CAUTION)
     remedy = "write the axis attribute, even where it is 1"
     offers = (AXIS,)
-    VALID = (
-        Example(
-            "axis is written",
-            """
+    VALID = examples("""
+        axis is written:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "one scale needs no axis",
-            """
+        one scale needs no axis:
             agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int8[1] z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "two scales, no axis",
-            """
+    """)
+    INVALID = examples("""
+        two scales, no axis:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "two scales, no axis, for a release that takes axis 0",
-            """
+        two scales, no axis, for a release that takes axis 0 [tensorrt-10.10]:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt-10.10",),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a scale of several elements on a node without the attribute."""

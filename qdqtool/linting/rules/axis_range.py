@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.support.extents import reads_axis_1
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -24,49 +24,33 @@ class AxisRange(Rule):
     name = "axis.out-of-range"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "set the axis that the scales belong to, counted from 0"
-    VALID = (
-        Example(
-            "with one scale the axis says nothing",
-            """
+    VALID = examples("""
+        with one scale the axis says nothing:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear <axis = 7> (x, s, z)
                 y = DequantizeLinear <axis = 7> (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "a negative axis counts from the end",
-            """
+        a negative axis counts from the end:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = -1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "axis 2 of a matrix",
-            """
+    """)
+    INVALID = examples("""
+        axis 2 of a matrix:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = 2> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "axis -3 of a matrix",
-            """
+        axis -3 of a matrix:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = -3> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the axis with the rank, where there is more than one scale."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import format_of
 from qdqtool.models import ops
@@ -34,10 +34,8 @@ class BeforeActivation(Rule):
     affects = impacts(tensorrt=CAUTION)
     remedy = "move the pair behind the activation, and calibrate it there"
     offers = (BEHIND, SIGNED_ZERO)
-    VALID = (
-        Example(
-            "the pair stands behind Relu",
-            """
+    VALID = examples("""
+        the pair stands behind Relu:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 xq = QuantizeLinear (x, s, z)
@@ -48,13 +46,9 @@ class BeforeActivation(Rule):
                 q = QuantizeLinear (r, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "the pair stands in front of Relu",
-            """
+    """)
+    INVALID = examples("""
+        the pair stands in front of Relu:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 xq = QuantizeLinear (x, s, z)
@@ -66,9 +60,7 @@ class BeforeActivation(Rule):
                 r = Relu (d)
                 y = Neg (r)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for pairs that a weighted operator feeds alone, and that feed one activation alone."""

@@ -6,7 +6,7 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.float_constant import FLOAT, float_fix
 from qdqtool.linting.rules.support.blocks import is_bias
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.targets import Target
@@ -28,10 +28,8 @@ class BiasQuantized(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "store the bias as float (in ONNX Runtime: QuantizeBias=False)"
     offers = (FLOAT,)
-    VALID = (
-        Example(
-            "a float bias",
-            """
+    VALID = examples("""
+        a float bias:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0},
              float[2] b = {0.5, -0.5}> {
@@ -40,13 +38,9 @@ class BiasQuantized(Rule):
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 y = Conv (xd, wd, b)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "an int32 bias, as ONNX Runtime's quantizer writes it",
-            """
+    """)
+    INVALID = examples("""
+        an int32 bias, as ONNX Runtime's quantizer writes it:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0},
              int32[2] b = {50, -25}, float[2] bs = {0.01, 0.02}, int32[2] bz = {0, 0}> {
@@ -56,11 +50,7 @@ class BiasQuantized(Rule):
                 bd = DequantizeLinear <axis = 0> (b, bs, bz)
                 y = Conv (xd, wd, bd)
             }
-            """,
-        ),
-        Example(
-            "an int8 bias",
-            """
+        an int8 bias:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0},
              int8[2] b = {50, -25}, float bs = {0.01}, int8 bz = {0}> {
@@ -70,9 +60,7 @@ class BiasQuantized(Rule):
                 bd = DequantizeLinear (b, bs, bz)
                 y = Conv (xd, wd, bd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a DQ that is read as a bias and as nothing else."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from qdqtool.linting.rules.fixes.reblock import FITTED, PER_AXIS, REBLOCKED, SPLIT, reblock_fixes
 from qdqtool.linting.rules.fixes.scalar_scale import SCALAR, scalar_fixes
 from qdqtool.linting.rules.support.blocks import Blocks, blocks
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -31,75 +31,48 @@ class BlockShape(Rule):
         " `qdqtool normalize MODEL -o OUT` writes the axis where only that is wrong"
     )
     offers = (SCALAR, PER_AXIS, FITTED, SPLIT, REBLOCKED)
-    VALID = (
-        Example(
-            "blocks of 2 rows",
-            """
+    VALID = examples("""
+        blocks of 2 rows:
             agraph (float[1,4] x) => (float[1,2] y)
             <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
                 wd = DequantizeLinear <axis = 0, block_size = 2> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "two axes in blocks",
-            """
+    """)
+    INVALID = examples("""
+        two axes in blocks:
             agraph (float[1,4] x) => (float[1,4] y)
             <int8[4,4] w = {1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4},
              int8[2,2] wz = {0,0,0,0}> {
                 wd = DequantizeLinear <axis = 0, block_size = 2> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "the scale divides axis 0, the node says axis 1",
-            """
+        the scale divides axis 0, the node says axis 1:
             agraph (float[1,4] x) => (float[1,2] y)
             <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
                 wd = DequantizeLinear <axis = 1, block_size = 2> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "two blocks of an axis of 5",
-            """
+        two blocks of an axis of 5 [tensorrt, tensorrt-rtx]:
             agraph (float[1,5] x) => (float[1,2] y)
             <int8[5,2] w = {1,2,3,4,5,6,7,8,9,10}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
                 wd = DequantizeLinear <axis = 0, block_size = 3> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "a scale for every element",
-            """
+        a scale for every element [tensorrt, tensorrt-rtx]:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
                 wd = DequantizeLinear <axis = 0, block_size = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "blocks of the first of three axes",
-            """
+        blocks of the first of three axes [tensorrt, tensorrt-rtx]:
             agraph (float[4,1,2] x) => (float[4,1,2] y)
             <int8[4,2,2] w = {1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8}, float[2,2,2] ws = {0.1,0.2,0.3,0.4,0.1,0.2,0.3,0.4},
              int8[2,2,2] wz = {0,0,0,0,0,0,0,0}> {
                 wd = DequantizeLinear <axis = 0, block_size = 2> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the extents of each block scale with those of the data."""

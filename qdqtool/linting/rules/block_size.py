@@ -15,7 +15,7 @@ from qdqtool.linting.rules.fixes.reblock import (
 )
 from qdqtool.linting.rules.fixes.scalar_scale import SCALAR, scalar_fixes
 from qdqtool.linting.rules.support.blocks import Blocks, blocks, vector_blocks
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims, kind
 from qdqtool.models.targets import Target
@@ -39,81 +39,49 @@ class BlockSize(Rule):
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=SILENT)
     remedy = "set block_size to the extent divided by the number of blocks; pad the axis where it does not divide"
     offers = (SCALAR, PER_AXIS, FITTED, SIZED, SPLIT, REBLOCKED)
-    VALID = (
-        Example(
-            "two blocks of 2",
-            """
+    VALID = examples("""
+        two blocks of 2:
             agraph (float[1,4] x) => (float[1,2] y)
             <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
                 wd = DequantizeLinear <axis = 0, block_size = 2> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "no block_size",
-            """
+    """)
+    INVALID = examples("""
+        no block_size:
             agraph (float[1,4] x) => (float[1,2] y)
             <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "two blocks of 3 and 1 for ONNX, of 2 and 2 for TensorRT",
-            """
+        two blocks of 3 and 1 for ONNX, of 2 and 2 for TensorRT [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,2] y)
             <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
                 wd = DequantizeLinear <axis = 0, block_size = 3> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "one block of int8, which is a scale for each column",
-            """
+        one block of int8, which is a scale for each column [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,2] y) <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[1,2] ws = {0.1,0.2}> {
                 wd = DequantizeLinear <axis = 0, block_size = 4> (w, ws)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "a block size beside one scale for all",
-            """
+        a block size beside one scale for all [ort-cpu]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear <block_size = 2> (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            targets=("ort-cpu",),
-        ),
-        Example(
-            "a block size beside a scale for each column",
-            """
+        a block size beside a scale for each column [ort-cpu]:
             agraph (float[1,4] x) => (float[1,2] y) <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2] ws = {0.1,0.2}> {
                 wd = DequantizeLinear <axis = 1, block_size = 2> (w, ws)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("ort-cpu",),
-        ),
-        Example(
-            "blocks of 4 would be one, not two",
-            """
+        blocks of 4 would be one, not two:
             agraph (float[1,4] x) => (float[1,2] y)
             <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] ws = {0.1,0.2,0.3,0.4}, int8[2,2] wz = {0,0,0,0}> {
                 wd = DequantizeLinear <axis = 0, block_size = 4> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare block_size with what the extents say, where exactly one axis is in blocks."""

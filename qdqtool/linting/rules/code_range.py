@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.linting.findings import Extent
-from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Fault, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.weight_codes import WeightCodes, weight_codes
 from qdqtool.linting.rules.support.words import number
 from qdqtool.models.targets import Target
 from qdqtool.numerics.derive import smallest_positive
 
-_WIDE = ", ".join(str(4 * value - 126) for value in range(64))
-_NARROW = ", ".join(str(value % 33 - 16) for value in range(64))
-# What a Q stores of _WIDE with a scale 40 times too small.
-_SATURATED = ", ".join(str(max(-128, min(127, 40 * (4 * value - 126)))) for value in range(64))
-_ZEROS = ", ".join(["0"] * 64)
+WIDE = ", ".join(str(4 * value - 126) for value in range(64))
+NARROW = ", ".join(str(value % 33 - 16) for value in range(64))
+# What a Q stores of WIDE with a scale 40 times too small.
+SATURATED = ", ".join(str(max(-128, min(127, 40 * (4 * value - 126)))) for value in range(64))
+ZEROS = ", ".join(["0"] * 64)
 
 LEAST_VALUES = 64
 """A weight with fewer codes is not judged: a few codes at the ends of the range prove nothing."""
@@ -68,79 +68,61 @@ class CodeRange(Rule):
     name = "numbers.code-range"
     affects = impacts(onnx=CAUTION, ort_cpu=CAUTION, tensorrt=CAUTION)
     remedy = "find the scale again, for each output channel"
-    VALID = (
-        Example(
-            "codes over the whole range",
-            f"""
-            agraph (float[8,8] x) => (float[8,8] y) <float s = {{1}}, int8 z = {{0}},
-             float[64] w = {{{_WIDE}}}, int64[2] n = {{8, 8}}> {{
+    VALID = examples(
+        """
+        codes over the whole range:
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {1}, int8 z = {0},
+             float[64] w = {$WIDE}, int64[2] n = {8, 8}> {
                 q = QuantizeLinear (w, s, z)
                 wd = DequantizeLinear (q, s, z)
                 m = Reshape (wd, n)
                 y = MatMul (x, m)
-            }}
-            """,
-        ),
-        Example(
-            "a pruned weight, all zeros",
-            f"""
-            agraph (float[8,8] x) => (float[8,8] y) <float s = {{1}}, int8[8,8] w = {{{_ZEROS}}}> {{
+            }
+        a pruned weight, all zeros:
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {1}, int8[8,8] w = {$ZEROS}> {
                 wd = DequantizeLinear (w, s)
                 y = MatMul (x, wd)
-            }}
-            """,
-        ),
-        Example(
-            "an int32 bias, whose scale is that of the activation times that of the weight",
-            f"""
-            agraph (float[1,64] x) => (float[1,64] y) <float s = {{0.0001}}, int32[64] b = {{{_NARROW}}}> {{
+            }
+        an int32 bias, whose scale is that of the activation times that of the weight [onnx, ort-cpu]:
+            agraph (float[1,64] x) => (float[1,64] y) <float s = {0.0001}, int32[64] b = {$NARROW}> {
                 bd = DequantizeLinear (b, s)
                 y = Add (x, bd)
-            }}
-            """,
-            targets=("onnx", "ort-cpu"),
-        ),
+            }
+        """,
+        NARROW=NARROW,
+        WIDE=WIDE,
+        ZEROS=ZEROS,
     )
-    INVALID = (
-        Example(
-            "half of the values are clipped",
-            f"""
-            agraph (float[8,8] x) => (float[8,8] y) <float s = {{0.5}}, int8 z = {{0}},
-             float[64] w = {{{_WIDE}}}, int64[2] n = {{8, 8}}> {{
+    INVALID = examples(
+        """
+        half of the values are clipped:
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {0.5}, int8 z = {0},
+             float[64] w = {$WIDE}, int64[2] n = {8, 8}> {
                 q = QuantizeLinear (w, s, z)
                 wd = DequantizeLinear (q, s, z)
                 m = Reshape (wd, n)
                 y = MatMul (x, m)
-            }}
-            """,
-        ),
-        Example(
-            "codes of 16 at most",
-            f"""
-            agraph (float[8,8] x) => (float[8,8] y) <float s = {{1}}, int8[8,8] w = {{{_NARROW}}}> {{
+            }
+        codes of 16 at most:
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {1}, int8[8,8] w = {$NARROW}> {
                 wd = DequantizeLinear (w, s)
                 y = MatMul (x, wd)
-            }}
-            """,
-        ),
-        Example(
-            "nearly all stored codes at the ends of the range",
-            f"""
-            agraph (float[8,8] x) => (float[8,8] y) <float s = {{0.025}}, int8[8,8] w = {{{_SATURATED}}}> {{
+            }
+        nearly all stored codes at the ends of the range:
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {0.025}, int8[8,8] w = {$SATURATED}> {
                 wd = DequantizeLinear (w, s)
                 y = MatMul (x, wd)
-            }}
-            """,
-        ),
-        Example(
-            "nothing left of a weight",
-            f"""
-            agraph (float[8,8] x) => (float[8,8] y) <float s = {{4}}, int8[8,8] w = {{{_ZEROS}}}> {{
+            }
+        nothing left of a weight:
+            agraph (float[8,8] x) => (float[8,8] y) <float s = {4}, int8[8,8] w = {$ZEROS}> {
                 wd = DequantizeLinear (w, s)
                 y = MatMul (x, wd)
-            }}
-            """,
-        ),
+            }
+        """,
+        NARROW=NARROW,
+        SATURATED=SATURATED,
+        WIDE=WIDE,
+        ZEROS=ZEROS,
     )
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -28,60 +28,35 @@ class ComputeCapability(Rule):
     name = "target.compute-capability"
     affects = impacts(tensorrt=REFUSED)
     remedy = "quantize to a type that every GPU has (int8), or build one model for each generation"
-    VALID = (
-        Example(
-            "int8 on 8.6",
-            """
+    VALID = examples("""
+        int8 on 8.6 [sm_86]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            compute_capabilities=(86,),
-        ),
-        Example(
-            "float8e4m3fn on 8.9",
-            """
+        float8e4m3fn on 8.9 [sm_89]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 17> (x, s)
                 y = DequantizeLinear (q, s)
             }
-            """,
-            compute_capabilities=(89,),
-        ),
-    )
-    INVALID = (
-        Example(
-            "float8e4m3fn on 8.6",
-            """
+    """)
+    INVALID = examples("""
+        float8e4m3fn on 8.6 [sm_86]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 17> (x, s)
                 y = DequantizeLinear (q, s)
             }
-            """,
-            compute_capabilities=(86,),
-        ),
-        Example(
-            "int4 on 7.5",
-            """
+        int4 on 7.5 [sm_75]:
             agraph (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float ws = {0.1}> {
                 wd = DequantizeLinear (w, ws)
                 y = MatMul (x, wd)
             }
-            """,
-            compute_capabilities=(75,),
-        ),
-        Example(
-            "bfloat16 (bits 15821 are 0.1) on 7.5",
-            """
+        bfloat16 (bits 15821 are 0.1) on 7.5 [sm_75]:
             agraph (bfloat16[1,4] x) => (bfloat16[1,4] y) <bfloat16 s = {15821}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            compute_capabilities=(75,),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """One fault for each GPU and each type that it lacks, at the first Q or DQ of that type."""

@@ -10,7 +10,7 @@ from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import parameters, write_parameters
 from qdqtool.linting.rules.support.extents import octaves
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import format_of, number
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
@@ -38,10 +38,8 @@ class ConcatScales(Rule):
     affects = impacts(tensorrt=CAUTION)
     remedy = "give all inputs the largest of their scales, or leave the Concat unquantized"
     offers = (UNIFIED,)
-    VALID = (
-        Example(
-            "one scale",
-            """
+    VALID = examples("""
+        one scale:
             agraph (float[1,2] a, float[1,2] b) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 aq = QuantizeLinear (a, s, z)
                 ad = DequantizeLinear (aq, s, z)
@@ -51,13 +49,9 @@ class ConcatScales(Rule):
                 q = QuantizeLinear (c, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "two scales",
-            """
+    """)
+    INVALID = examples("""
+        two scales:
             agraph (float[1,2] a, float[1,2] b) => (float[1,4] y) <float s = {0.1}, float t = {0.2}, int8 z = {0}> {
                 aq = QuantizeLinear (a, s, z)
                 ad = DequantizeLinear (aq, s, z)
@@ -67,9 +61,7 @@ class ConcatScales(Rule):
                 q = QuantizeLinear (c, t, z)
                 y = DequantizeLinear (q, t, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the scales of each Concat that stands between DQs and Qs."""

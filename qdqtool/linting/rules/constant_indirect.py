@@ -7,7 +7,7 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.linting.rules.support.words import is_operator, kind
 from qdqtool.models import ops
@@ -47,59 +47,39 @@ class ConstantIndirect(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "store the codes as they reach the DQ (`qdqtool normalize MODEL -o OUT`), or move the operator behind it"
     offers = (STORED,)
-    VALID = (
-        Example(
-            "the Transpose comes after",
-            """
+    VALID = examples("""
+        the Transpose comes after:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
                 wd = DequantizeLinear (w, ws, wz)
                 wt = Transpose <perm = [1, 0]> (wd)
                 y = MatMul (x, wt)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "the Transpose comes between",
-            """
+    """)
+    INVALID = examples("""
+        the Transpose comes between:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
                 wt = Transpose <perm = [1, 0]> (w)
                 wd = DequantizeLinear (wt, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "codes that are joined with those of a Q",
-            """
+        codes that are joined with those of a Q:
             agraph (float[1,4] x) => (float[2,4] y) <float s = {0.1}, int8 z = {0}, int8[1,4] k = {1,2,3,4}> {
                 q = QuantizeLinear (x, s, z)
                 c = Concat <axis = 0> (q, k)
                 y = DequantizeLinear (c, s, z)
             }
-            """,
-        ),
-        Example(
-            "a table of codes that a Gather reads",
-            """
+        a table of codes that a Gather reads:
             agraph (int64[1] i) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}> {
                 row = Gather (w, i)
                 y = Cast <to = 1> (row)
             }
-            """,
-        ),
-        Example(
-            "an Identity",
-            """
+        an Identity:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
                 wi = Identity (w)
                 wd = DequantizeLinear (wi, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for constant codes that another operator hands on to a DQ, and for other readers of stored codes."""

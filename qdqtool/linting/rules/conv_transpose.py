@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_LAYER, float_layer
-from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import PerAxis
@@ -25,20 +25,14 @@ class ConvTranspose(Rule):
     affects = impacts(tensorrt=FALLBACK)
     remedy = "leave ConvTranspose in float; for TensorRT use one scale for the weight"
     offers = (FLOAT_LAYER,)
-    VALID = (
-        Example(
-            "in float",
-            """
+    VALID = examples("""
+        in float:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1,1,1] w = {0.5}> {
                 y = ConvTranspose (x, w)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "scales on axis 1",
-            """
+    """)
+    INVALID = examples("""
+        scales on axis 1:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -46,11 +40,7 @@ class ConvTranspose(Rule):
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 [c] y = ConvTranspose (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "one scale, which TensorRT for RTX computes in float as well",
-            """
+        one scale, which TensorRT for RTX computes in float as well [tensorrt-rtx]:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
                 q = QuantizeLinear (x, s, z)
@@ -58,10 +48,7 @@ class ConvTranspose(Rule):
                 wd = DequantizeLinear (w, ws, wz)
                 [c] y = ConvTranspose (xd, wd)
             }
-            """,
-            targets=("tensorrt-rtx",),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for ConvTranspose with both operands quantized (one-sided ones have a rule of their own)."""

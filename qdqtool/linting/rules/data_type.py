@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed
 from qdqtool.models.targets import Target
@@ -23,39 +23,26 @@ class DataType(Rule):
     name = "parameters.data-type"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "dequantize or cast the data first"
-    VALID = (
-        Example(
-            "float data",
-            """
+    VALID = examples("""
+        float data:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a Q behind a Q",
-            """
+    """)
+    INVALID = examples("""
+        a Q behind a Q:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 qq = QuantizeLinear (q, s, z)
                 y = DequantizeLinear (qq, s, z)
             }
-            """,
-        ),
-        Example(
-            "int32 data",
-            """
+        int32 data [ort-cpu, tensorrt, tensorrt-rtx]:
             agraph (int32[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            targets=("ort-cpu", "tensorrt", "tensorrt-rtx"),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the type of what each Q reads with the target's table."""

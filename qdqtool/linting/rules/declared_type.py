@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 import onnx
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import is_qdq
@@ -32,45 +32,29 @@ class DeclaredType(Rule):
     name = "spec.declared-type"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
     remedy = "declare the type that the node makes; take out the value_info of inner tensors"
-    VALID = (
-        Example(
-            "an output of codes",
-            """
+    VALID = examples("""
+        an output of codes:
             agraph (float[1,4] x) => (int8[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 y = QuantizeLinear (x, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "an int8 output of a Q that makes uint8",
-            """
+    """)
+    INVALID = examples("""
+        an int8 output of a Q that makes uint8:
             agraph (float[1,4] x) => (int8[1,4] y) <float s = {0.1}, uint8 z = {0}> {
                 y = QuantizeLinear (x, s, z)
             }
-            """,
-        ),
-        Example(
-            "the same behind a Transpose",
-            """
+        the same behind a Transpose:
             agraph (float[1,4] x) => (int8[4,1] y) <float s = {0.1}, uint8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = Transpose (q)
             }
-            """,
-        ),
-        Example(
-            "an inner tensor that is declared float16",
-            """
+        an inner tensor that is declared float16:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, float16[1,4] d> {
                 q = QuantizeLinear (x, s, z)
                 d = DequantizeLinear (q, s, z)
                 y = Relu (d)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare declarations with what Q and DQ make, and with what onnx's shape inference says of other nodes."""

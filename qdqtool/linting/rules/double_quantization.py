@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
 from qdqtool.models.targets import Target
@@ -30,10 +30,8 @@ class DoubleQuantization(Rule):
     affects = impacts(onnx=ADVICE, ort_cpu=CAUTION, tensorrt=CAUTION)
     remedy = "keep one of the two pairs"
     offers = (MERGED,)
-    VALID = (
-        Example(
-            "a Relu between",
-            """
+    VALID = examples("""
+        a Relu between:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 d = DequantizeLinear (q, s, z)
@@ -41,24 +39,16 @@ class DoubleQuantization(Rule):
                 q2 = QuantizeLinear (r, s, z)
                 y = DequantizeLinear (q2, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "two pairs with different scales",
-            """
+    """)
+    INVALID = examples("""
+        two pairs with different scales:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float t = {0.3}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 d = DequantizeLinear (q, s, z)
                 q2 = QuantizeLinear (d, t, z)
                 y = DequantizeLinear (q2, t, z)
             }
-            """,
-        ),
-        Example(
-            "the same pair twice",
-            """
+        the same pair twice:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q1 = QuantizeLinear (x, s, z)
                 d1 = DequantizeLinear (q1, s, z)
@@ -66,9 +56,7 @@ class DoubleQuantization(Rule):
                 d2 = DequantizeLinear (q2, s, z)
                 y = Relu (d2)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a Q that reads a DQ."""

@@ -5,7 +5,7 @@ from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.layer_names import taken_names
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.edits.edit import SetNodeName
 from qdqtool.models.graph.index.view import NodeView
@@ -32,42 +32,27 @@ class DuplicateNames(Rule):
     affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "rename one of them; inline a local function that is called more than once"
     offers = (RENAMED,)
-    VALID = (
-        Example(
-            "Constants of one name",
-            """
+    VALID = examples("""
+        Constants of one name:
             agraph (float[1,4] x) => (float[1,4] y) {
                 [a] one = Constant <value = float {1}> ()
                 [a] two = Constant <value = float {2}> ()
                 sum = Add (x, one)
                 y = Mul (sum, two)
             }
-            """,
-        ),
-        Example(
-            "empty names",
-            """
+        empty names:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "two operators that are no Q or DQ, which TensorRT takes",
-            """
+    """)
+    INVALID = examples("""
+        two operators that are no Q or DQ, which TensorRT takes [ort-cpu]:
             agraph (float[1,4] x) => (float[1,4] y) {
                 [a] r = Relu (x)
                 [a] y = Neg (r)
             }
-            """,
-            targets=("ort-cpu",),
-        ),
-        Example(
-            "a function with a pair, called twice",
-            """
+        a function with a pair, called twice [tensorrt, tensorrt-rtx]:
             <ir_version: 10, opset_import: ["": 21, "my": 1]>
             agraph (float[1,4] x) => (float[1,4] y) {
                 r = my.Rounded (x)
@@ -79,29 +64,17 @@ class DuplicateNames(Rule):
                 q = QuantizeLinear (a, s)
                 b = DequantizeLinear (q, s)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "a Q called as its scale",
-            """
+        a Q called as its scale [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 [s] q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "two nodes called a",
-            """
+        two nodes called a:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 [a] q = QuantizeLinear (x, s, z)
                 [a] y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the names as the target does."""

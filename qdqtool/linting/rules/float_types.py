@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.scale_type import RETYPED, scale_type_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -31,52 +31,34 @@ class FloatTypes(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "store the scale in the type of the float side"
     offers = (RETYPED,)
-    VALID = (
-        Example(
-            "int8 takes any mix",
-            """
+    VALID = examples("""
+        int8 takes any mix [tensorrt, tensorrt-rtx]:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float16[1,2] x) => (float16[1,2] y) <int8[2,2] w = {1,2,3,4}, float s = {0.1}> {
                 wd = DequantizeLinear <output_dtype = 10> (w, s)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "fp8 takes float32 scales",
-            """
+        fp8 takes float32 scales [tensorrt, tensorrt-rtx]:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float16[1,4] x) => (float16[1,4] y) <float s = {0.1}, float8e4m3fn z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear <output_dtype = 10> (q, s, z)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-    )
-    INVALID = (
-        Example(
-            "int4 with float32 scales, dequantized to float16",
-            """
+    """)
+    INVALID = examples("""
+        int4 with float32 scales, dequantized to float16:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float16[1,2] x) => (float16[1,2] y) <int4[2,2] w = {33, 67}, float s = {0.1}> {
                 wd = DequantizeLinear <output_dtype = 10> (w, s)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "a float16 scale (bits 11878 are 0.1) for float32 data in fp8",
-            """
+        a float16 scale (bits 11878 are 0.1) for float32 data in fp8:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,4] x) => (float[1,4] y) <float16 s = {11878}, float8e4m3fn z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear <output_dtype = 1> (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the float types of every Q and DQ of a narrow type."""

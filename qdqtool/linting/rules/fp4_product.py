@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.reach import Operand
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.targets import Target
@@ -26,22 +26,16 @@ class Fp4Product(Rule):
     name = "target.fp4-per-tensor"
     affects = impacts(tensorrt=REFUSED)
     remedy = "use blocks of 16 for the weight and dynamic quantization for the activation, or float8e4m3fn"
-    VALID = (
-        Example(
-            "an fp4 weight alone",
-            """
+    VALID = examples("""
+        an fp4 weight alone:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,2] x) => (float[1,2] y) <float s = {0.1}, float4e2m1[2,2] w = {33, 67}> {
                 wd = DequantizeLinear (w, s)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "fp4 times fp4",
-            """
+    """)
+    INVALID = examples("""
+        fp4 times fp4:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[16,64] x) => (float[16,64] y)
             <float s = {0.1}, float ws = {0.1}, int64[2] n = {64, 64}> {
@@ -52,9 +46,7 @@ class Fp4Product(Rule):
                 wd = DequantizeLinear (wq, ws)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for MatMul and Gemm with per-tensor fp4 on both sides."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.soundness import unsound
 from qdqtool.models.targets import Target
@@ -22,47 +22,31 @@ class GraphUnsound(Rule):
     name = "model.not-a-graph"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "export the model again, or rename the tensor where it is defined wrongly"
-    VALID = (
-        Example(
-            "a chain",
-            """
+    VALID = examples("""
+        a chain:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a tensor that two nodes make",
-            """
+    """)
+    INVALID = examples("""
+        a tensor that two nodes make:
             agraph (float[1,4] x) => (float[1,4] y) {
                 a = Relu (x)
                 a = Abs (x)
                 y = Neg (a)
             }
-            """,
-        ),
-        Example(
-            "an output that nothing makes",
-            """
+        an output that nothing makes:
             agraph (float[1,4] x) => (float[1,4] y) {
                 a = Relu (x)
             }
-            """,
-        ),
-        Example(
-            "a tensor that depends on itself",
-            """
+        a tensor that depends on itself:
             agraph (float[1,4] x) => (float[1,4] y) {
                 a = Add (x, b)
                 b = Relu (a)
                 y = Neg (b)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look through every scope."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_TENSOR, float_tensor
-from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -29,32 +29,24 @@ class IndexPath(Rule):
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
     remedy = "take the pair away"
     offers = (FLOAT_TENSOR,)
-    VALID = (
-        Example(
-            "the data of a Gather is quantized, its indices are not",
-            """
+    VALID = examples("""
+        the data of a Gather is quantized, its indices are not:
             agraph (float[4,2] x, float[3] i) => (float[3,2] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 xd = DequantizeLinear (q, s, z)
                 n = Cast <to = 7> (i)
                 y = Gather (xd, n)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "indices, rounded to multiples of 0.3",
-            """
+    """)
+    INVALID = examples("""
+        indices, rounded to multiples of 0.3:
             agraph (float[3] x) => (float[3] y) <float[4] table = {0, 10, 20, 30}, float s = {0.3}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 i = DequantizeLinear (q, s, z)
                 n = Cast <to = 7> (i)
                 y = Gather (table, n)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Walk back from every shape and index input; a DQ is reported once."""

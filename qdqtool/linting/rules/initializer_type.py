@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, legal_types
 from qdqtool.models.graph.edits.edit import RemoveInitializer
@@ -30,28 +30,20 @@ class InitializerType(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "take the initializer out where nothing reads it, else store it in another type"
     offers = (TAKEN_OUT,)
-    VALID = (
-        Example(
-            "an unused float",
-            """
+    VALID = examples("""
+        an unused float:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, float unused = {1}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "an unused int16",
-            """
+    """)
+    INVALID = examples("""
+        an unused int16:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, int16 left_over = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every initializer; those that a Q or DQ reads are reported there."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed
 from qdqtool.models.graph.index.signature import Operand
@@ -28,28 +28,20 @@ class InputType(Rule):
     name = "target.input-type"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
     remedy = "put a Cast in front of the input, or raise the opset of the model to one that knows the type"
-    VALID = (
-        Example(
-            "indices of two types",
-            """
+    VALID = examples("""
+        indices of two types:
             agraph (float[4,4] x, int64[2] i, int32[1] j) => (float[1,4] y) {
                 g = Gather (x, i)
                 y = Gather (g, j)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "Relu of integers before opset 14",
-            """
+    """)
+    INVALID = examples("""
+        Relu of integers before opset 14:
             <ir_version: 8, opset_import: ["": 13]>
             agraph (int64[1,4] x) => (int64[1,4] y) {
                 y = Relu (x)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the inputs of every node with what its operator takes."""

@@ -9,7 +9,7 @@ from onnx import TensorProto
 from qdqtool.linting.rules.fixes.stored import Stored, stored
 from qdqtool.linting.rules.support.extents import of_values
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
-from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import number
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -35,28 +35,20 @@ class Int32ZeroPoint(Rule):
     affects = impacts(onnx=SILENT, ort_cpu=SUSPECT)
     remedy = "subtract the zero point from the codes and leave it out"
     offers = (SHIFTED,)
-    VALID = (
-        Example(
-            "no zero point",
-            """
+    VALID = examples("""
+        no zero point:
             agraph (float[2] x) => (float[2] y) <int32[2] b = {10, -20}, float s = {0.1}> {
                 bd = DequantizeLinear (b, s)
                 y = Add (x, bd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "zero point 5",
-            """
+    """)
+    INVALID = examples("""
+        zero point 5:
             agraph (float[2] x) => (float[2] y) <int32[2] b = {10, -20}, float s = {0.1}, int32 z = {5}> {
                 bd = DequantizeLinear (b, s, z)
                 y = Add (x, bd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the zero point of every DQ of int32 that folds to a constant."""

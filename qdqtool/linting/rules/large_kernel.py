@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import format_of
 from qdqtool.models.targets import Target
@@ -26,10 +26,8 @@ class LargeKernel(Rule):
     name = "placement.large-kernel"
     affects = impacts(tensorrt=FALLBACK)
     remedy = "take the pairs of this Conv away, or quantize it in int8"
-    VALID = (
-        Example(
-            "5 x 5 in fp8",
-            """
+    VALID = examples("""
+        5 x 5 in fp8:
             agraph (float[1,16,8,8] x) => (float[1,16,4,4] y)
             <float s = {0.1}, float8e4m3fn z = {0}, int64[4] n = {16, 16, 5, 5}> {
                 q = QuantizeLinear (x, s, z)
@@ -39,11 +37,7 @@ class LargeKernel(Rule):
                 wd = DequantizeLinear (wq, s, z)
                 y = Conv (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "7 x 7 in int8",
-            """
+        7 x 7 in int8:
             agraph (float[1,16,8,8] x) => (float[1,16,2,2] y)
             <float s = {0.1}, int8 z = {0}, int64[4] n = {16, 16, 7, 7}> {
                 q = QuantizeLinear (x, s, z)
@@ -53,13 +47,9 @@ class LargeKernel(Rule):
                 wd = DequantizeLinear (wq, s, z)
                 y = Conv (xd, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "7 x 7 in fp8",
-            """
+    """)
+    INVALID = examples("""
+        7 x 7 in fp8:
             agraph (float[1,16,8,8] x) => (float[1,16,2,2] y)
             <float s = {0.1}, float8e4m3fn z = {0}, int64[4] n = {16, 16, 7, 7}> {
                 q = QuantizeLinear (x, s, z)
@@ -69,9 +59,7 @@ class LargeKernel(Rule):
                 wd = DequantizeLinear (wq, s, z)
                 [c] y = Conv (xd, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Ask each quantized product whether kernels of its format take its weight."""

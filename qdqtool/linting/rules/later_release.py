@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
@@ -25,52 +25,32 @@ class LaterRelease(Rule):
     name = "target.later-release"
     affects = impacts(tensorrt=REFUSED)
     remedy = "write the operator out in older ones and leave the attribute away, or use the later release"
-    VALID = (
-        Example(
-            "operators of every release",
-            """
+    VALID = examples("""
+        operators of every release [tensorrt, tensorrt-rtx, tensorrt-10.0]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 d = DequantizeLinear (q, s, z)
                 y = Softmax (d)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx", "tensorrt-10.0"),
-        ),
-        Example(
-            "RMSNormalization, for a release that has it",
-            """
+        RMSNormalization, for a release that has it [tensorrt, tensorrt-10.15]:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,4] x, float[4] scale) => (float[1,4] y) {
                 y = RMSNormalization (x, scale)
             }
-            """,
-            targets=("tensorrt", "tensorrt-10.15"),
-        ),
-    )
-    INVALID = (
-        Example(
-            "RMSNormalization, for a release that has it not",
-            """
+    """)
+    INVALID = examples("""
+        RMSNormalization, for a release that has it not [tensorrt-10.14]:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,4] x, float[4] scale) => (float[1,4] y) {
                 y = RMSNormalization (x, scale)
             }
-            """,
-            targets=("tensorrt-10.14",),
-        ),
-        Example(
-            "output_dtype of a DQ",
-            """
+        output_dtype of a DQ [tensorrt-10.9]:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear <output_dtype = 1> (q, s, z)
             }
-            """,
-            targets=("tensorrt-10.9",),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look every operator and every attribute up among what came later."""

@@ -7,7 +7,7 @@ import numpy as np
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
@@ -34,10 +34,8 @@ class LoopCondition(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "give the Loop a bool initializer with value true as its condition"
     offers = (GIVEN,)
-    VALID = (
-        Example(
-            "the condition is given",
-            """
+    VALID = examples("""
+        the condition is given:
             agraph (float[1,4] x) => (float[1,4] y) <int64 n = {2}, bool yes = {1}, float s = {0.1}, int8 z = {0}> {
                 y = Loop (n, yes, x) <
                     body = b (int64 i, bool go, float[1,4] v) => (bool on, float[1,4] w) {
@@ -47,11 +45,7 @@ class LoopCondition(Rule):
                     }
                 >
             }
-            """,
-        ),
-        Example(
-            "the body makes its own",
-            """
+        the body makes its own:
             agraph (float[1,4] x) => (float[1,4] y) <int64 n = {2}, float s = {0.1}, int8 z = {0}> {
                 y = Loop (n, , x) <
                     body = b (int64 i, bool go, float[1,4] v) => (bool on, float[1,4] w) {
@@ -61,13 +55,9 @@ class LoopCondition(Rule):
                     }
                 >
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "no condition, which the body reads",
-            """
+    """)
+    INVALID = examples("""
+        no condition, which the body reads:
             agraph (float[1,4] x) => (float[1,4] y) <int64 n = {2}, float s = {0.1}, int8 z = {0}> {
                 y = Loop (n, , x) <
                     body = b (int64 i, bool go, float[1,4] v) => (bool on, float[1,4] w) {
@@ -77,9 +67,7 @@ class LoopCondition(Rule):
                     }
                 >
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every body of a Loop without condition."""

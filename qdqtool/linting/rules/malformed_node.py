@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.errors import plural
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -24,37 +24,25 @@ class MalformedNode(Rule):
     name = "spec.malformed-node"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "export the node again, with data and scale"
-    VALID = (
-        Example(
-            "two inputs and a zero point",
-            """
+    VALID = examples("""
+        two inputs and a zero point:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "no scale",
-            """
+    """)
+    INVALID = examples("""
+        no scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "a scale without a name",
-            """
+        a scale without a name:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, "", z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Count the inputs and outputs."""

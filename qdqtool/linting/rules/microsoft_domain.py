@@ -5,7 +5,7 @@ from functools import partial
 
 from qdqtool.linting.rules.support.extents import needs
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models.graph.edits.edit import SetDomain
@@ -32,29 +32,21 @@ class MicrosoftDomain(Rule):
     affects = impacts(onnx=CAUTION, tensorrt=ADVICE)
     remedy = "use the standard domain, from the opset on that has the type"
     offers = (STANDARD,)
-    VALID = (
-        Example(
-            "the standard domain",
-            """
+    VALID = examples("""
+        the standard domain:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "com.microsoft",
-            """
+    """)
+    INVALID = examples("""
+        com.microsoft:
             <ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = com.microsoft.QuantizeLinear (x, s, z)
                 y = com.microsoft.DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the domain of every Q and DQ."""

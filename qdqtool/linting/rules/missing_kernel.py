@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.support.attention_kernels import refusal
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models import ops
@@ -35,10 +35,8 @@ class MissingKernel(Rule):
         "compute the layer in float16 (scales in float16), as `quantize --high-precision-dtype fp16` does, or leave "
         "out the GPU that lacks it"
     )
-    VALID = (
-        Example(
-            "float16 (bits 11878 are 0.1) on 7.5",
-            """
+    VALID = examples("""
+        float16 (bits 11878 are 0.1) on 7.5 [sm_75]:
             agraph (float16[1,16] x) => (float16[1,16] y) <float16 s = {11878}, int8 z = {0}, int64[2] n = {16, 16}> {
                 q = QuantizeLinear (x, s, z)
                 xd = DequantizeLinear (q, s, z)
@@ -47,51 +45,30 @@ class MissingKernel(Rule):
                 wd = DequantizeLinear (wq, s, z)
                 y = MatMul (xd, wd)
             }
-            """,
-            compute_capabilities=(75,),
-        ),
-        Example(
-            "Attention of rank 3 without a mask, in float32",
-            """
+        Attention of rank 3 without a mask, in float32:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,16,128] q, float[1,16,128] k, float[1,16,128] v) => (float[1,16,128] y) {
                 y = Attention <q_num_heads = 2, kv_num_heads = 2> (q, k, v)
             }
-            """,
-        ),
-        Example(
-            "Attention of a single query, in float32",
-            """
+        Attention of a single query, in float32:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,4,1,64] q, float[1,4,16,64] k, float[1,4,16,64] v) => (float[1,4,1,64] y) {
                 y = Attention (q, k, v)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "Attention with a mask that is causal as well (float16)",
-            """
+    """)
+    INVALID = examples("""
+        Attention with a mask that is causal as well (float16):
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float16[1,2,16,64] q, float16[1,2,16,64] k, float16[1,2,16,64] v, float16[16,16] m)
                 => (float16[1,2,16,64] y) {
                 y = Attention <is_causal = 1> (q, k, v, m)
             }
-            """,
-        ),
-        Example(
-            "Attention with heads of 8 in float16",
-            """
+        Attention with heads of 8 in float16:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float16[1,2,16,8] q, float16[1,2,16,8] k, float16[1,2,16,8] v) => (float16[1,2,16,8] y) {
                 y = Attention (q, k, v)
             }
-            """,
-        ),
-        Example(
-            "float32 on 7.5",
-            """
+        float32 on 7.5 [sm_75]:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float ws = {0.1}> {
                 q = QuantizeLinear (x, s, z)
@@ -99,21 +76,12 @@ class MissingKernel(Rule):
                 wd = DequantizeLinear (w, ws, z)
                 y = MatMul (xd, wd)
             }
-            """,
-            compute_capabilities=(75,),
-        ),
-        Example(
-            "the Attention operator in float32",
-            """
+        the Attention operator in float32:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,2,16,64] q, float[1,2,16,64] k, float[1,2,16,64] v) => (float[1,2,16,64] y) {
                 y = Attention (q, k, v)
             }
-            """,
-        ),
-        Example(
-            "a quantized ConvTranspose in bfloat16 (bits 15821 are 0.1)",
-            """
+        a quantized ConvTranspose in bfloat16 (bits 15821 are 0.1):
             <ir_version: 10, opset_import: ["": 22]>
             agraph (bfloat16[1,2,4,4] x) => (bfloat16[1,2,4,4] y)
             <bfloat16 s = {15821}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}> {
@@ -122,9 +90,7 @@ class MissingKernel(Rule):
                 wd = DequantizeLinear (w, s, z)
                 y = ConvTranspose (xd, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look up the operator and the type of what each layer makes."""

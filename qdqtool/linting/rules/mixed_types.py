@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.signature import Signature
@@ -31,37 +31,25 @@ class MixedTypes(Rule):
     name = "target.mixed-types"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "put a Cast in front of the input that has the other type, or store the constant in the type of the others"
-    VALID = (
-        Example(
-            "a Cast in between",
-            """
+    VALID = examples("""
+        a Cast in between:
             agraph (float[1,4] x, float16[1,4] h) => (float[1,4] y) {
                 c = Cast <to = 1> (h)
                 y = Add (x, c)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "float32 and float16 in one Add",
-            """
+    """)
+    INVALID = examples("""
+        float32 and float16 in one Add:
             agraph (float[1,4] x, float16[1,4] h) => (float[1,4] y) {
                 y = Add (x, h)
             }
-            """,
-        ),
-        Example(
-            "a DQ with a float16 scale beside float32",
-            """
+        a DQ with a float16 scale beside float32:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float16 hs = {11878}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 d = DequantizeLinear (q, hs, z)
                 y = Mul (d, x)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the inputs of every node with each other."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.soundness import Unsound, out_of_order
 from qdqtool.models.targets import Target
@@ -28,30 +28,20 @@ class NodeOrder(Rule):
     affects = impacts(onnx=REFUSED)
     remedy = "sort the nodes"
     offers = (SORTED,)
-    VALID = (
-        Example(
-            "the Q comes first",
-            """
+    VALID = examples("""
+        the Q comes first:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "the DQ comes first",
-            """
+    """)
+    INVALID = examples("""
+        the DQ comes first:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 y = DequantizeLinear (q, s, z)
                 q = QuantizeLinear (x, s, z)
             }
-            """,
-        ),
-        Example(
-            "a body reads what comes later",
-            """
+        a body reads what comes later:
             agraph (bool c, float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 y = If (c) <
                     then_branch = t () => (float[1,4] a) { a = DequantizeLinear (q, s, z) },
@@ -59,9 +49,7 @@ class NodeOrder(Rule):
                 >
                 q = QuantizeLinear (x, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the place of each maker with those of its readers."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import prod
 
 from qdqtool.linting.rules.fixes.widen import WIDER, wider_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims, kind
 from qdqtool.models.targets import Target
@@ -28,38 +28,25 @@ class OddCount(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "pad a dimension to an even extent, or leave the tensor in int8"
     offers = (WIDER,)
-    VALID = (
-        Example(
-            "6 elements",
-            """
+    VALID = examples("""
+        6 elements:
             agraph (float[1,2] x) => (float[1,3] y) <int4[2,3] w = {33, 67, 101}, float ws = {0.1}> {
                 wd = DequantizeLinear (w, ws)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "9 elements",
-            """
+    """)
+    INVALID = examples("""
+        9 elements:
             agraph (float[1,3] x) => (float[1,3] y) <int4[3,3] w = {33, 67, 101, 33, 1}, float ws = {0.1}> {
                 wd = DequantizeLinear (w, ws)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "an odd last dimension, for a release that packs rows",
-            """
+        an odd last dimension, for a release that packs rows [tensorrt-10.7]:
             agraph (float[1,2] x) => (float[1,3] y) <int4[2,3] w = {33, 67, 101}, float ws = {0.1}> {
                 wd = DequantizeLinear (w, ws)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt-10.7",),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Count the elements of every 4-bit tensor that a Q makes or a DQ reads."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.pairing import OFFERS, pairing_fixes
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -25,10 +25,8 @@ class OneSided(Rule):
     affects = impacts(tensorrt=FALLBACK)
     remedy = "put a pair on the other operand too, or take this one away"
     offers = OFFERS
-    VALID = (
-        Example(
-            "activation and weight",
-            """
+    VALID = examples("""
+        activation and weight:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -36,41 +34,27 @@ class OneSided(Rule):
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "the weight of a MatMul alone",
-            """
+        the weight of a MatMul alone:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a Conv with a float weight",
-            """
+    """)
+    INVALID = examples("""
+        a Conv with a float weight:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float s = {0.1}, int8 z = {0}, float[1,1,1,1] w = {0.5}> {
                 q = QuantizeLinear (x, s, z)
                 xd = DequantizeLinear (q, s, z)
                 [c] y = Conv (xd, w)
             }
-            """,
-        ),
-        Example(
-            "a Conv with a float activation",
-            """
+        a Conv with a float activation:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 [c] y = Conv (x, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the two operands of each weighted operator."""

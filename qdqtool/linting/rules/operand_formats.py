@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from qdqtool.linting.rules.fixes.widen import WIDER, wider_fixes
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.reach import Operand, Product
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.targets import Target
@@ -29,10 +29,8 @@ class OperandFormats(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "quantize both operands to int8, or both to float8e4m3fn"
     offers = (WIDER,)
-    VALID = (
-        Example(
-            "fp8 for both",
-            """
+    VALID = examples("""
+        fp8 for both:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, float8e4m3fn z = {0}, float8e4m3fn[2,2] w = {56,56,56,56}> {
                 q = QuantizeLinear (x, s, z)
@@ -40,11 +38,7 @@ class OperandFormats(Rule):
                 wd = DequantizeLinear (w, s, z)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "an int8 activation and an int4 weight with a scale for each column",
-            """
+        an int8 activation and an int4 weight with a scale for each column:
             agraph (float[8,2] x) => (float[8,2] y)
             <float s = {0.1}, int8 z = {0}, int4[2,2] w = {33, 67}, float[2] ws = {0.1, 0.2}> {
                 q = QuantizeLinear (x, s, z)
@@ -52,13 +46,9 @@ class OperandFormats(Rule):
                 wd = DequantizeLinear <axis = 1> (w, ws)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "int8 times fp8",
-            """
+    """)
+    INVALID = examples("""
+        int8 times fp8:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, float8e4m3fn wz = {0}, float8e4m3fn[2,2] w = {56,56,56,56}> {
                 q = QuantizeLinear (x, s, z)
@@ -66,22 +56,14 @@ class OperandFormats(Rule):
                 wd = DequantizeLinear (w, s, wz)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "int8 times int4 with one scale for the weight",
-            """
+        int8 times int4 with one scale for the weight:
             agraph (float[8,2] x) => (float[8,2] y) <float s = {0.1}, int8 z = {0}, int4[2,2] w = {33, 67}> {
                 q = QuantizeLinear (x, s, z)
                 xd = DequantizeLinear (q, s, z)
                 wd = DequantizeLinear (w, s)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "int4 times int4 in a Conv",
-            """
+        int4 times int4 in a Conv:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int4 z = {0}, int4[2,2,1,1] w = {33, 67}> {
                 q = QuantizeLinear (x, s, z)
@@ -89,9 +71,7 @@ class OperandFormats(Rule):
                 wd = DequantizeLinear (w, s)
                 y = Conv (xd, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look up the two types, unless a wrong weight axis makes the layer run in float anyway."""

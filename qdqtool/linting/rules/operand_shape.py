@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.graph.index.view import NodeView
@@ -28,58 +28,34 @@ class OperandShape(Rule):
     name = "spec.operand-shape"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "give the input the shape that the operator needs; for a weight, the one that the model was trained with"
-    VALID = (
-        Example(
-            "two groups",
-            """
+    VALID = examples("""
+        two groups:
             agraph (float[1,4,8,8] x, float[6,2,3,3] w, float[6] b) => (float[1,6,6,6] y) {
                 y = Conv <group = 2> (x, w, b)
             }
-            """,
-        ),
-        Example(
-            "a bias for every group of a ConvTranspose",
-            """
+        a bias for every group of a ConvTranspose:
             agraph (float[1,4,8,8] x, float[4,3,3,3] w, float[6] b) => (float[1,6,10,10] y) {
                 y = ConvTranspose <group = 2> (x, w, b)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a weight of other channels",
-            """
+    """)
+    INVALID = examples("""
+        a weight of other channels:
             agraph (float[1,3,8,8] x, float[4,2,3,3] w) => (float[1,4,6,6] y) {
                 y = Conv (x, w)
             }
-            """,
-        ),
-        Example(
-            "a bias of another length",
-            """
+        a bias of another length:
             agraph (float[1,3,8,8] x, float[3,4,3,3] w, float[3] b) => (float[1,4,10,10] y) {
                 y = ConvTranspose (x, w, b)
             }
-            """,
-        ),
-        Example(
-            "a kernel larger than the padded input",
-            """
+        a kernel larger than the padded input:
             agraph (float[1,3,4,4] x, float[4,3,3,3] w) => (float[1,4,0,0] y) {
                 y = Conv <dilations = [2, 2]> (x, w)
             }
-            """,
-        ),
-        Example(
-            "a scale for another number of channels",
-            """
+        a scale for another number of channels:
             agraph (float[1,3,8,8] x, float[4] s, float[3] b) => (float[1,3,8,8] y) {
                 y = InstanceNormalization (x, s, b)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the extents that are known."""

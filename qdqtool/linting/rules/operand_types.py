@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.targets import Target
@@ -24,37 +24,25 @@ class OperandTypes(Rule):
     name = "placement.operand-types"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "dequantize every operand, to one float type: give the scales the type of the activations"
-    VALID = (
-        Example(
-            "both float32",
-            """
+    VALID = examples("""
+        both float32:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
                 wd = DequantizeLinear (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "codes into a MatMul",
-            """
+    """)
+    INVALID = examples("""
+        codes into a MatMul:
             agraph (float[1,2] x) => (float[1,2] y) <float s = {0.1}, int8 z = {0}, float[2,2] w = {1,2,3,4}> {
                 q = QuantizeLinear (x, s, z)
                 y = MatMul (q, w)
             }
-            """,
-        ),
-        Example(
-            "float16 times float32",
-            """
+        float16 times float32:
             agraph (float16[1,2] x) => (float16[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
                 wd = DequantizeLinear (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the known types of the operands, bias included."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from onnx import AttributeProto
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import listed
 from qdqtool.models.graph.index.signature import Operand, Signature
@@ -35,45 +35,29 @@ class OperatorSignature(Rule):
         "give the node what its operator has at this opset; where the opset number was raised by hand, set the one "
         "that the model was written for and raise it with onnx.version_converter, or export the model anew"
     )
-    VALID = (
-        Example(
-            "axes as an input at opset 18",
-            """
+    VALID = examples("""
+        axes as an input at opset 18:
             <ir_version: 8, opset_import: ["": 18]>
             agraph (float[1,4] x) => (float[1,1] y) <int64[1] axes = {1}> {
                 y = ReduceMean (x, axes)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "axes as an attribute at opset 19",
-            """
+    """)
+    INVALID = examples("""
+        axes as an attribute at opset 19:
             <ir_version: 9, opset_import: ["": 19]>
             agraph (float[1,4] x) => (float[1,1] y) {
                 y = ReduceMean <axes = [1]> (x)
             }
-            """,
-        ),
-        Example(
-            "an attribute of another type",
-            """
+        an attribute of another type:
             agraph (float[1,4] x) => (float[1,4] y) {
                 y = Softmax <axis = 1.0> (x)
             }
-            """,
-        ),
-        Example(
-            "bounds as inputs at opset 6",
-            """
+        bounds as inputs at opset 6:
             <ir_version: 4, opset_import: ["": 6]>
             agraph (float[1,4] x) => (float[1,4] y) <float low = {0}, float high = {1}> {
                 y = Clip (x, low, high)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare every node with its operator."""

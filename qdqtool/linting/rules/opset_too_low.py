@@ -5,7 +5,7 @@ from functools import partial
 
 from qdqtool.linting.rules.support.extents import PER_AXIS, needs, reads_axis_1
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -31,40 +31,28 @@ class OpsetTooLow(Rule):
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=CAUTION)
     remedy = "upgrade the model's opset"
     offers = (RAISED,)
-    VALID = (
-        Example(
-            "int4 at opset 21",
-            """
+    VALID = examples("""
+        int4 at opset 21:
             agraph (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float ws = {0.1}> {
                 wd = DequantizeLinear (w, ws)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "int4 at opset 19",
-            """
+    """)
+    INVALID = examples("""
+        int4 at opset 19:
             <ir_version: 10, opset_import: ["": 19]>
             agraph (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float ws = {0.1}> {
                 wd = DequantizeLinear (w, ws)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "per-axis scales at opset 11",
-            """
+        per-axis scales at opset 11:
             <ir_version: 6, opset_import: ["": 11]>
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Find the newest thing that each Q or DQ uses; the first fault carries the fix for all."""

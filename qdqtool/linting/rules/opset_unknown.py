@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from qdqtool.linting.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -24,29 +24,21 @@ class OpsetUnknown(Rule):
     name = "model.opset-unknown"
     affects = impacts(onnx=SILENT, tensorrt=SILENT)
     remedy = "export at a lower opset, or update the onnx package if the opset is newer than it"
-    VALID = (
-        Example(
-            "opset 21",
-            """
+    VALID = examples("""
+        opset 21:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "opset 99",
-            """
+    """)
+    INVALID = examples("""
+        opset 99:
             <ir_version: 10, opset_import: ["": 99]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare with the newest opset that the installed onnx package defines."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.edits.edit import AddInitializer, RemoveInitializer
@@ -33,37 +33,25 @@ class Overridable(Rule):
     affects = impacts(tensorrt=SUSPECT)
     remedy = "take the name out of the graph inputs"
     offers = (FIXED,)
-    VALID = (
-        Example(
-            "an initializer alone",
-            """
+    VALID = examples("""
+        an initializer alone:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a weight with a default",
-            """
+    """)
+    INVALID = examples("""
+        a weight with a default:
             agraph (float[1,2] x, int8[2,2] w = {1,2,3,4}) => (float[1,2] y) <float s = {0.1}> {
                 wd = DequantizeLinear (w, s)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "a scale with a default",
-            """
+        a scale with a default:
             agraph (float[1,4] x, float s = {0.1}) => (float[1,4] y) <int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the scale and zero point of every Q and DQ, and at stored codes; each tensor is reported once."""

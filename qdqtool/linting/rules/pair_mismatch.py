@@ -7,7 +7,7 @@ import numpy as np
 
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.support.extents import octaves, of_values
-from qdqtool.linting.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, number
 from qdqtool.models.graph.index.qdq import QdqPair
@@ -30,47 +30,30 @@ class PairMismatch(Rule):
     name = "parameters.pair-mismatch"
     affects = impacts(onnx=SILENT, ort_cpu=SILENT, tensorrt=SILENT)
     remedy = "let Q and DQ read the same scale and zero point, with the same axis"
-    VALID = (
-        Example(
-            "equal constants",
-            """
+    VALID = examples("""
+        equal constants:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float[1] t = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, t)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "different scales",
-            """
+    """)
+    INVALID = examples("""
+        different scales:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float t = {0.2}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, t, z)
             }
-            """,
-        ),
-        Example(
-            "the same scales on different axes",
-            """
+        the same scales on different axes:
             agraph (float[2,2] x) => (float[2,2] y) <float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
                 q = QuantizeLinear <axis = 0> (x, s, z)
                 y = DequantizeLinear <axis = 1> (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "different zero points",
-            """
+        different zero points [onnx, ort-cpu]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {128}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s)
             }
-            """,
-            targets=("onnx", "ort-cpu"),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the constants of every pair."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -28,16 +28,12 @@ class ParserRefusal(Rule):
     affects = impacts(tensorrt_rtx=REFUSED)
     remedy = "export the model without what the message names; `--no-parser` leaves the parser out"
     asks_parser = True
-    VALID = (
-        Example(
-            "a float model",
-            """
+    VALID = examples("""
+        a float model:
             agraph (float[1,4] x) => (float[1,4] y) {
                 y = Relu (x)
             }
-            """,
-        ),
-    )
+    """)
     # The parser is the judge: an example could only show what it said when it was asked.
     INVALID = ()
 

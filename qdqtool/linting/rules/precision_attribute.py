@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import integer_attribute
@@ -26,30 +26,22 @@ class PrecisionAttribute(Rule):
     name = "parameters.precision"
     affects = impacts(ort_cpu=SUSPECT, tensorrt=SUSPECT)
     remedy = "leave precision out, or store the scale in that type"
-    VALID = (
-        Example(
-            "the type of the scale",
-            """
+    VALID = examples("""
+        the type of the scale:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear <precision = 1> (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "float16 beside a float32 scale",
-            """
+    """)
+    INVALID = examples("""
+        float16 beside a float32 scale:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear <precision = 10> (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the attribute with the type of the scale."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.signature import is_quantizer
 from qdqtool.models.graph.index.tensorrt_operators import LINEAR
@@ -47,75 +47,42 @@ class QOperator(Rule):
         "`qdqtool normalize MODEL -o OUT` writes most of them as Q/DQ; or export in Q/DQ form (in ONNX Runtime:"
         " quantize_static with quant_format=QuantFormat.QDQ)"
     )
-    VALID = (
-        Example(
-            "Q/DQ around a MatMul",
-            """
+    VALID = examples("""
+        Q/DQ around a MatMul:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
                 wd = DequantizeLinear (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "MatMulInteger",
-            """
+    """)
+    INVALID = examples("""
+        MatMulInteger [tensorrt, tensorrt-rtx]:
             agraph (int8[1,2] x) => (int32[1,2] y) <int8[2,2] w = {1,2,3,4}> {
                 y = MatMulInteger (x, w)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "QLinearMatMul",
-            """
+        QLinearMatMul [tensorrt, tensorrt-rtx]:
             agraph (int8[1,2] x) => (int8[1,2] y) <int8[2,2] w = {1,2,3,4}, float s = {0.1}, int8 z = {0}> {
                 y = QLinearMatMul (x, s, z, w, s, z, s, z)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "an operator of ONNX Runtime in the default domain",
-            """
+        an operator of ONNX Runtime in the default domain [tensorrt, tensorrt-rtx]:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float s = {0.1}> {
                 y = MatMulIntegerToFloat (x, w, s, s)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "DynamicQuantizeLinear",
-            """
+        DynamicQuantizeLinear [tensorrt, tensorrt-rtx]:
             agraph (float[1,2] x) => (uint8[1,2] y) {
                 y, s, z = DynamicQuantizeLinear (x)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "QONNX",
-            """
+        QONNX:
             <ir_version: 10, opset_import: ["": 21, "qonnx.custom_op.general": 1]>
             agraph (float[1,2] x) => (float[1,2] y) <float s = {0.1}, float z = {0}, float b = {8}> {
                 y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0, rounding_mode = "ROUND"> (x, s, z, b)
             }
-            """,
-        ),
-        Example(
-            "an operator of TensorRT",
-            """
+        an operator of TensorRT [ort-cpu]:
             <ir_version: 10, opset_import: ["": 21, "trt": 1]>
             agraph (float[2,32] x) => (float[2,32] y) {
                 q, s = trt.TRT_MXFP8DynamicQuantize (x)
                 y = trt.TRT_MXFP8DequantizeLinear (q, s)
             }
-            """,
-            targets=("ort-cpu",),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for the operators by name, unless a local function defines them."""

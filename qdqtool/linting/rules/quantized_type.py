@@ -8,7 +8,7 @@ from qdqtool.linting.rules.fixes.float_constant import FLOAT
 from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.linting.rules.support.blocks import is_bias
 from qdqtool.linting.rules.support.code_origin import CodeOrigin
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, legal_types, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -33,91 +33,53 @@ class QuantizedType(Rule):
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "quantize again to a type that the target computes with"
     offers = (EXACT, SYMMETRIC, FLOAT)
-    VALID = (
-        Example(
-            "int8",
-            """
+    VALID = examples("""
+        int8:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "float8e4m3fn, told by output_dtype",
-            """
+        float8e4m3fn, told by output_dtype:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 17> (x, s)
                 y = DequantizeLinear (q, s)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a uint8 pair, which TensorRT computes as int8",
-            """
+    """)
+    INVALID = examples("""
+        a uint8 pair, which TensorRT computes as int8 [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "a uint8 Q whose codes a MaxPool and a Transpose move",
-            """
+        a uint8 Q whose codes a MaxPool and a Transpose move [tensorrt, tensorrt-rtx]:
             agraph (float[1,1,2,2] x) => (float[1,1,1,1] y) <float s = {0.1}, uint8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 p = MaxPool <kernel_shape = [2,2]> (q)
                 t = Transpose <perm = [0,2,3,1]> (p)
                 y = DequantizeLinear (t, s, z)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "uint8 codes of a weight",
-            """
+        uint8 codes of a weight [tensorrt, tensorrt-rtx]:
             agraph (float[1,2] x) => (float[1,2] y) <uint8[2,2] w = {1,2,3,4}, float ws = {0.1}, uint8 wz = {0}> {
                 wd = DequantizeLinear (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "uint8 told by output_dtype",
-            """
+        uint8 told by output_dtype [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 2> (x, s)
                 y = DequantizeLinear (q, s)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "int16",
-            """
+        int16 [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int16 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "fp4, which the CPU has no kernel for",
-            """
+        fp4, which the CPU has no kernel for [ort-cpu]:
             <ir_version: 11, opset_import: ["": 23]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 23> (x, s)
                 y = DequantizeLinear (q, s)
             }
-            """,
-            targets=("ort-cpu",),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the quantized type of every Q and DQ with the target's table."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import ops
 from qdqtool.models.graph.index.view import NodeView
@@ -36,53 +36,37 @@ class RandomOutputs(Rule):
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
     remedy = "export the model in inference mode, or make the random numbers an input of the graph"
     offers = (INFERENCE,)
-    VALID = (
-        Example(
-            "a Dropout in inference mode",
-            """
+    VALID = examples("""
+        a Dropout in inference mode:
             agraph (float[1,64] x) => (float[1,64] y)
             <float ratio = {0.5}, bool training = {0}, float s = {0.1}, int8 z = {0}> {
                 d = Dropout (x, ratio, training)
                 q = QuantizeLinear (d, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "noise that is an input",
-            """
+        noise that is an input:
             agraph (float[1,64] x, float[1,64] noise) => (float[1,64] y) <float s = {0.1}, int8 z = {0}> {
                 a = Add (x, noise)
                 q = QuantizeLinear (a, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a Dropout in training mode",
-            """
+    """)
+    INVALID = examples("""
+        a Dropout in training mode:
             agraph (float[1,64] x) => (float[1,64] y)
             <float ratio = {0.5}, bool training = {1}, float s = {0.1}, int8 z = {0}> {
                 d = Dropout (x, ratio, training)
                 q = QuantizeLinear (d, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "noise that the model draws",
-            """
+        noise that the model draws:
             agraph (float[1,64] x) => (float[1,64] y) <float s = {0.1}, int8 z = {0}> {
                 noise = RandomNormalLike (x)
                 a = Add (x, noise)
                 q = QuantizeLinear (a, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Report every node that draws random numbers; TensorRT refuses a Dropout that does (RTX 1.7.1)."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims, short
 from qdqtool.models.targets import Target
@@ -26,28 +26,20 @@ class Rank(Rule):
     name = "axis.rank"
     affects = impacts(tensorrt=REFUSED)
     remedy = "join neighbouring dimensions with a Reshape"
-    VALID = (
-        Example(
-            "8 dimensions",
-            """
+    VALID = examples("""
+        8 dimensions:
             agraph (float[1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "9 dimensions",
-            """
+    """)
+    INVALID = examples("""
+        9 dimensions:
             agraph (float[1,1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Count the dimensions of what each Q and each DQ without Q reads."""

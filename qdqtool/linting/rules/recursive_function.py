@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -24,10 +24,8 @@ class RecursiveFunction(Rule):
     name = "model.recursive-function"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "export the function again; recursion is written as a Loop"
-    VALID = (
-        Example(
-            "a function that calls another",
-            """
+    VALID = examples("""
+        a function that calls another:
             <ir_version: 10, opset_import: ["": 21, "local": 1]>
             agraph (float[1,4] x) => (float[1,4] y) {
                 y = local.twice (x)
@@ -40,13 +38,9 @@ class RecursiveFunction(Rule):
             once (a) => (b) {
                 b = Relu (a)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a function that calls itself",
-            """
+    """)
+    INVALID = examples("""
+        a function that calls itself:
             <ir_version: 10, opset_import: ["": 21, "local": 1]>
             agraph (float[1,4] x) => (float[1,4] y) {
                 y = local.again (x)
@@ -55,9 +49,7 @@ class RecursiveFunction(Rule):
             again (a) => (b) {
                 b = local.again (a)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Follow the calls from each function; one that comes back to itself is at fault."""

@@ -5,7 +5,7 @@ from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Walk, operand
-from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -33,10 +33,8 @@ class ResidualBranch(Rule):
     affects = impacts(tensorrt=CAUTION)
     remedy = "put a pair on the skip input, with the scale of the tensor's other pair if it has one"
     offers = (SHARED,)
-    VALID = (
-        Example(
-            "the block's input is quantized once, for both readers",
-            """
+    VALID = examples("""
+        the block's input is quantized once, for both readers:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -45,11 +43,7 @@ class ResidualBranch(Rule):
                 c = Conv (xd, wd)
                 y = Add (c, xd)
             }
-            """,
-        ),
-        Example(
-            "a bias, which stays float",
-            """
+        a bias, which stays float:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0},
              float[1,2,1,1] b = {1, 2}> {
@@ -59,13 +53,9 @@ class ResidualBranch(Rule):
                 c = Conv (xd, wd)
                 y = Add (c, b)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "the Add reads the float tensor that the Conv reads as codes",
-            """
+    """)
+    INVALID = examples("""
+        the Add reads the float tensor that the Conv reads as codes:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -74,9 +64,7 @@ class ResidualBranch(Rule):
                 c = Conv (xd, wd)
                 y = Add (c, x)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at each Add of a quantized Conv that nothing else reads."""

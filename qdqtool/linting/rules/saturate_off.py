@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -29,28 +29,20 @@ class SaturateOff(Rule):
     affects = impacts(tensorrt=SUSPECT)
     remedy = "leave saturate at its default, 1"
     offers = (SATURATED,)
-    VALID = (
-        Example(
-            "saturate is left out",
-            """
+    VALID = examples("""
+        saturate is left out:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "saturate = 0",
-            """
+    """)
+    INVALID = examples("""
+        saturate = 0:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {0}> {
                 q = QuantizeLinear <saturate = 0> (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the attribute of each Q to fp8."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.folded import STORED, folded_fixes
-from qdqtool.linting.rules.support.rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.view import Value
@@ -27,29 +27,21 @@ class ScaleComputed(Rule):
     affects = impacts(tensorrt=ADVICE)
     remedy = "store the value of the scale as an initializer"
     offers = (STORED,)
-    VALID = (
-        Example(
-            "an initializer",
-            """
+    VALID = examples("""
+        an initializer:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a product",
-            """
+    """)
+    INVALID = examples("""
+        a product:
             agraph (float[1,4] x) => (float[1,4] y) <float a = {0.5}, float b = {0.2}, int8 z = {0}> {
                 s = Mul (a, b)
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for scales that fold but are not stored; each is reported once."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -26,31 +26,23 @@ class ScaleConstant(Rule):
     name = "parameters.scale-constant"
     affects = impacts(tensorrt=SILENT)
     remedy = "calibrate and store the scale; for scales made at run time use the dynamic-quantization operators"
-    VALID = (
-        Example(
-            "computed from stored constants",
-            """
+    VALID = examples("""
+        computed from stored constants:
             agraph (float[1,4] x) => (float[1,4] y) <float amax = {12.7}, float steps = {127}, int8 z = {0}> {
                 s = Div (amax, steps)
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "computed from the data",
-            """
+    """)
+    INVALID = examples("""
+        computed from the data:
             agraph (float[1,4] x) => (float[1,4] y) <float steps = {127}, int8 z = {0}> {
                 amax = ReduceMax <keepdims = 0> (x)
                 s = Div (amax, steps)
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for scales that do not fold."""

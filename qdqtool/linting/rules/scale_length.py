@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.linting.rules.support.blocks import vector_blocks
 from qdqtool.linting.rules.support.extents import reads_axis_1
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -25,39 +25,27 @@ class ScaleLength(Rule):
     name = "axis.scale-length"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "give one scale for each index of the axis, or set the axis that the scales were made for"
-    VALID = (
-        Example(
-            "two channels, two scales",
-            """
+    VALID = examples("""
+        two channels, two scales:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "two channels, three scales",
-            """
+    """)
+    INVALID = examples("""
+        two channels, three scales:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[3] ws = {0.1, 0.2, 0.3}, int8[3] wz = {0,0,0}> {
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "no scale at all",
-            """
+        no scale at all:
             agraph (float[1,4] x) => (float[1,4] y) <float[0] s = {}, int8[0] z = {}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the length of each 1-D scale with the extent of the axis."""

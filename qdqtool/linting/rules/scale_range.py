@@ -9,7 +9,7 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.extents import octaves, of_values
-from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import format_of, offenders, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -35,55 +35,35 @@ class ScaleRange(Rule):
     name = "parameters.scale-range"
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
     remedy = "store the scale in float32, or calibrate again: values this small or large are rarely meant"
-    VALID = (
-        Example(
-            "an ordinary scale",
-            """
+    VALID = examples("""
+        an ordinary scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.02}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "the smallest normal float16, 6.1e-5 (bits 1024)",
-            """
+        the smallest normal float16, 6.1e-5 (bits 1024):
             agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {1024}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a subnormal scale",
-            """
+    """)
+    INVALID = examples("""
+        a subnormal scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {1e-40}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "127 times the scale is infinite",
-            """
+        127 times the scale is infinite:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {1e38}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "a subnormal float16 (bits 2, 1.2e-7)",
-            """
+        a subnormal float16 (bits 2, 1.2e-7):
             agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {2}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every finite positive scale, in the type it is used in."""

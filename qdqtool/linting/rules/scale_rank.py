@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.scalar_scale import SCALAR, scalar_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -26,28 +26,20 @@ class ScaleRank(Rule):
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "make a one-element scale a scalar, a per-axis scale 1-D"
     offers = (SCALAR,)
-    VALID = (
-        Example(
-            "a scale of one element",
-            """
+    VALID = examples("""
+        a scale of one element:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1] s = {0.1}, int8[1] z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "rank 2 for data of rank 4",
-            """
+    """)
+    INVALID = examples("""
+        rank 2 for data of rank 4:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1] s = {0.1}, int8[1,1] z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the ranks of scale and data."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.scale_type import RETYPED, scale_type_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -33,59 +33,36 @@ class ScaleType(Rule):
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "store the scale in the type of the float side"
     offers = (RETYPED,)
-    VALID = (
-        Example(
-            "float16 data, float16 scale (bits 11878 are 0.1)",
-            """
+    VALID = examples("""
+        float16 data, float16 scale (bits 11878 are 0.1):
             agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {11878}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "float16 data, float32 scale",
-            """
+    """)
+    INVALID = examples("""
+        float16 data, float32 scale [onnx, ort-cpu]:
             agraph (float16[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            targets=("onnx", "ort-cpu"),
-        ),
-        Example(
-            "bfloat16, which has no CPU kernel (bits 15821 are 0.1)",
-            """
+        bfloat16, which has no CPU kernel (bits 15821 are 0.1) [ort-cpu]:
             agraph (bfloat16[1,4] x) => (bfloat16[1,4] y) <bfloat16 s = {15821}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            targets=("ort-cpu",),
-        ),
-        Example(
-            "float8e8m0",
-            """
+        float8e8m0 [ort-cpu, tensorrt, tensorrt-rtx]:
             <ir_version: 12, opset_import: ["": 24]>
             agraph (float[1,4] x) => (float[1,4] y) <float8e8m0 s = {127}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear <output_dtype = 1> (q, s, z)
             }
-            """,
-            targets=("ort-cpu", "tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "an integer scale",
-            """
+        an integer scale:
             agraph (float[1,4] x) => (float[1,4] y) <int32 s = {1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the type of each scale with the target's table and with the float side."""

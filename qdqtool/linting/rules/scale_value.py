@@ -9,7 +9,7 @@ from qdqtool.linting.rules.fixes.negative_scale import CLIPPED, MIRRORED, negati
 from qdqtool.linting.rules.fixes.zero_scale import DEAD, ONE, zero_scale_fixes
 from qdqtool.linting.rules.support.extents import of_values
 from qdqtool.linting.rules.support.fix import Fix
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Fault, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import kind, offenders, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -38,23 +38,17 @@ class ScaleValue(Rule):
     affects = impacts(onnx=SILENT, ort_cpu=SILENT, tensorrt=REFUSED)
     remedy = "give the channel any positive finite scale (1 for a channel of zeros), or quantize again for this target"
     offers = (DEAD, ONE, MIRRORED, CLIPPED)
-    VALID = (
-        Example(
-            "positive scales, computed from constants",
-            """
+    VALID = examples("""
+        positive scales, computed from constants:
             agraph (float[1,4] x) => (float[1,4] y)
             <float a = {0.5}, float b = {0.25}, int8 z = {0}> {
                 s = Mul (a, b)
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "the second channel has scale 0",
-            """
+    """)
+    INVALID = examples("""
+        the second channel has scale 0:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -62,20 +56,12 @@ class ScaleValue(Rule):
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "a negative scale",
-            """
+        a negative scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {-0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "a negative scale of stored codes",
-            """
+        a negative scale of stored codes:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, -0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -83,38 +69,24 @@ class ScaleValue(Rule):
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "NaN",
-            """
+        NaN:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {nan}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "infinity, which TensorRT lets pass",
-            """
+        infinity, which TensorRT lets pass:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {inf}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "zero behind a Mul, which TensorRT lets pass",
-            """
+        zero behind a Mul, which TensorRT lets pass:
             agraph (float[1,4] x) => (float[1,4] y)
             <float a = {0.5}, float b = {0}, int8 z = {0}> {
                 s = Mul (a, b)
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every scale that folds to a constant, at each of its uses."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -26,35 +26,22 @@ class ShapeMismatch(Rule):
     name = "spec.shape-mismatch"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
     remedy = "give the input the shape that the operator needs; take out value_info that does not agree"
-    VALID = (
-        Example(
-            "matrices that fit",
-            """
+    VALID = examples("""
+        matrices that fit:
             agraph (float[2,3] x, float[3,5] w) => (float[2,5] y) {
                 y = MatMul (x, w)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "parts that do not add up",
-            """
+    """)
+    INVALID = examples("""
+        parts that do not add up:
             agraph (float[2,6] x) => (float[2,N] y, float[2,M] z) <int64[2] parts = {1, 2}> {
                 y, z = Split <axis = 1> (x, parts)
             }
-            """,
-        ),
-        Example(
-            "an output declared with another extent",
-            """
+        an output declared with another extent [onnx]:
             agraph (float[2,3] x) => (float[2,4] y) {
                 y = Relu (x)
             }
-            """,
-            targets=("onnx",),
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Ask onnx's shape inference."""

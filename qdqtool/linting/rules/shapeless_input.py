@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -23,28 +23,20 @@ class ShapelessInput(Rule):
     name = "model.shapeless-input"
     affects = impacts(onnx=REFUSED, tensorrt=SILENT)
     remedy = "give the input its rank, with symbolic dimensions where they vary"
-    VALID = (
-        Example(
-            "a dynamic dimension",
-            """
+    VALID = examples("""
+        a dynamic dimension:
             agraph (float[N,4] x) => (float[N,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "no shape",
-            """
+    """)
+    INVALID = examples("""
+        no shape:
             agraph (float[] x) => (float[] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the inputs of the main graph."""

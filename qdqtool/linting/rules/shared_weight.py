@@ -6,7 +6,7 @@ from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
@@ -36,10 +36,8 @@ class SharedWeight(Rule):
     affects = impacts(tensorrt_rtx=REFUSED)
     remedy = "give each product a DQ, codes and scales of its own; `quantize` writes weight-only modes so"
     offers = (OWN,)
-    VALID = (
-        Example(
-            "a product that nothing stands beside",
-            """
+    VALID = examples("""
+        a product that nothing stands beside:
             agraph (float[2,2] x) => (float[2,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
                 d = DequantizeLinear <axis = 1> (w, s, z)
@@ -47,13 +45,9 @@ class SharedWeight(Rule):
                 r = Relu (m)
                 y = MatMul (r, d)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "two layers with the same weights for query and key",
-            """
+    """)
+    INVALID = examples("""
+        two layers with the same weights for query and key:
             agraph (float[2,2] x) => (float[2,2] y)
             <int8[2,2] w = {1,2,3,4}, int8[2,2] v = {4,3,2,1}, float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
                 wd = DequantizeLinear <axis = 1> (w, s, z)
@@ -66,9 +60,7 @@ class SharedWeight(Rule):
                 k2 = MatMul (r, vd)
                 y = Add (q2, k2)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare the weights of the groups."""

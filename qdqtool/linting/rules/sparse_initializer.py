@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import onnx
 
 from qdqtool.linting.rules.support.layer_names import dead_scopes
-from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
 from qdqtool.models.targets import Target
@@ -28,16 +28,12 @@ class SparseInitializer(Rule):
     name = "model.sparse-initializer"
     affects = impacts(tensorrt=REFUSED)
     remedy = "store the tensor densely"
-    VALID = (
-        Example(
-            "a dense weight",
-            """
+    VALID = examples("""
+        a dense weight:
             agraph (float[1,2] x) => (float[1,2] y) <float[2,2] w = {1, 0, 0, 1}> {
                 y = MatMul (x, w)
             }
-            """,
-        ),
-    )
+    """)
     # ONNX text cannot express sparse initializers; tests/jobs/test_validate.py builds such a model.
     INVALID = ()
 

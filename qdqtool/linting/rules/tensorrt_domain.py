@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_WITH_BLOCKS, needs
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models import ops
@@ -40,40 +40,28 @@ class TensorrtDomain(Rule):
     affects = impacts(onnx=CAUTION, ort_cpu=REFUSED, tensorrt=ADVICE)
     remedy = "use the operator of ONNX, from the opset on that has the type"
     offers = (STANDARD,)
-    VALID = (
-        Example(
-            "fp8 in the standard domain",
-            """
+    VALID = examples("""
+        fp8 in the standard domain:
             <ir_version: 10, opset_import: ["": 21]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 17> (x, s)
                 y = DequantizeLinear (q, s)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "operators that are named after their type",
-            """
+    """)
+    INVALID = examples("""
+        operators that are named after their type:
             <ir_version: 10, opset_import: ["": 21, "trt": 1]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = trt.TRT_FP8QuantizeLinear (x, s)
                 y = trt.TRT_FP8DequantizeLinear (q, s)
             }
-            """,
-        ),
-        Example(
-            "the domain trt",
-            """
+        the domain trt:
             <ir_version: 10, opset_import: ["": 21, "trt": 1]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = trt.QuantizeLinear (x, s, z)
                 y = trt.DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the operator of every Q and DQ."""

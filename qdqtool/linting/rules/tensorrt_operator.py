@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support import tensorrt_blocks, tensorrt_dynamic, tensorrt_mx
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.tensorrt_operands import Wrong
 from qdqtool.models.graph.index import tensorrt_operators as names
@@ -87,57 +87,47 @@ class TensorrtOperator(Rule):
             FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4.replace("17", "1")),
             targets=TARGETS,
         ),
-        Example(
-            "a scale of scales that is an input",
-            f"""
-            {HEADER}
-            agraph (float[2,64] x, float s) => (float[2,64] y) {{
+        *examples(
+            """
+        a scale of scales that is an input [tensorrt, tensorrt-rtx]:
+            $HEADER
+            agraph (float[2,64] x, float s) => (float[2,64] y) {
                 q, b = trt.TRT_FP4DynamicQuantize <axis = -1, block_size = 16> (x, s)
                 bd = DequantizeLinear (b, s)
                 y = DequantizeLinear <axis = -1, block_size = 16> (q, bd)
-            }}
+            }
             """,
-            targets=TARGETS,
+            HEADER=HEADER,
         ),
         Example("MXFP8 along an axis that 32 does not divide", MX % ("2,48", "2,48"), targets=TARGETS),
         Example("int4 in blocks of two dimensions", BLOCKS % ("1,32", TensorProto.INT4), targets=TARGETS),
         Example("a block shape of another rank", BLOCKS % ("32", TensorProto.INT8), targets=TARGETS),
         Example("dynamic int8", DYNAMIC % ("16,16", TensorProto.INT8, 1), targets=TARGETS),
         Example("dynamic scales in fp8", DYNAMIC % ("16,16", TensorProto.FLOAT8E4M3FN, 17), targets=TARGETS),
-        Example(
-            "codes of one node and scales of another",
-            f"""
-            {HEADER}
-            agraph (float[2,64] x, float[2,64] u) => (float[2,64] y, float[2,64] z) {{
+        *examples(
+            """
+        codes of one node and scales of another [tensorrt, tensorrt-rtx]:
+            $HEADER
+            agraph (float[2,64] x, float[2,64] u) => (float[2,64] y, float[2,64] z) {
                 q, s = trt.TRT_MXFP8DynamicQuantize (x)
                 p, t = trt.TRT_MXFP8DynamicQuantize (u)
                 y = trt.TRT_MXFP8DequantizeLinear (q, t)
                 z = trt.TRT_MXFP8DequantizeLinear (p, s)
-            }}
-            """,
-            targets=TARGETS,
-        ),
-        Example(
-            "scales that are read without the codes",
-            f"""
-            {HEADER}
-            agraph (float[2,64] x, float[2,64] u) => (float[2,64] y) {{
+            }
+        scales that are read without the codes [tensorrt, tensorrt-rtx]:
+            $HEADER
+            agraph (float[2,64] x, float[2,64] u) => (float[2,64] y) {
                 q, s = trt.TRT_MXFP8DynamicQuantize (x)
                 p, t = trt.TRT_MXFP8DynamicQuantize (u)
                 y = trt.TRT_MXFP8DequantizeLinear (q, t)
-            }}
-            """,
-            targets=TARGETS,
-        ),
-        Example(
-            "a placeholder",
-            f"""
-            {HEADER}
-            agraph (float[2,64] x) => (float[2,64] y) {{
+            }
+        a placeholder [tensorrt, tensorrt-rtx]:
+            $HEADER
+            agraph (float[2,64] x) => (float[2,64] y) {
                 y = trt.TRT_FP4QDQ <block_size = 16> (x)
-            }}
+            }
             """,
-            targets=TARGETS,
+            HEADER=HEADER,
         ),
     )
 

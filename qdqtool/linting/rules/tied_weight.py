@@ -10,7 +10,7 @@ from onnx import TensorProto
 from qdqtool.errors import ModelError
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.support.extents import octaves
-from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import places
 from qdqtool.models import ops
@@ -42,42 +42,30 @@ class TiedWeight(Rule):
     name = "model.tied-weight"
     affects = impacts(onnx=CAUTION, ort_cpu=CAUTION, tensorrt=CAUTION)
     remedy = "let all readers read one pair"
-    VALID = (
-        Example(
-            "one pair for both readers",
-            """
+    VALID = examples("""
+        one pair for both readers:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}> {
                 wd = DequantizeLinear (w, ws)
                 m = MatMul (x, wd)
                 y = MatMul (m, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "quantized for one reader only",
-            """
+    """)
+    INVALID = examples("""
+        quantized for one reader only:
             agraph (float[1,2] x) => (float[1,2] y) <float[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (w, ws, z)
                 wd = DequantizeLinear (q, ws, z)
                 m = MatMul (x, wd)
                 y = MatMul (m, w)
             }
-            """,
-        ),
-        Example(
-            "codes with two scales",
-            """
+        codes with two scales:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float a = {0.1}, float b = {0.2}> {
                 wd = DequantizeLinear (w, a)
                 m = MatMul (x, wd)
                 wd2 = DequantizeLinear (w, b)
                 y = MatMul (m, wd2)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the readers of every initializer that a Q or DQ reads as data, and at those of its copies."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_LAYER, float_layer
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.ops import LEAST_CHANNELS
 from qdqtool.models.targets import Target
@@ -27,10 +27,8 @@ class TinyProduct(Rule):
     affects = impacts(tensorrt=ADVICE)
     remedy = "take the pairs away, unless the neighbours need the codes"
     offers = (FLOAT_LAYER,)
-    VALID = (
-        Example(
-            "one small side",
-            """
+    VALID = examples("""
+        one small side:
             agraph (float[1,2] x) => (float[1,16] y)
             <float s = {0.1}, int8 z = {0},
              int8[2,16] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5}, float ws = {0.1}> {
@@ -39,13 +37,9 @@ class TinyProduct(Rule):
                 wd = DequantizeLinear (w, ws, z)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "2 by 2",
-            """
+    """)
+    INVALID = examples("""
+        2 by 2:
             agraph (float[1,2] x) => (float[1,16] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4},
              int8[2,16] v = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5}, float ws = {0.1}> {
@@ -58,9 +52,7 @@ class TinyProduct(Rule):
                 vd = DequantizeLinear (v, ws, z)
                 y = MatMul (md, vd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the weight of each quantized product; grouped convolutions have kernels of their own."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import ops
 from qdqtool.models.targets import Target
@@ -25,28 +25,20 @@ class Uint8Tensor(Rule):
     name = "target.uint8-input"
     affects = impacts(tensorrt=REFUSED)
     remedy = "cast the input to float first, and move it after"
-    VALID = (
-        Example(
-            "an image that is converted first",
-            """
+    VALID = examples("""
+        an image that is converted first:
             agraph (uint8[1,8,8,4] x) => (float[1,4,8,8] y) {
                 f = Cast <to = 1> (x)
                 y = Transpose <perm = [0, 3, 1, 2]> (f)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "an image that is moved first",
-            """
+    """)
+    INVALID = examples("""
+        an image that is moved first:
             agraph (uint8[1,8,8,4] x) => (float[1,4,8,8] y) {
                 t = Transpose <perm = [0, 3, 1, 2]> (x)
                 y = Cast <to = 1> (t)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at what reads the uint8 inputs of the model."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from qdqtool.linting.findings import Extent
-from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Fault, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.spans import Spans
 from qdqtool.linting.rules.support.words import format_of, number
@@ -48,10 +48,8 @@ class UnfillableRange(Rule):
         "calibrate again, or find the scale that is in another unit: the gate `activations` of `check` measures every "
         "Q, and with `--baseline` the gate `weights` finds a wrong scale of stored weights"
     )
-    VALID = (
-        Example(
-            "a product that can fill the range behind it",
-            """
+    VALID = examples("""
+        a product that can fill the range behind it:
             agraph (float[1,2] x) => (float[1,2] y) <float s = {0.01}, float t = {0.02}, int8 z = {0},
              float[2,2] w = {1, -1, 0.5, 0.25}> {
                 q = QuantizeLinear (x, s, z)
@@ -61,13 +59,9 @@ class UnfillableRange(Rule):
                 p = QuantizeLinear (r, t, z)
                 y = DequantizeLinear (p, t, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a scale 1000 times too large",
-            """
+    """)
+    INVALID = examples("""
+        a scale 1000 times too large:
             agraph (float[1,2] x) => (float[1,2] y) <float s = {0.01}, float t = {20}, int8 z = {0},
              float[2,2] w = {1, -1, 0.5, 0.25}> {
                 q = QuantizeLinear (x, s, z)
@@ -77,11 +71,7 @@ class UnfillableRange(Rule):
                 p = QuantizeLinear (r, t, z)
                 y = DequantizeLinear (p, t, z)
             }
-            """,
-        ),
-        Example(
-            "or the one in front too small",
-            """
+        or the one in front too small:
             agraph (float[1,2] x) => (float[1,2] y) <float s = {0.001}, float t = {0.02}, int8 z = {0},
              float[2,2] w = {1, -1, 0.5, 0.25}> {
                 q = QuantizeLinear (x, s, z)
@@ -90,9 +80,7 @@ class UnfillableRange(Rule):
                 p = QuantizeLinear (m, t, z)
                 y = DequantizeLinear (p, t, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare each range with the values that can come in."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import DEQUANTIZE, DOMAINS, QUANTIZE
@@ -26,22 +26,16 @@ class UnknownDomain(Rule):
     name = "target.domain-ignored"
     affects = impacts(ort_cpu=REFUSED, tensorrt=SILENT)
     remedy = "use the standard domain, or rename the operator or function"
-    VALID = (
-        Example(
-            "the com.microsoft twins mean the same",
-            """
+    VALID = examples("""
+        the com.microsoft twins mean the same:
             <ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = com.microsoft.QuantizeLinear (x, s, z)
                 y = com.microsoft.DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a local function of floats that is called DequantizeLinear",
-            """
+    """)
+    INVALID = examples("""
+        a local function of floats that is called DequantizeLinear [tensorrt, tensorrt-rtx]:
             <ir_version: 10, opset_import: ["": 21, "my.domain": 1]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 y = my.domain.DequantizeLinear (x, s)
@@ -50,12 +44,7 @@ class UnknownDomain(Rule):
             DequantizeLinear (a, b) => (c) {
                 c = Mul (a, b)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "a local function of one input that is called QuantizeLinear",
-            """
+        a local function of one input that is called QuantizeLinear [tensorrt, tensorrt-rtx]:
             <ir_version: 10, opset_import: ["": 21, "my.domain": 1]>
             agraph (float[1,4] x) => (float[1,4] y) {
                 y = my.domain.QuantizeLinear (x)
@@ -64,20 +53,13 @@ class UnknownDomain(Rule):
             QuantizeLinear (a) => (b) {
                 b = Relu (a)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "a domain that nobody knows",
-            """
+        a domain that nobody knows:
             <ir_version: 10, opset_import: ["": 21, "my.domain": 1]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = my.domain.QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for the names in other domains."""

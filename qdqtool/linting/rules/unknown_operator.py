@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import is_operator
 from qdqtool.models.targets import Target
@@ -30,21 +30,15 @@ class UnknownOperator(Rule):
     name = "target.unknown-operator"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
     remedy = "write the domain of the operator, or raise the opset; quantized operators are better exported as Q/DQ"
-    VALID = (
-        Example(
-            "Gelu at opset 20",
-            """
+    VALID = examples("""
+        Gelu at opset 20:
             <ir_version: 10, opset_import: ["": 20]>
             agraph (float[1,4] x) => (float[1,4] y) {
                 y = Gelu (x)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a local function of the default domain, where nobody looks for functions",
-            """
+    """)
+    INVALID = examples("""
+        a local function of the default domain, where nobody looks for functions:
             <ir_version: 10, opset_import: ["": 21]>
             agraph (float[1,4] x) => (float[1,4] y) {
                 y = Twice (x)
@@ -53,35 +47,21 @@ class UnknownOperator(Rule):
             Twice (a) => (b) {
                 b = Add (a, a)
             }
-            """,
-        ),
-        Example(
-            "an operator of ONNX Runtime without its domain",
-            """
+        an operator of ONNX Runtime without its domain:
             agraph (int8[1,2] x) => (int8[1,2] y) <float s = {0.1}, int8 z = {0}> {
                 y = QLinearAdd (x, s, z, x, s, z, s, z)
             }
-            """,
-        ),
-        Example(
-            "Gelu at opset 19",
-            """
+        Gelu at opset 19:
             <ir_version: 9, opset_import: ["": 19]>
             agraph (float[1,4] x) => (float[1,4] y) {
                 y = Gelu (x)
             }
-            """,
-        ),
-        Example(
-            "an operator that ONNX has withdrawn",
-            """
+        an operator that ONNX has withdrawn:
             <ir_version: 7, opset_import: ["": 13]>
             agraph (float[2,2] x, int64[1,2] i, float[1,2] u) => (float[2,2] y) {
                 y = Scatter (x, i, u)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look up every operator of the default domain in the operator set of its graph."""

@@ -6,7 +6,7 @@ from functools import partial
 from qdqtool.linting.rules.fixes.clipped_codes import CLIPPED, clip_fixes
 from qdqtool.linting.rules.fixes.same_type_cast import SAME_TYPE, cast_fixes
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import ADVICE, REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, REFUSED, SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.linting.rules.support.words import accepts
 from qdqtool.models import ops
@@ -38,80 +38,52 @@ class Unpaired(Rule):
         " Clip of codes and a Cast to the same type"
     )
     offers = (TAKEN_OUT, CLIPPED, SAME_TYPE)
-    VALID = (
-        Example(
-            "a graph input of codes, and codes as graph output",
-            """
+    VALID = examples("""
+        a graph input of codes, and codes as graph output:
             agraph (int8[1,4] x) => (int8[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 xd = DequantizeLinear (x, s, z)
                 r = Relu (xd)
                 y = QuantizeLinear (r, s, z)
             }
-            """,
-        ),
-        Example(
-            "a Transpose of codes",
-            """
+        a Transpose of codes:
             agraph (float[2,3] x) => (float[3,2] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 t = Transpose <perm = [1, 0]> (q)
                 y = DequantizeLinear (t, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "an Add of codes",
-            """
+    """)
+    INVALID = examples("""
+        an Add of codes:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 a = Add (q, q)
                 y = DequantizeLinear (a, s, z)
             }
-            """,
-        ),
-        Example(
-            "a Sigmoid of codes, which has no kernel anywhere",
-            """
+        a Sigmoid of codes, which has no kernel anywhere:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 a = Sigmoid (q)
                 y = DequantizeLinear (a, s, z)
             }
-            """,
-        ),
-        Example(
-            "a Clip of codes to a narrow range",
-            """
+        a Clip of codes to a narrow range:
             agraph (float[1,4] x) => (float[1,4] y)
             <float s = {0.1}, int8 z = {0}, int8 low = {-127}, int8 high = {127}> {
                 q = QuantizeLinear (x, s, z)
                 c = Clip (q, low, high)
                 y = DequantizeLinear (c, s, z)
             }
-            """,
-        ),
-        Example(
-            "a Cast of codes to the type that they have",
-            """
+        a Cast of codes to the type that they have:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 c = Cast <to = 3> (q)
                 y = DequantizeLinear (c, s, z)
             }
-            """,
-        ),
-        Example(
-            "nothing reads the codes",
-            """
+        nothing reads the codes:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = Relu (x)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at the readers of each Q and at the maker of what each DQ reads."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import Target
@@ -22,30 +22,22 @@ class UnreadableParameter(Rule):
     name = "model.unreadable-parameter"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "write the constant again"
-    VALID = (
-        Example(
-            "two values of shape [2]",
-            """
+    VALID = examples("""
+        two values of shape [2]:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "one value of shape [2]",
-            """
+    """)
+    INVALID = examples("""
+        one value of shape [2]:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1}, int8[2] wz = {0,0}> {
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Read every scale and zero point once."""

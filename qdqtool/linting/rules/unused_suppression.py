@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 
 from qdqtool.errors import ArgumentError
-from qdqtool.linting.rules.support.rule import CAUTION, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import targets
 from qdqtool.models.graph.index.suppressions import Suppression, read_suppressions
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
-
-_HEADER = '<ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.ignore": "{note}"]>\n'
 
 
 class UnusedSuppression(Rule):
@@ -27,35 +25,32 @@ class UnusedSuppression(Rule):
     name = "model.unused-suppression"
     affects = impacts(onnx=CAUTION, ort_cpu=CAUTION, tensorrt=CAUTION)
     remedy = "take the code out of the metadata_props entry qdqtool.ignore"
-    VALID = (
-        Example(
-            "the note fits a finding",
-            _HEADER.format(note="QS002: the default axis is meant")
-            + """agraph (float[1,2] x) => (float[1,2] y)
-<int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-    wd = DequantizeLinear (w, ws, wz)
-    y = MatMul (x, wd)
-}""",
-        ),
+    VALID = examples(
+        """
+        the note fits a finding:
+            <ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.ignore": "$NOTE"]>
+            agraph (float[1,2] x) => (float[1,2] y)
+            <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+                wd = DequantizeLinear (w, ws, wz)
+                y = MatMul (x, wd)
+            }
+        """,
+        NOTE="QS002: the default axis is meant",
     )
-    INVALID = (
-        Example(
-            "a note that fits nothing",
-            _HEADER.format(note="QP101: known")
-            + """agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-    q = QuantizeLinear (x, s, z)
-    y = DequantizeLinear (q, s, z)
-}""",
-        ),
-        Example(
-            "a note for a rule that does not exist",
-            _HEADER.format(note="QX999: known")
-            + """agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-    q = QuantizeLinear (x, s, z)
-    y = DequantizeLinear (q, s, z)
-}""",
-        ),
-    )
+    INVALID = examples("""
+        a note that fits nothing:
+            <ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.ignore": "QP101: known"]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+        a note for a rule that does not exist:
+            <ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.ignore": "QX999: known"]>
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Apply each rule that a note names, for every target, and see whether it reports anything there."""

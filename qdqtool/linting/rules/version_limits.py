@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -22,39 +22,27 @@ class VersionLimits(Rule):
     name = "model.version-limit"
     affects = impacts(ort_cpu=REFUSED)
     remedy = "save with a lower opset and IR version, or use a newer release of the target"
-    VALID = (
-        Example(
-            "opset 21, IR version 10",
-            """
+    VALID = examples("""
+        opset 21, IR version 10:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "IR version 14",
-            """
+    """)
+    INVALID = examples("""
+        IR version 14:
             <ir_version: 14, opset_import: ["": 21]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "opset 28",
-            """
+        opset 28:
             <ir_version: 13, opset_import: ["": 28]>
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare both numbers with the target's limits."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from qdqtool.linting.rules.fixes.output_axis import REQUANTIZED, axis_fixes
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -27,10 +27,8 @@ class WeightAxis(Rule):
     affects = impacts(tensorrt=FALLBACK)
     remedy = "quantize the weight again on the output-channel axis (Conv 0, MatMul last, Gemm 1, Gemm with transB 0)"
     offers = (REQUANTIZED,)
-    VALID = (
-        Example(
-            "a Conv weight on axis 0",
-            """
+    VALID = examples("""
+        a Conv weight on axis 0:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -38,11 +36,7 @@ class WeightAxis(Rule):
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 y = Conv (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "axis 0 becomes the last one in a Transpose",
-            """
+        axis 0 becomes the last one in a Transpose:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -51,13 +45,9 @@ class WeightAxis(Rule):
                 wt = Transpose <perm = [1, 0]> (wd)
                 y = MatMul (xd, wt)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a Conv weight on axis 1",
-            """
+    """)
+    INVALID = examples("""
+        a Conv weight on axis 1:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -65,11 +55,7 @@ class WeightAxis(Rule):
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 [c] y = Conv (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "a MatMul weight on its rows",
-            """
+        a MatMul weight on its rows:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -77,11 +63,7 @@ class WeightAxis(Rule):
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-        Example(
-            "one pair for a MatMul and, transposed, for another",
-            """
+        one pair for a MatMul and, transposed, for another:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -93,9 +75,7 @@ class WeightAxis(Rule):
                 wt = Transpose <perm = [1, 0]> (wd)
                 y = MatMul (md, wt)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Follow each weight operand back to its DQ and carry the axis through the Transposes between."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import Example, Fault, Impact, Rule, impacts
+from qdqtool.linting.rules.support.rule import Fault, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -33,49 +33,33 @@ class WeightOnlyKernel(Rule):
     name = "placement.weight-only-kernel"
     affects = impacts(tensorrt_rtx=Impact("info", "fallback"))
     remedy = "int8 or fp8 weights with a scale for each output channel, or int4 weights in blocks"
-    VALID = (
-        Example(
-            "int8 for each output channel",
-            """
+    VALID = examples("""
+        int8 for each output channel:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] s = {0.1, 0.2}, int8[2] z = {0,0}> {
                 wd = DequantizeLinear <axis = 1> (w, s, z)
                 [m] y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "int4 in two blocks",
-            """
+        int4 in two blocks:
             agraph (float[1,4] x) => (float[1,2] y)
             <int4[4,2] w = {33, 67, 101, 33}, float[2,2] s = {0.1,0.2,0.3,0.4}> {
                 wd = DequantizeLinear <axis = 0, block_size = 2> (w, s)
                 [m] y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "int8 in blocks",
-            """
+    """)
+    INVALID = examples("""
+        int8 in blocks:
             agraph (float[1,4] x) => (float[1,2] y)
             <int8[4,2] w = {1,2,3,4,5,6,7,8}, float[2,2] s = {0.1,0.2,0.3,0.4}> {
                 wd = DequantizeLinear <axis = 0, block_size = 2> (w, s)
                 [m] y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "int4 with one scale",
-            """
+        int4 with one scale:
             agraph (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float s = {0.1}> {
                 wd = DequantizeLinear (w, s)
                 [m] y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at each MatMul and Gemm of which the weight alone is quantized."""

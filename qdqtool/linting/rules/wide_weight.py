@@ -6,7 +6,7 @@ from functools import partial
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.fixes.stored import parameters
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
-from qdqtool.linting.rules.support.rule import ADVICE, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext
 from qdqtool.linting.rules.support.words import format_of
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -38,17 +38,13 @@ class WideWeight(Rule):
     affects = impacts(onnx=ADVICE, ort_cpu=ADVICE, tensorrt=ADVICE)
     remedy = "store the codes, unless the model is to be trained or refitted"
     offers = (PACKED,)
-    VALID = (
-        Example(
-            "int8 codes",
-            """
+    VALID = examples("""
+        int8 codes:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}> {
                 wd = DequantizeLinear (w, ws)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-    )
+    """)
     # A weight that is worth a report is too large for an example in ONNX text.
     INVALID = ()
 

@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Operand
-from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -36,10 +36,8 @@ class WideningCast(Rule):
     affects = impacts(tensorrt=FALLBACK)
     remedy = "store the scale in the type that the consumer wants, and drop the Cast"
     offers = (FLOAT32,)
-    VALID = (
-        Example(
-            "a Cast from float32 to float16 is absorbed",
-            """
+    VALID = examples("""
+        a Cast from float32 to float16 is absorbed:
             agraph (float[1,2,2,2] x) => (float16[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -49,13 +47,9 @@ class WideningCast(Rule):
                 wc = Cast <to = 10> (wd)
                 [c] y = Conv (xc, wc)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "the weight is cast from float16 (bits 11878 are 0.1) to float32",
-            """
+    """)
+    INVALID = examples("""
+        the weight is cast from float16 (bits 11878 are 0.1) to float32:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float16[2] ws = {11878, 12902},
              int8[2] wz = {0,0}> {
@@ -65,11 +59,7 @@ class WideningCast(Rule):
                 wc = Cast <to = 1> (wd)
                 [c] y = Conv (xd, wc)
             }
-            """,
-        ),
-        Example(
-            "the activation is cast",
-            """
+        the activation is cast:
             agraph (float16[1,2,2,2] x) => (float[1,2,2,2] y)
             <float16 s = {11878}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2},
              int8[2] wz = {0,0}> {
@@ -79,9 +69,7 @@ class WideningCast(Rule):
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 [c] y = Conv (xc, wd)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at what stands between each operand and its DQ, where both operands have one."""

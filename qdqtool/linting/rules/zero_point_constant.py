@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.folded import STORED, folded_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models.graph.index.view import Value
@@ -26,48 +26,32 @@ class ZeroPointConstant(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "store the zero point as an initializer"
     offers = (STORED,)
-    VALID = (
-        Example(
-            "behind an Identity",
-            """
+    VALID = examples("""
+        behind an Identity:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z0 = {0}> {
                 z = Identity (z0)
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a graph input for fp8, which TensorRT does not read",
-            """
+    """)
+    INVALID = examples("""
+        a graph input for fp8, which TensorRT does not read:
             agraph (float[1,4] x, float8e4m3fn z) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "made by ConstantOfShape",
-            """
+        made by ConstantOfShape:
             agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int64[1] n = {1}> {
                 z = ConstantOfShape <value = int8[1] {0}> (n)
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "a graph input",
-            """
+        a graph input:
             agraph (float[1,4] x, int8 z) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Follow each zero point back through Identity and Cast."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -29,28 +29,20 @@ class ZeroPointEmpty(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "leave the third input out, or give a zero point of zeros"
     offers = (LEFT_OUT,)
-    VALID = (
-        Example(
-            "left out",
-            """
+    VALID = examples("""
+        left out:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "an empty name",
-            """
+    """)
+    INVALID = examples("""
+        an empty name:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, "")
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a third input without a name."""

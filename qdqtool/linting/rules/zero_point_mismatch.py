@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, format_of, kind, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -38,10 +38,8 @@ class ZeroPointMismatch(Rule):
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = "give zero points the quantized type and the scale's shape"
     offers = (SPREAD, CAST)
-    VALID = (
-        Example(
-            "one zero point a channel; a scalar and a one-element tensor count as equal",
-            """
+    VALID = examples("""
+        one zero point a channel; a scalar and a one-element tensor count as equal:
             agraph (float[1,2] x) => (float[1,2] y)
             <float[1] s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
                 q = QuantizeLinear (x, s, z)
@@ -49,47 +47,29 @@ class ZeroPointMismatch(Rule):
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "a scalar zero point beside two scales",
-            """
+    """)
+    INVALID = examples("""
+        a scalar zero point beside two scales:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8 wz = {0}> {
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-        ),
-        Example(
-            "output_dtype says uint8, the zero point int8",
-            """
+        output_dtype says uint8, the zero point int8:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear <output_dtype = 2> (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "an int32 zero point, which TensorRT reads as int8",
-            """
+        an int32 zero point, which TensorRT reads as int8:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int32 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "a DQ of int8 codes with a uint8 zero point",
-            """
+        a DQ of int8 codes with a uint8 zero point:
             agraph (int8[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}> {
                 y = DequantizeLinear (x, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Compare each zero point with output_dtype or the data, and with the scale."""

@@ -7,7 +7,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.tensorrt_operators import LINEAR
@@ -34,37 +34,25 @@ class ZeroPointMissing(Rule):
     affects = impacts(tensorrt=SILENT)
     remedy = "add a zero point of the type you mean (int8 zeros), or output_dtype from opset 21"
     offers = (TYPED, UINT8)
-    VALID = (
-        Example(
-            "a zero point",
-            """
+    VALID = examples("""
+        a zero point:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-        Example(
-            "output_dtype",
-            """
+        output_dtype:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 3> (x, s)
                 y = DequantizeLinear (q, s)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "neither",
-            """
+    """)
+    INVALID = examples("""
+        neither:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear (x, s)
                 y = DequantizeLinear (q, s)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look for a Q with neither."""

@@ -7,7 +7,7 @@ import numpy as np
 from qdqtool.linting.rules.fixes.float_constant import FLOAT
 from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.linting.rules.support.extents import of_values
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import kind, offenders, short
 from qdqtool.models import ops
@@ -37,49 +37,31 @@ class ZeroPointValue(Rule):
         " outputs are codes, convert with float ones (in TensorFlow Lite: inference_input_type, inference_output_type)"
     )
     offers = (EXACT, SYMMETRIC, FLOAT)
-    VALID = (
-        Example(
-            "int8, zero point 0",
-            """
+    VALID = examples("""
+        int8, zero point 0:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
-    INVALID = (
-        Example(
-            "an asymmetric int8 activation",
-            """
+    """)
+    INVALID = examples("""
+        an asymmetric int8 activation [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {-12}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "one channel of a weight",
-            """
+        one channel of a weight [tensorrt, tensorrt-rtx]:
             agraph (float[1,2] x) => (float[1,2] y)
             <int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0, 5}> {
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (x, wd)
             }
-            """,
-            targets=("tensorrt", "tensorrt-rtx"),
-        ),
-        Example(
-            "fp8 with zero point 1 (bits 56)",
-            """
+        fp8 with zero point 1 (bits 56):
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {56}> {
                 q = QuantizeLinear (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-            """,
-        ),
-    )
+    """)
 
     def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
         """Look at every zero point that folds to a constant."""

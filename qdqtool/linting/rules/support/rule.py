@@ -1,9 +1,11 @@
 """The base class of rules: class data, a docstring that explains it, examples that prove it, and the check."""
 
 import inspect
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from string import Template
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -62,6 +64,34 @@ class Example:
         """The parsed model."""
         text = inspect.cleandoc(self.text)
         return onnx.parser.parse_model(text if text.startswith("<") else EXAMPLE_HEADER + text)
+
+
+_TITLE = re.compile(r"^(?P<title>\S.*?)(?: \[(?P<scope>[a-z].*)\])?:$", re.MULTILINE)
+
+
+def examples(text: str, **parts: str) -> tuple[Example, ...]:
+    """Return the examples of a text: a line ``TITLE:`` each, and the model below it, indented.
+
+    ``TITLE [TARGET, ...]:`` names the targets that an example speaks of, ``TITLE [sm_86]:`` the GPUs.
+
+    Args:
+        text: The examples.
+        parts: What ``$NAME`` stands for in the text.
+    """
+    text = inspect.cleandoc(Template(text).substitute(parts))
+    titles = list(_TITLE.finditer(text))
+    ends = [title.start() for title in titles[1:]] + [len(text)]
+    return tuple(_example(title, text[title.end() : end]) for title, end in zip(titles, ends, strict=True))
+
+
+def _example(heading: re.Match[str], body: str) -> Example:
+    words = heading["scope"].split(", ") if heading["scope"] else []
+    return Example(
+        heading["title"],
+        inspect.cleandoc(body),
+        targets=tuple(word for word in words if not word.startswith("sm_")),
+        compute_capabilities=tuple(int(word[3:]) for word in words if word.startswith("sm_")),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
