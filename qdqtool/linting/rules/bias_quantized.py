@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from qdqtool.linting.rules.fixes.float_constant import FLOAT, float_fix
+from qdqtool.linting.rules.fixes.unquantize import FLOAT, float_fix
 from qdqtool.linting.rules.support.blocks import is_bias
 from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext

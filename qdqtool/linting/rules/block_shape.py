@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.reblock import FITTED, PER_AXIS, REBLOCKED, SPLIT, reblock_fixes
-from qdqtool.linting.rules.fixes.scalar_scale import SCALAR, scalar_fixes
+from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
 from qdqtool.linting.rules.support.blocks import Blocks, blocks
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext

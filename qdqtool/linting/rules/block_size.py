@@ -13,7 +13,7 @@ from qdqtool.linting.rules.fixes.reblock import (
     one_block_fixes,
     reblock_fixes,
 )
-from qdqtool.linting.rules.fixes.scalar_scale import SCALAR, scalar_fixes
+from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
 from qdqtool.linting.rules.support.blocks import Blocks, blocks, vector_blocks
 from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext

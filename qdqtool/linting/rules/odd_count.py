@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import prod
 
-from qdqtool.linting.rules.fixes.widen import WIDER, wider_fixes
+from qdqtool.linting.rules.fixes.stored import WIDER, wider_fixes
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims, kind

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.fixes.scalar_scale import SCALAR, scalar_fixes
+from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
 from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target

@@ -1,12 +1,43 @@
 """QL302: operators of which only one side is quantized."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
-from qdqtool.linting.rules.fixes.pairing import OFFERS, pairing_fixes
-from qdqtool.linting.rules.support.reach import Product
+import numpy as np
+from onnx import TensorProto
+
+from qdqtool.linting.rules.fixes.unquantize import FLOAT, float_fix, float_source
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
+from qdqtool.linting.rules.support.reach import Operand, Product
 from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
-from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.rule_context import Array, RuleContext
+from qdqtool.linting.rules.support.words import kind
+from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.models.targets import Target
+from qdqtool.numerics import formats
+from qdqtool.numerics.affine import quantize
+from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
+from qdqtool.numerics.dtypes import REAL_TYPES
+from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.groups import scale_on_grid
+from qdqtool.numerics.scheme import QuantScheme
+
+QUANTIZED = Offer("unsafe", "quantizes the float weight, with a scale for each output channel")
+UNPAIRED = Offer("unsafe", "lets the operator read the float tensor in front of the pair")
+ON_GRID = Offer("safe", "stores a float weight as codes and scales whose products it consists of already")
+
+SOME_ROUNDINGS = 2.0**-21
+"""How far values may lie beside the grid on which they were before an exporter folded BatchNormalization into them:
+some roundings of float32."""
+
+_FORMATS: dict[int | None, str] = {
+    TensorProto.INT8: "int8",
+    TensorProto.UINT8: "int8",
+    TensorProto.FLOAT8E4M3FN: "float8e4m3fn",
+}
+"""The format of the weight for each type of the activation."""
 
 
 class OneSided(Rule):
@@ -24,7 +55,7 @@ class OneSided(Rule):
     name = "placement.one-sided"
     affects = impacts(tensorrt=FALLBACK)
     remedy = "put a pair on the other operand too, or take this one away"
-    offers = OFFERS
+    offers = (FLOAT, ON_GRID, QUANTIZED, UNPAIRED)
     VALID = examples("""
         activation and weight:
             agraph (float[1,2] x) => (float[1,2] y)
@@ -85,3 +116,70 @@ def _side(context: RuleContext, product: Product, index: int) -> str:
     value = node.input(index)
     constant = context.qdq.is_weight(found.dequantize) if found else value is not None and context.is_constant(value)
     return f"the {'weight' if constant else 'activation'} '{node.input_name(index)}'"
+
+
+def pairing_fixes(context: RuleContext, product: Product) -> tuple[Fix, ...]:
+    """Return the fixes for an operator with one quantized operand: a second pair, or no pair."""
+    found = product.left or product.right
+    assert found is not None
+    index = 0 if product.left is not None else product.weight_index
+    if context.qdq.is_weight(found.dequantize):
+        return (float_fix(found.dequantize),)
+    unpaired = Fix(UNPAIRED, f"takes the pair away from input {index}", partial(_bypass, product, index, found))
+    weight = product.node.input(product.weight_index)
+    name = _FORMATS.get(found.dequantize.quantized_type)
+    if weight is None or name is None or context.constants.direct(weight) is None:
+        return (unpaired,)
+    fmt = formats.get(name)
+    add = partial(_add, product, weight, fmt)
+    on_grid = Fix(ON_GRID, f"stores the weight '{weight.name}' as {fmt} codes", partial(add, _exact_scale))
+    quantized = Fix(QUANTIZED, f"quantizes the weight '{weight.name}' to {fmt}", partial(add, _range_scale))
+    return on_grid, quantized, unpaired
+
+
+def _bypass(product: Product, index: int, found: Operand, draft: Draft) -> None:
+    if found.between:
+        raise UnfitError("other operators stand between the pair and its reader")
+    draft.set_input(product.node, index, float_source(draft, found.dequantize, [product.node]))
+
+
+_Derive = Callable[[Array, QuantScheme], Array]
+
+
+def _range_scale(values: Array, scheme: QuantScheme) -> Array:
+    found = scale_on_grid(values, scheme.format, scheme.granularity, tolerance=SOME_ROUNDINGS)
+    if found is not None:
+        return found
+    return scale_from_tensor(values, scheme, ScaleRule(dtype=values.dtype)).scale
+
+
+def _exact_scale(values: Array, scheme: QuantScheme) -> Array:
+    found = scale_on_grid(values, scheme.format, scheme.granularity)
+    if found is None:
+        raise UnfitError(f"the weight does not consist of {scheme.format} codes times scales")
+    return found
+
+
+def _add(product: Product, weight: Value, fmt: NumberFormat, derive: _Derive, draft: Draft) -> None:
+    tensor = draft.context.constants.direct(weight)
+    assert tensor is not None
+    axis = product.op.weight_axis(product.node, len(tensor.dims))
+    granularity: Granularity = PerTensor() if axis is None else PerAxis(axis)
+    values = read_array(draft.context.model, tensor)
+    if values.dtype not in REAL_TYPES:
+        raise UnfitError(f"the weight is {kind(tensor.data_type)}")
+    scale = derive(values, QuantScheme(fmt, granularity))
+    model, scope = draft.context.model, product.node.scope
+
+    def make() -> Array:
+        return quantize(read_array(model, tensor), scale, fmt, granularity)
+
+    like = shaped(tensor, fmt.onnx_type)
+    names = (
+        draft.weights(scope, f"{weight.name}_quantized", like, make),
+        draft.constant(scope, f"{weight.name}_scale", scale, tensor.data_type),
+        draft.constant(scope, f"{weight.name}_zero_point", np.zeros(scale.shape, fmt.dtype), fmt.onnx_type),
+    )
+    attributes = {} if axis is None else {"axis": axis}
+    output = draft.add(product.node, "DequantizeLinear", names, weight.name, **attributes)
+    draft.set_input(product.node, product.weight_index, output)

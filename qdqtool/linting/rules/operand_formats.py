@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.fixes.widen import WIDER, wider_fixes
+from qdqtool.linting.rules.fixes.stored import WIDER, wider_fixes
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.reach import Operand, Product
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.fixes.float_constant import FLOAT, float_fix
+from qdqtool.linting.rules.fixes.unquantize import FLOAT, float_fix
 from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode

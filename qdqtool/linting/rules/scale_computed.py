@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.fixes.folded import STORED, folded_fixes
+from qdqtool.linting.rules.fixes.scales import STORED, folded_fixes
 from qdqtool.linting.rules.support.rule import ADVICE, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from onnx import TensorProto
 
-from qdqtool.linting.rules.fixes.scale_type import RETYPED, scale_type_fixes
+from qdqtool.linting.rules.fixes.scales import RETYPED, scale_type_fixes
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed, short

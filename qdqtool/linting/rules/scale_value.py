@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from qdqtool.linting.rules.fixes.negative_scale import CLIPPED, MIRRORED, negative_scale_fixes
-from qdqtool.linting.rules.fixes.zero_scale import DEAD, ONE, zero_scale_fixes
+from qdqtool.linting.rules.fixes.scales import CLIPPED, DEAD, MIRRORED, ONE, negative_scale_fixes, zero_scale_fixes
 from qdqtool.linting.rules.support.extents import of_values
 from qdqtool.linting.rules.support.fix import Fix
 from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Fault, Impact, Rule, examples, impacts

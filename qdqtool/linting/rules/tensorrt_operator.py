@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from onnx import TensorProto
 
-from qdqtool.linting.rules.support import tensorrt_blocks, tensorrt_dynamic, tensorrt_mx
+from qdqtool.linting.rules.support import tensorrt_checks as checks
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.tensorrt_operands import Wrong
@@ -195,11 +195,11 @@ def _nothing(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
 
 
 CHECKS: Mapping[str, Callable[[RuleContext, NodeView], Iterator[Wrong]]] = {
-    names.MX_DYNAMIC: tensorrt_dynamic.mx_dynamic,
-    names.FP4_DYNAMIC: tensorrt_dynamic.fp4_dynamic,
-    names.DYNAMIC: tensorrt_dynamic.dynamic,
-    names.BLOCK_QUANTIZE: tensorrt_blocks.block_quantize,
-    names.BLOCK_DEQUANTIZE: tensorrt_blocks.block_dequantize,
-    names.MX_QUANTIZE: tensorrt_mx.mx_quantize,
-    names.MX_DEQUANTIZE: tensorrt_mx.mx_dequantize,
+    names.MX_DYNAMIC: checks.mx_dynamic,
+    names.FP4_DYNAMIC: checks.fp4_dynamic,
+    names.DYNAMIC: checks.dynamic,
+    names.BLOCK_QUANTIZE: checks.block_quantize,
+    names.BLOCK_DEQUANTIZE: checks.block_dequantize,
+    names.MX_QUANTIZE: checks.mx_quantize,
+    names.MX_DEQUANTIZE: checks.mx_dequantize,
 }

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.linting.rules.fixes.clipped_codes import CLIPPED, clip_fixes
-from qdqtool.linting.rules.fixes.same_type_cast import SAME_TYPE, cast_fixes
+from qdqtool.linting.rules.fixes.code_operators import CLIPPED, SAME_TYPE, cast_fixes, clip_fixes
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.rule import ADVICE, REFUSED, SUSPECT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext

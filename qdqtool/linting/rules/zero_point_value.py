@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from qdqtool.linting.rules.fixes.float_constant import FLOAT
 from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
+from qdqtool.linting.rules.fixes.unquantize import FLOAT
 from qdqtool.linting.rules.support.extents import of_values
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext, as_reals

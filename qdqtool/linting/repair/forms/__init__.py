@@ -1,23 +1,68 @@
 """Rewrite foreign forms of quantization as Q/DQ of ONNX: one form for each module, found by walking the package.
 
 A module holds a function ``find(context)`` that yields a :class:`qdqtool.linting.repair.fix_loop.Proposal` for each
-place.
+place. A form that a rule of the linter finds and fixes is an entry of :data:`OF_RULES` instead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from qdqtool.linting import rules
 from qdqtool.linting.repair import forms as _package
 from qdqtool.linting.repair.fix_loop import Proposal
-from qdqtool.linting.rules import RuleContext
+from qdqtool.linting.rules import Offer, RuleContext
+from qdqtool.linting.rules.fixes.code_operators import CLIPPED, SAME_TYPE
+from qdqtool.linting.rules.fixes.reblock import FITTED
+from qdqtool.models import targets
 from qdqtool.registry import load_unit, unit_names
+
+OF_RULES: Mapping[str, Mapping[str, Offer | None]] = {
+    # Block scales that divide another axis than the node names, as Model Optimizer's int4 RTN writes them.
+    "block-axis": {"QA203": FITTED},
+    # A Clip of codes between Q and DQ, the narrow range of Brevitas.
+    "clipped-codes": {"QS007": CLIPPED},
+    # Scales and zero points that are computed from constants.
+    "computed-scale": {"QP111": None, "QP107": None},
+    # Biases that are stored as codes.
+    "float-bias": {"QL301": None},
+    # Q/DQ of com.microsoft.
+    "microsoft-domain": {"QS010": None},
+    # A Cast of codes to the type that they have, as FX exports of PyTorch write it.
+    "same-type-cast": {"QS007": SAME_TYPE},
+    # Unsigned and asymmetric codes, where signed codes with zero point 0 hold the same values.
+    "signed-codes": {"QP102": None, "QP103": None},
+    # A Clip, Transpose or Reshape of constant codes in front of their DQ.
+    "stored-codes": {"QL312": None},
+    # Q/DQ that only TensorRT's parser knows.
+    "tensorrt-domain": {"QS015": None},
+}
+"""The rules that find a form, each with the offer that rewrites it; None for the first offer of the rule."""
 
 
 def names() -> tuple[str, ...]:
     """The forms, sorted; an underscore is written as a dash."""
-    return tuple(name.replace("_", "-") for name in sorted(unit_names(_package)))
+    return tuple(sorted([*OF_RULES, *(name.replace("_", "-") for name in unit_names(_package))]))
 
 
 def find_all(context: RuleContext) -> Iterator[Proposal]:
     """Yield every foreign form of a model."""
-    for name in sorted(unit_names(_package)):
-        yield from load_unit(_package, name).find(context)
+    for name in names():
+        yield from find(context, name)
+
+
+def find(context: RuleContext, name: str) -> Iterator[Proposal]:
+    """Yield every place of a model with the form of that name."""
+    if name not in OF_RULES:
+        yield from load_unit(_package, name.replace("-", "_")).find(context)
+    for code, offer in OF_RULES.get(name, {}).items():
+        yield from _of_rule(context, name, code, offer)
+
+
+def _of_rule(context: RuleContext, name: str, code: str, offer: Offer | None) -> Iterator[Proposal]:
+    """Yield what a rule finds for TensorRT and can fix by one of its offers, which is a safe one."""
+    rule = rules.get(code)
+    wanted = offer or rule.offers[0]
+    assert wanted.label == "safe"
+    for _, fault in rule.locate(context, targets.get("tensorrt")):
+        chosen = tuple(fix for fix in fault.fixes if fix.offer is wanted)
+        if chosen:
+            yield Proposal(code=name, node=fault.node, fixes=chosen)

@@ -1,12 +1,14 @@
-"""Read quantized constants for fixes: the codes of a DQ, and their dequantized values."""
+"""Read quantized constants for fixes: the codes of a DQ, and their dequantized values; store 4-bit codes as int8."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx
+from onnx import TensorProto
 
 from qdqtool.errors import ArgumentError
-from qdqtool.linting.rules.support.fix import Draft, UnfitError, shaped
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext
 from qdqtool.linting.rules.support.words import format_of, kind
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -195,3 +197,24 @@ def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:
     draft.set_input(node, 2, draft.constant(node.scope, name, zero, fmt.onnx_type))
     if entry.output_dtype is not None and entry.is_quantize:
         draft.set_attribute(node, "output_dtype", fmt.onnx_type)
+
+
+WIDER = Offer("safe", "stores the same 4-bit codes as int8, with the same scale")
+
+
+def wider_fixes(entry: QdqNode) -> tuple[Fix, ...]:
+    """Return the fix that stores int4 or uint4 codes of a DQ as int8: exactly the same values, in twice the space."""
+    if entry.is_quantize or kind(entry.quantized_type) not in {"int4", "uint4"}:
+        return ()
+    return (Fix(WIDER, "stores the same codes as int8", partial(_widen, entry)),)
+
+
+def _widen(entry: QdqNode, draft: Draft) -> None:
+    constant = stored(draft.context, entry)
+    like = shaped(constant.tensor, TensorProto.INT8)
+    name = draft.weights(entry.node.scope, constant.tensor.name, like, lambda: constant.codes().astype(np.int8))
+    draft.set_input(entry.node, 0, name)
+    zero = draft.context.array(entry.zero_point)
+    if zero is not None:
+        base, widened = entry.node.input_name(2), zero.astype(np.int8)
+        draft.set_input(entry.node, 2, draft.constant(entry.node.scope, base, widened, TensorProto.INT8))

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.code_group import CodeGroup
-from qdqtool.linting.rules.fixes.float_constant import float_fix
 from qdqtool.linting.rules.fixes.stored import Parameters, parameters, stored, write_parameters
+from qdqtool.linting.rules.fixes.unquantize import float_fix
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import format_of, kind, number

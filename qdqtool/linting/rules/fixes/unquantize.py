@@ -1,14 +1,15 @@
-"""Make a quantized operator or tensor float again."""
+"""Make a quantized operator, tensor or constant float again."""
 
 from collections.abc import Iterable
 from functools import partial
 
-from qdqtool.linting.rules.fixes.bounded import bounded_source
 from qdqtool.linting.rules.fixes.stored import stored
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Operand, Product
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, UnknownBoundsError, imposed_bounds
+from qdqtool.models.transforms.restored_bounds import clipping_edits, operator_for
 
 FLOAT_LAYER = Offer("unsafe", "takes the pairs in front of the operator away, and stores its weight as float")
 FLOAT_TENSOR = Offer("unsafe", "takes the pair away")
@@ -64,3 +65,45 @@ def _tensor(entry: QdqNode, draft: Draft) -> None:
     if entry.output is None:
         raise UnfitError("nothing reads it")
     draft.replace(entry.output, float_source(draft, entry, [use.node for use in entry.uses]))
+
+
+def bounded_source(draft: Draft, quantizer: QdqNode, name: str) -> str:
+    """Return what to read in place of the pair of a Q: ``name``, or what a new Relu or Clip makes of it.
+
+    Args:
+        draft: The edits.
+        quantizer: The Q.
+        name: The tensor that it reads.
+
+    Raises:
+        UnfitError: The Q may do the work of a Relu or Clip, and its constants do not tell which.
+    """
+    try:
+        bounds = imposed_bounds(quantizer, draft.context.index)
+    except UnknownBoundsError as reason:
+        raise UnfitError(f"'{quantizer.node.label}' may do the work of a Relu or Clip: {reason}") from None
+    if bounds == NO_BOUNDS:
+        return name
+    elem_type = draft.context.elem_type(quantizer.data)
+    if not (elem_type or bounds.is_relu):
+        raise UnfitError(f"the type of '{name}' is unknown, so that it cannot be clipped")
+    limits = bounds.low, bounds.high
+    made = draft.namer.tensor(f"{name}_{operator_for(limits)}_Output")
+    draft.edits += clipping_edits(draft.namer, quantizer.node.scope, (name, made), limits, elem_type or 0)
+    return made
+
+
+FLOAT = Offer("safe", "stores the float values that the DQ makes")
+
+
+def float_fix(entry: QdqNode) -> Fix:
+    """Return the fix that stores the dequantized constant, for the readers of the DQ."""
+    return Fix(FLOAT, "stores the dequantized values as float", partial(_store_floats, entry))
+
+
+def _store_floats(entry: QdqNode, draft: Draft) -> None:
+    if entry.output is None:
+        raise UnfitError("nothing reads it")
+    constant = stored(draft.context, entry)
+    name = draft.weights(entry.node.scope, f"{constant.name}_float", constant.like, constant.reals)
+    draft.replace(entry.output, name)

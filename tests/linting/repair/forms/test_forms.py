@@ -5,41 +5,35 @@ import pytest
 
 from qdqtool.linting import rules
 from qdqtool.linting.repair.fix_loop import Proposal
-from qdqtool.linting.repair.forms import (
-    block_axis,
-    clipped_codes,
-    computed_scale,
-    find_all,
-    float_bias,
-    microsoft_domain,
-    same_type_cast,
-    signed_codes,
-    stored_codes,
-    tensorrt_domain,
-)
+from qdqtool.linting.repair.forms import OF_RULES, find, find_all, names
 from qdqtool.linting.rules import RuleContext
 from qdqtool.models.graph.model import Model
 
 FORMS = {
-    "block-axis": (block_axis, ["QA203"]),
-    "clipped-codes": (clipped_codes, ["QS007"]),
-    "computed-scale": (computed_scale, ["QP111", "QP107"]),
-    "float-bias": (float_bias, ["QL301"]),
-    "microsoft-domain": (microsoft_domain, ["QS010"]),
-    "same-type-cast": (same_type_cast, ["QS007"]),
-    "stored-codes": (stored_codes, ["QL312"]),
-    "signed-codes": (signed_codes, ["QP102", "QP103"]),
-    "tensorrt-domain": (tensorrt_domain, ["QS015"]),
+    "block-axis": ["QA203"],
+    "clipped-codes": ["QS007"],
+    "computed-scale": ["QP111", "QP107"],
+    "float-bias": ["QL301"],
+    "microsoft-domain": ["QS010"],
+    "same-type-cast": ["QS007"],
+    "stored-codes": ["QL312"],
+    "signed-codes": ["QP102", "QP103"],
+    "tensorrt-domain": ["QS015"],
 }
+
+
+def test_forms_of_rules_are_among_the_forms():
+    assert {form: list(codes) for form, codes in OF_RULES.items()} == FORMS
+    assert FORMS.keys() < set(names())
+    assert list(names()) == sorted(set(names()))
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_the_rules_show_as_faulty_is_proposed_with_their_safe_fix(form: str):
-    module, codes = FORMS[form]
-    for rule in map(rules.get, codes):
+    for rule in map(rules.get, FORMS[form]):
         found: list[Proposal] = []
         for example in rule.INVALID:
-            found += module.find(RuleContext(Model(example.model())))
+            found += find(RuleContext(Model(example.model())), form)
         assert found
         for proposal in found:
             assert proposal.code == form
@@ -47,7 +41,7 @@ def test_what_the_rules_show_as_faulty_is_proposed_with_their_safe_fix(form: str
             assert proposal.fixes
             assert {fix.offer.label for fix in proposal.fixes} == {"safe"}
         for example in rule.VALID:
-            assert not [each for each in module.find(RuleContext(Model(example.model()))) if each.code != form]
+            assert not [each for each in find(RuleContext(Model(example.model())), form) if each.code != form]
 
 
 WEIGHT = """<ir_version: 10, opset_import: ["": 21]>

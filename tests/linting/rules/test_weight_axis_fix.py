@@ -6,8 +6,8 @@ from support.fixing import attributes, carried_out, constant, descriptions, read
 from support.ort_verdict import ort_outputs
 
 from qdqtool.linting.rules import Fix, RuleContext
-from qdqtool.linting.rules.fixes.output_axis import axis_fixes
 from qdqtool.linting.rules.support.reach import Product
+from qdqtool.linting.rules.weight_axis import axis_fixes
 
 ROWS = """
 agraph (float[2,3] x, float[1,2,4,4] image) => (float[2,4] y{outputs})

@@ -12,7 +12,7 @@ from support.trt_verdict import TrtOracle
 
 from qdqtool.linting import rules
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.support.attention_kernels import Refusal, refusal
+from qdqtool.linting.rules.missing_kernel import Refusal, refusal
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 

@@ -5,7 +5,7 @@ import pytest
 from support.fixing import assert_same_bits, carried_out, constant, maker, read, refusal
 
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.fixes.float_constant import float_fix
+from qdqtool.linting.rules.fixes.unquantize import float_fix
 
 BIAS = """
 agraph (float[2,3] x) => (float[2,3] y) <{kind}[3] b_quantized = {{1,-2,7}}, float[3] s = {{0.5, 0.25, 2}}> {{

@@ -8,7 +8,7 @@ from onnx import TensorProto as T
 from support.fixing import carried_out, constant, descriptions, maker, read, refusal
 
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.fixes.scale_type import scale_type_fixes
+from qdqtool.linting.rules.fixes.scales import scale_type_fixes
 
 TYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 

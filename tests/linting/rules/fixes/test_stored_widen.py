@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.fixing import assert_same_bits, carried_out, constant, descriptions, maker, node, read
 
-from qdqtool.linting.rules.fixes.widen import wider_fixes
+from qdqtool.linting.rules.fixes.stored import wider_fixes
 
 
 def text(kind: str, zero_point: str = "") -> str:

@@ -5,7 +5,7 @@ import pytest
 from support.fixing import assert_same_bits, attributes, carried_out, constant, maker, node, read, refusal
 
 from qdqtool.linting.rules import Fix, RuleContext
-from qdqtool.linting.rules.fixes.scalar_scale import scalar_fixes
+from qdqtool.linting.rules.fixes.scales import scalar_fixes
 
 X = np.float32([[1, -2, 3, 70]])
 

@@ -10,7 +10,7 @@ from support.fixing import attributes, carried_out, constant, descriptions, node
 from support.ort_verdict import ort_outputs
 
 from qdqtool.linting.rules import Fix, RuleContext
-from qdqtool.linting.rules.fixes.pairing import pairing_fixes
+from qdqtool.linting.rules.one_sided import pairing_fixes
 
 WEIGHT = "float[4,2] w = {1, -2, 3, 0.3, -0.7, 6, 7, -8}"
 

@@ -7,7 +7,7 @@ from onnx import numpy_helper
 from support.fixing import assert_same_bits, carried_out, constant, node, read, refusal
 
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.fixes.clipped_codes import clip_fixes
+from qdqtool.linting.rules.fixes.code_operators import clip_fixes
 
 PAIR = """
 <ir_version: 10, opset_import: ["": 21]>

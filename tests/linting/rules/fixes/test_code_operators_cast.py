@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.fixing import assert_same_bits, carried_out, node, read, refusal
 
-from qdqtool.linting.rules.fixes.same_type_cast import cast_fixes
+from qdqtool.linting.rules.fixes.code_operators import cast_fixes
 
 MODEL = """
 agraph (float[4] x) => (float[4] y) <float s = {{0.5}}, uint8 z = {{3}}> {{

@@ -8,7 +8,7 @@ from support.fixing import assert_same_bits, carried_out, constant, descriptions
 from support.ort_verdict import ort_run
 
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.fixes.zero_scale import zero_scale_fixes
+from qdqtool.linting.rules.fixes.scales import zero_scale_fixes
 
 X = np.float32([[1, -2, 3]])
 DEAD, ONE = ["gives channels of zeros the scale 1"], ["gives the scale the value 1"]

@@ -10,7 +10,7 @@ from support.small import make_model, run
 from qdqtool.jobs.fix import FixRequest, fix_model
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.rules import Draft, UnfitError
-from qdqtool.linting.rules.fixes.bounded import bounded_source
+from qdqtool.linting.rules.fixes.unquantize import bounded_source
 from qdqtool.models.graph.edits.edit import AddNode
 from qdqtool.models.graph.edits.naming import Namer
 from qdqtool.models.graph.model import Model

@@ -4,7 +4,7 @@ import onnx.parser
 import pytest
 
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.support.code_origin import CodeOrigin
+from qdqtool.linting.rules.quantized_type import CodeOrigin
 from qdqtool.models.graph.model import Model
 
 SOURCES = "q = QuantizeLinear (x, s, z) p = QuantizeLinear (x, s, z) cast = Cast <to = 3> (x)"

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 from support.fixing import assert_same_bits, carried_out, constant, descriptions, maker, node, read, refusal
 
-from qdqtool.linting.rules.fixes.folded import folded_fixes
+from qdqtool.linting.rules.fixes.scales import folded_fixes
 
 SHARED = """
 agraph (float[4] x) => (float[4] y, float[4] m, int8 c) <float a = {0.5}, float b = {0.25}, int8 z = {0}> {

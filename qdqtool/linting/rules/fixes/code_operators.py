@@ -1,4 +1,4 @@
-"""Take out a Clip of codes between a Q and its DQ, as Brevitas writes a narrow range."""
+"""Take out what stands between a Q and its DQ: the Clip of a narrow range (Brevitas), or a Cast (PyTorch FX)."""
 
 import math
 from functools import partial
@@ -30,11 +30,13 @@ def clip_fixes(context: RuleContext, clip: NodeView) -> tuple[Fix, ...]:
     if quantizer is None or not quantizer.is_quantize or quantizer.data is None:
         return ()
     if context.constants.direct(quantizer.data) is not None:
-        return (Fix(CLIPPED, "stores the codes that the Clip makes", partial(_store, quantizer, clip)),)
-    return (Fix(CLIPPED, "clips the values in front of the Q instead of its codes", partial(_move, quantizer, clip)),)
+        return (Fix(CLIPPED, "stores the codes that the Clip makes", partial(_store_clipped, quantizer, clip)),)
+    return (
+        Fix(CLIPPED, "clips the values in front of the Q instead of its codes", partial(_clip_data, quantizer, clip)),
+    )
 
 
-def _store(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
+def _store_clipped(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
     context, output = draft.context, _clipped(draft.context, clip)
     assert quantizer.data is not None
     tensor, fmt = context.constants.direct(quantizer.data), format_of(quantizer.quantized_type)
@@ -53,7 +55,7 @@ def _store(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
     draft.replace(output, name)
 
 
-def _move(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
+def _clip_data(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
     """Clip the values at ``(bound - zero point) * scale``, which the Q rounds to the bound exactly."""
     context, codes, output = draft.context, quantizer.output, _clipped(draft.context, clip)
     if codes is None or codes.is_output or len(codes.uses) != 1 or clip.scope is not quantizer.node.scope:
@@ -108,3 +110,22 @@ def _bounds(context: RuleContext, clip: NodeView) -> tuple[float, float]:
                 raise UnfitError("the bounds of the Clip are not constant")
             found[index - 1] = float(as_reals(array).reshape(()))
     return found[0], found[1]
+
+
+SAME_TYPE = Offer("safe", "takes out a Cast to the type that the codes have already")
+
+
+def cast_fixes(context: RuleContext, cast: NodeView) -> tuple[Fix, ...]:
+    """Return the fix that takes out a Cast that changes no type; none for other nodes."""
+    source, output = cast.input(0), cast.output()
+    if not cast.is_op("Cast") or source is None or output is None:
+        return ()
+    if context.elem_type(source) is None or context.elem_type(source) != cast.attribute("to"):
+        return ()
+    return (Fix(SAME_TYPE, "takes out the Cast, which changes no type", partial(_take_out, source, output)),)
+
+
+def _take_out(source: Value, output: Value, draft: Draft) -> None:
+    if any(use.node.scope.resolve(source.name) is not source for use in output.uses):
+        raise UnfitError(f"'{source.name}' cannot be read here")
+    draft.replace(output, source.name)
