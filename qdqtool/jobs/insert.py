@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qdqtool.errors import GateError, UsageError
 from qdqtool.jobs.check import check_model
-from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
+from qdqtool.jobs.quantize_report import left_in_float
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
@@ -16,6 +16,7 @@ from qdqtool.models.graph.io.load import ModelReport, load_source
 from qdqtool.models.graph.io.output import is_stream
 from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.quantization.insertion.apply_plan import QuantizedTensor, apply_plan
@@ -77,7 +78,7 @@ class InsertReport(ModelReport):
     verified: str | None
     quantized: tuple[QuantizedTensor, ...]
     refused_by: tuple[RefusedBy, ...]
-    skipped: tuple[LeftInFloat, ...] = ()
+    skipped: tuple[NodeReason, ...] = ()
     given: GivenReport | None = None
     sizes: Sizes
     findings: tuple[Finding, ...] = ()

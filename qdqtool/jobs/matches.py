@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.jobs.quantize_report import LeftInFloat, left_in_float
+from qdqtool.jobs.quantize_report import left_in_float
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.scope import display
+from qdqtool.models.graph.scope import NodeReason, display
 from qdqtool.models.transforms.batchnorm import fold_batchnorm
 from qdqtool.models.transforms.computed_weights import store_computed_weights
 from qdqtool.quantization.planning.existing_pairs import settle_model
@@ -49,7 +49,7 @@ class MatchesReport:
     target: str
     patterns: tuple[PatternMatch, ...]
     quantized: tuple[NodeToQuantize, ...]
-    skipped: tuple[LeftInFloat, ...]
+    skipped: tuple[NodeReason, ...]
 
 
 def list_matches(model: str | Path | Model, recipe: Recipe | None = None) -> MatchesReport:

@@ -19,6 +19,7 @@ from qdqtool.models.graph.io.load import ModelReport
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
 from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.transforms.inline_functions import InlinedFunction
 from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
 from qdqtool.quantization.insertion.weight_scales import WeightScales
@@ -33,27 +34,10 @@ from qdqtool.quantization.preparation.prepare import PreparationReport
 from qdqtool.quantization.ranges.activation_ranges import ActivationRange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftInFloat:
-    """One quantizable operator that stays float.
-
-    Attributes:
-        node: Its label.
-        op_type: Its operator.
-        graph: Its scope; empty for the main graph.
-        reason: Why, in words.
-    """
-
-    node: str
-    op_type: str
-    graph: str
-    reason: str
-
-
-def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[LeftInFloat, ...]:
+def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[NodeReason, ...]:
     """What a report says of the nodes that a plan skips."""
     return tuple(
-        LeftInFloat(node=entry.node, op_type=entry.op_type, graph=entry.graph, reason=entry.reason.text)
+        NodeReason(node=entry.node, op_type=entry.op_type, graph=entry.graph, reason=entry.reason.text)
         for entry in skipped
     )
 
@@ -116,7 +100,7 @@ class QuantizeReport(ModelReport):
     corrected: tuple[str, ...]
     separated: tuple[str, ...]
     quantized: tuple[QuantizedTensor, ...]
-    skipped: tuple[LeftInFloat, ...]
+    skipped: tuple[NodeReason, ...]
     degenerate: tuple[DegenerateTensor, ...]
     high_precision: HighPrecisionReport | None
     findings: tuple[Finding, ...]

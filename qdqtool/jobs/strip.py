@@ -10,8 +10,9 @@ from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_source
 from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.running.loadable import require_loadable
-from qdqtool.models.transforms.strip import KeptNode, RemovedNode, RestoredNode, strip_from
+from qdqtool.models.transforms.strip import RemovedNode, RestoredNode, strip_from
 from qdqtool.results import Report
 
 
@@ -34,7 +35,7 @@ class StripReport(Report):
     output: str
     external_data: str | None
     removed: tuple[RemovedNode, ...]
-    kept: tuple[KeptNode, ...]
+    kept: tuple[NodeReason, ...]
     warnings: tuple[str, ...]
     sizes: Sizes
     restored: tuple[RestoredNode, ...] = ()

@@ -13,7 +13,7 @@ from qdqtool.models import ops
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Scope, Use, Value
-from qdqtool.models.graph.scope import display
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.ops import ChannelLayout, ProductOp
 from qdqtool.models.ops.support.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.models.transforms.taps import TensorKey
@@ -98,7 +98,7 @@ class Walk:
         return Reader(weight, value, layout, repeat)
 
 
-__all__ = ["Joint", "JointKind", "Reader", "SkippedJoint", "find_joints"]
+__all__ = ["Joint", "JointKind", "Reader", "find_joints"]
 
 
 class JointKind(enum.Enum):
@@ -136,23 +136,6 @@ class Joint:
         return self.tensor.scope.path, self.tensor.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedJoint:
-    """A layer whose output is no joint, and why.
-
-    Attributes:
-        node: Its label.
-        graph: Its scope; empty for the main graph.
-        op_type: Its operator.
-        reason: Why not.
-    """
-
-    node: str
-    graph: str
-    op_type: str
-    reason: str
-
-
 @dataclass(slots=True, eq=False)
 class _Source:
     """A writer whose output is followed: its channel layout, and the inputs that are divided by factors."""
@@ -165,13 +148,13 @@ class _Source:
     vectors: list[tuple[NodeView, int]] = field(default_factory=list)
 
 
-def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], tuple[SkippedJoint, ...]]:
+def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], tuple[NodeReason, ...]]:
     """Find all joints of one kind outside of local functions, and the layers without one, with the reason.
 
     Layers that no weighted operator reads (but a Softmax, or the caller as a graph output) are listed too.
     """
     joints: list[Joint] = []
-    alone: list[SkippedJoint] = []
+    alone: list[NodeReason] = []
     for node in index.view.nodes():
         if node.scope.in_function:
             continue
@@ -180,8 +163,7 @@ def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], 
             if source is not None:
                 joints.append(_joint(source, index))
         except (Blocked, WeightProblem) as problem:
-            where = display(node.scope.path)
-            alone.append(SkippedJoint(node=node.label, graph=where, op_type=node.op_type, reason=str(problem)))
+            alone.append(node.because(str(problem)))
     return tuple(joints), tuple(alone)
 
 

@@ -7,7 +7,7 @@ from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.models.graph.scope import display
+from qdqtool.models.graph.scope import NodeReason, display
 from qdqtool.models.transforms.opset import require_known_opset
 from qdqtool.models.transforms.restored_bounds import Restored
 from qdqtool.models.transforms.strip_edits import StripEdits
@@ -29,23 +29,6 @@ class RemovedNode:
     graph: str
     kind: str
     tensor: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptNode:
-    """One Q or DQ that stays.
-
-    Attributes:
-        node: Label of the node.
-        op_type: Operator.
-        graph: Its scope; empty for the main graph.
-        reason: Why it stays.
-    """
-
-    node: str
-    op_type: str
-    graph: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +65,7 @@ class Stripped:
     """
 
     removed: tuple[RemovedNode, ...]
-    kept: tuple[KeptNode, ...]
+    kept: tuple[NodeReason, ...]
     warnings: tuple[str, ...]
     restored: tuple[RestoredNode, ...] = ()
 
@@ -102,20 +85,10 @@ def strip_from(source: Model) -> Transformed[Stripped]:
         RemovedNode(node=done.node.label, graph=display(done.node.scope.path), kind=done.kind, tensor=done.tensor)
         for done in builder.removed
     )
-    kept = tuple(
-        KeptNode(
-            node=rest.node.label,
-            op_type=rest.node.op_type,
-            graph=display(rest.node.scope.path),
-            reason=rest.reason,
-        )
-        for rest in builder.kept
-    )
     warnings = tuple(
-        f"{each.node.label} may do the work of a Relu or Clip that cannot be put back: {each.reason}"
-        for each in builder.lost
+        f"{each.node} may do the work of a Relu or Clip that cannot be put back: {each.reason}" for each in builder.lost
     )
-    stripped = Stripped(removed, kept, warnings, tuple(map(_describe, builder.restored)))
+    stripped = Stripped(removed, tuple(builder.kept), warnings, tuple(map(_describe, builder.restored)))
     return Transformed(apply_edits(index.model, builder.edits), stripped)
 
 

@@ -21,6 +21,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode, QdqPair, is_quantize
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import element_count, pending_tensor, read_array
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsError, imposed_bounds
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.restored_bounds import Restored, check_restorable, restore
@@ -47,14 +48,6 @@ class Removal:
     tensor: str
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """One Q or DQ that stays, with the reason."""
-
-    node: NodeView
-    reason: str
-
-
 @dataclass(slots=True)
 class StripEdits:
     """Builds the edits of a strip.
@@ -71,9 +64,9 @@ class StripEdits:
     index: ModelIndex
     edits: list[Edit] = field(default_factory=list)
     removed: list[Removal] = field(default_factory=list)
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[NodeReason] = field(default_factory=list)
     restored: list[Restored] = field(default_factory=list)
-    lost: list[Kept] = field(default_factory=list)
+    lost: list[NodeReason] = field(default_factory=list)
     _namer: Namer = field(init=False)
     _bounds: dict[QdqNode, Bounds] = field(default_factory=dict)
     _bounded: dict[QdqNode, str] = field(default_factory=dict)
@@ -154,7 +147,7 @@ class StripEdits:
                 check_restorable(quantizer, bounds, self.index)
             except UnknownBoundsError as reason:
                 bounds = NO_BOUNDS
-                self.lost.append(Kept(quantizer.node, str(reason)))
+                self.lost.append(quantizer.node.because(str(reason)))
             self._bounds[quantizer] = bounds
         return self._bounds[quantizer]
 
@@ -177,7 +170,7 @@ class StripEdits:
         self.removed.append(Removal(entry.node, "weight", tensor.name))
 
     def _keep(self, entry: QdqNode, reason: str) -> None:
-        self.kept.append(Kept(entry.node, reason))
+        self.kept.append(entry.node.because(reason))
 
     def _float_tensor(self, entry: QdqNode, stored: onnx.TensorProto) -> onnx.TensorProto | None:
         granularity = entry.granularity

@@ -22,8 +22,9 @@ from qdqtool.models.graph.io.tensors import iter_tensors
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.running.observer import Observer, is_fed
 from qdqtool.models.running.ort_cpu import Profile
-from qdqtool.models.transforms.float16 import Float32Node, convert_to_float16
+from qdqtool.models.transforms.float16 import convert_to_float16
 from qdqtool.models.transforms.float16.magnitudes import largest
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.derive import ScaleRule, round_scale
@@ -138,7 +139,7 @@ class HighPrecisionReport:
 
     dtype: str
     nodes: int = 0
-    kept: tuple[Float32Node, ...] = ()
+    kept: tuple[NodeReason, ...] = ()
     casts: int = 0
     measured: int = 0
     note: str = ""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from qdqtool.errors import plural
-from qdqtool.jobs.quantize_report import LeftInFloat
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.quantization.planning.given_ranges import GivenReport
 from qdqtool.quantization.planning.placement.context import QUANTIZED_ALREADY
 from qdqtool.quantization.preparation.prepare import PreparationReport
@@ -115,7 +115,7 @@ def print_given(given: GivenReport, console: Console) -> None:
         console.print(f"note     {escape(note)}")
 
 
-def print_skipped(skipped: Sequence[LeftInFloat], console: Console) -> None:
+def print_skipped(skipped: Sequence[NodeReason], console: Console) -> None:
     """Print the quantizable nodes that get no pair, those with the same reason together."""
     already = sum(node.reason == QUANTIZED_ALREADY.text for node in skipped)
     counted = ((already, "quantized already"), (len(skipped) - already, "left in float"))

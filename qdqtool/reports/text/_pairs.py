@@ -8,7 +8,7 @@ from rich.text import Text
 
 from qdqtool.errors import plural
 from qdqtool.models.graph.io.save import Sizes
-from qdqtool.models.transforms.float16 import Float32Node
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
 from qdqtool.quantization.planning.high_precision import HighPrecisionReport
 from qdqtool.reports.terminal import escape, limit, lists_all, print_rest, sizes_line
@@ -32,11 +32,11 @@ def print_high_precision(report: HighPrecisionReport | None, console: Console) -
     print_rest(len(groups), SHOWN, console)
 
 
-def _reason(node: Float32Node) -> str:
+def _reason(node: NodeReason) -> str:
     return node.reason
 
 
-def _named(nodes: list[Float32Node]) -> str:
+def _named(nodes: list[NodeReason]) -> str:
     shown = ", ".join(f"{escape(node.op_type)} {escape(node.node)}" for node in nodes[:SHOWN_NODES])
     return f"{shown}, … ({len(nodes)} in all)" if len(nodes) > SHOWN_NODES else shown
 

@@ -24,7 +24,7 @@ def render(report: StripReport, console: Console) -> None:
         console.print(Text.assemble("  ", (f"put back {operator}{times}", "green"), ": the range of a Q did its work"))
     for rest in report.kept:
         scope = f" in {escape(rest.graph)}" if rest.graph else ""
-        console.print(Text.assemble("  ", ("kept ", "yellow"), f"{escape(rest.node)}{scope}: {rest.reason}"))
+        console.print(Text.assemble("  ", ("kept ", "yellow"), f"{escape(rest.node)}{scope}: {escape(rest.reason)}"))
     for warning in report.warnings:
         console.print(Text.assemble("  ", ("warning ", "yellow"), escape(warning)))
     console.print(sizes_line(report.sizes.before, report.sizes.after))

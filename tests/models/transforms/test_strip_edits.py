@@ -12,7 +12,8 @@ from support.random_models import assert_same_outputs, brute, drawn_feeds, whole
 
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.strip import KeptNode, RemovedNode, RestoredNode, Stripped, strip_from
+from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.transforms.strip import RemovedNode, RestoredNode, Stripped, strip_from
 
 UNREAD = "its codes are read by something else than a DequantizeLinear, or by nothing"
 NOT_STORED = "its input is neither the output of a QuantizeLinear nor a stored constant"
@@ -527,7 +528,7 @@ def test_the_report_names_nodes_and_scopes() -> None:
     report = strip_from(text_model(HEADER + text)).report
     assert report == Stripped(
         removed=(RemovedNode(node="DequantizeLinear -> d", graph="y.then_branch", kind="pair", tensor="x"),),
-        kept=(KeptNode(node="QuantizeLinear -> p", op_type="QuantizeLinear", graph="y.else_branch", reason=UNREAD),),
+        kept=(NodeReason(node="QuantizeLinear -> p", op_type="QuantizeLinear", graph="y.else_branch", reason=UNREAD),),
         warnings=(),
     )
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.jobs.quantize_report import LeftInFloat
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.quantization.planning.given_ranges import GivenReport
 from qdqtool.quantization.preparation.prepare import PreparationReport
 from qdqtool.quantization.preparation.step import Site
@@ -31,12 +31,12 @@ def prepared(report: PreparationReport) -> str:
     return printed(print_preparation, [report])
 
 
-def skipped(*nodes: LeftInFloat) -> list[str]:
+def skipped(*nodes: NodeReason) -> list[str]:
     return printed(print_skipped, nodes).splitlines()
 
 
-def left(node: str, reason: str = "no range", graph: str = "") -> LeftInFloat:
-    return LeftInFloat(node=node, op_type="Conv", graph=graph, reason=reason)
+def left(node: str, reason: str = "no range", graph: str = "") -> NodeReason:
+    return NodeReason(node=node, op_type="Conv", graph=graph, reason=reason)
 
 
 def test_an_applied_step_says_how_far_outputs_moved():

@@ -5,8 +5,8 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.insert import InsertReport
-from qdqtool.jobs.quantize_report import LeftInFloat
 from qdqtool.models.graph.io.save import Sizes
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.quantization.planning.given_ranges import GivenReport
 from qdqtool.quantization.planning.target_fit import RefusedBy
 from qdqtool.reports.text.insert import render
@@ -39,7 +39,7 @@ def test_a_plain_insertion_has_counts_sizes_and_file():
 
 def test_everything_else_is_said_where_it_happened():
     text = lines(
-        skipped=(LeftInFloat(node="n", op_type="Conv", graph="", reason="no range"),),
+        skipped=(NodeReason(node="n", op_type="Conv", graph="", reason="no range"),),
         given=GivenReport(source="r.json", format="json", mode="int8", tensors=1, unknown=(), notes=()),
         opset_after=21,
         verified="4 random samples",

@@ -3,7 +3,7 @@
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.matches import MatchesReport, NodeToQuantize
-from qdqtool.jobs.quantize_report import LeftInFloat
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.quantization.planning.placement import PatternMatch
 from qdqtool.reports.text.matches import render
 
@@ -21,7 +21,7 @@ def test_patterns_and_nodes_are_listed_with_their_effect():
             NodeToQuantize(node="c", op_type="Conv", graph=""),
             NodeToQuantize(node=HOSTILE, op_type="Gemm", graph="then"),
         ),
-        skipped=(LeftInFloat(node="d", op_type="Conv", graph="", reason="excluded"),),
+        skipped=(NodeReason(node="d", op_type="Conv", graph="", reason="excluded"),),
     )
 
     assert printed(render, report).splitlines() == [

@@ -2,13 +2,13 @@
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.models.transforms.float16 import Float32Node
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.quantization.planning.high_precision import HighPrecisionReport
 from qdqtool.reports.text._pairs import print_high_precision
 
 
-def kept(node: str, reason: str) -> Float32Node:
-    return Float32Node(node=node, op_type="Exp", graph="", reason=reason)
+def kept(node: str, reason: str) -> NodeReason:
+    return NodeReason(node=node, op_type="Exp", graph="", reason=reason)
 
 
 def lines(report: HighPrecisionReport | None) -> list[str]:

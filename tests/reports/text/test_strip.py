@@ -4,7 +4,8 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.strip import StripReport
 from qdqtool.models.graph.io.save import Sizes
-from qdqtool.models.transforms.strip import KeptNode, RemovedNode, RestoredNode
+from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.transforms.strip import RemovedNode, RestoredNode
 from qdqtool.reports.text.strip import render
 
 
@@ -22,7 +23,7 @@ def test_what_went_what_stays_and_the_files():
             *(RestoredNode(node=name, graph="", op_type="Relu", tensor="r") for name in "ab"),
             RestoredNode(node=HOSTILE, graph="", op_type="Clip", tensor="c", low=0.0, high=6.0),
         ),
-        kept=(KeptNode(node=HOSTILE, op_type="Q", graph="then", reason="its codes are an output"),),
+        kept=(NodeReason(node=HOSTILE, op_type="Q", graph="then", reason="its codes are an output"),),
         warnings=(HOSTILE,),
         sizes=Sizes(before=1000, after=4000),
     )

@@ -49,7 +49,6 @@ OURS = {
     "HighPrecisionReport": {"dtype"},
     "InsertReport": {"verified"},
     "InspectReport": {"weight_bytes"},
-    "KeptNode": {"reason"},
     "KnownFault": {"fault"},
     "MatchesReport": {"target"},
     "MetricEffect": {"loss_unit", "unit"},

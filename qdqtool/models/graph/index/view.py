@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 
 from qdqtool.models.graph.model import Model, opset_version
-from qdqtool.models.graph.scope import MAIN, ScopePath, body_path, display, function_path, node_bodies
+from qdqtool.models.graph.scope import MAIN, NodeReason, ScopePath, body_path, display, function_path, node_bodies
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 MAX_CALLS = 64
@@ -91,6 +91,10 @@ class NodeView:
     def is_parametric(self) -> bool:
         """Whether an attribute has the value that a caller gives: only in local functions."""
         return any(attribute.ref_attr_name for attribute in self.proto.attribute)
+
+    def because(self, reason: str) -> NodeReason:
+        """The node and a reason, for a report."""
+        return NodeReason(node=self.label, op_type=self.op_type, graph=display(self.scope.path), reason=reason)
 
     def is_op(self, *op_types: str) -> bool:
         """Whether it is one of these operators of the default domain."""

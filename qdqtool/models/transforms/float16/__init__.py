@@ -11,29 +11,12 @@ from dataclasses import dataclass
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.models.graph.scope import display
-from qdqtool.models.transforms.float16.decide import Decisions, decide
+from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.transforms.float16.decide import decide
 from qdqtool.models.transforms.float16.edits import Float16Edits
 from qdqtool.models.transforms.taps import TensorKey
 
-__all__ = ["Float16Conversion", "Float32Node", "convert_to_float16"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Float32Node:
-    """One node that computes in float32.
-
-    Attributes:
-        node: Its label.
-        op_type: Its operator.
-        graph: Its scope; empty for the main graph.
-        reason: Why, in words.
-    """
-
-    node: str
-    op_type: str
-    graph: str
-    reason: str
+__all__ = ["Float16Conversion", "convert_to_float16"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +30,7 @@ class Float16Conversion:
     """
 
     nodes: int
-    kept: tuple[Float32Node, ...]
+    kept: tuple[NodeReason, ...]
     casts: int
 
 
@@ -70,11 +53,5 @@ def convert_to_float16(
     builder.add_all()
     done = apply_edits(index.model, builder.edits) if builder.edits else model
     computing = sum(1 for _ in decisions.computing())
-    return Transformed(done, Float16Conversion(computing - len(decisions.kept), _kept(decisions), builder.casts))
-
-
-def _kept(decisions: Decisions) -> tuple[Float32Node, ...]:
-    return tuple(
-        Float32Node(node=node.label, op_type=node.op_type, graph=display(node.scope.path), reason=reason)
-        for node, reason in decisions.kept.items()
-    )
+    kept = tuple(node.because(reason) for node, reason in decisions.kept.items())
+    return Transformed(done, Float16Conversion(computing - len(decisions.kept), kept, builder.casts))
