@@ -51,18 +51,6 @@ def validate_model(
     return _judged([path], linter, parser, lambda: [linter.model(load_model(path))])
 
 
-def validate_models(
-    paths: Iterable[Path],
-    targets: Sequence[str] = ("tensorrt",),
-    *,
-    compute_capabilities: Sequence[str] = (),
-    select: Iterable[str] | None = None,
-    ignore: Iterable[str] | None = None,
-) -> ValidateReport:
-    """As :func:`validate_model` for many files; one that cannot be read is reported and does not stop the others."""
-    return validate_files(paths, _policy(targets, compute_capabilities, select, ignore))
-
-
 def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 1) -> ValidateReport:
     """The findings of many files under one policy, in the order of ``paths``.
 

@@ -12,7 +12,7 @@ from support.generated_plan import write_generated_plan
 import qdqtool
 from qdqtool.errors import ArgumentError, ModelError
 from qdqtool.jobs.insert import InsertOptions, insert_plan
-from qdqtool.jobs.validate import validate_files, validate_model, validate_models
+from qdqtool.jobs.validate import validate_files, validate_model
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.policy import Policy
@@ -228,7 +228,7 @@ def test_the_json_keys_of_the_contract():
 def test_an_unreadable_model_does_not_stop_the_others(tmp_path: Path):
     good = saved(tmp_path, "good.onnx", "QP101")
     (tmp_path / "bad.onnx").write_text("version https://git-lfs.github.com/spec/v1")
-    report = validate_models([tmp_path / "bad.onnx", good])
+    report = validate_files([tmp_path / "bad.onnx", good], Policy())
 
     assert [model.path for model in report.unreadable] == [str(tmp_path / "bad.onnx")]
     assert "git lfs pull" in (report.models[0].error or "")

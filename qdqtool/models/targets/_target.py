@@ -67,7 +67,6 @@ class Target:
         scale_types: Types of a scale.
         initializer_types: Types that any initializer may have; None where the target looks only at those in use.
         symmetric_types: Quantized types whose zero point must be 0.
-        follows_opset: Whether it refuses operators and attributes that are newer than the model's opset.
         max_opset: Newest opset of the default domain that it loads; None for no limit.
         max_ir: Newest IR version that it loads; None for no limit.
         block_axes: Axes along which blocks may lie, counted from the end; None for any.
@@ -95,7 +94,6 @@ class Target:
     scale_types: frozenset[str]
     initializer_types: frozenset[str] | None = None
     symmetric_types: frozenset[str]
-    follows_opset: bool = True
     max_opset: int | None = None
     max_ir: int | None = None
     block_axes: frozenset[int] | None = None

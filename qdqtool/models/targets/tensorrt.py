@@ -25,7 +25,6 @@ TARGET = Target(
     initializer_types=INITIALIZER_TYPES,
     symmetric_types=SYMMETRIC_TYPES,
     # The parser matches operator names only: it reads opset 10 to 28 alike and ignores unknown attributes.
-    follows_opset=False,
     block_axes=BLOCK_AXES,
     whole_blocks=True,
     min_block=MIN_BLOCK,

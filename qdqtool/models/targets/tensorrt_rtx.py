@@ -23,7 +23,6 @@ TARGET = Target(
     initializer_types=INITIALIZER_TYPES,
     symmetric_types=SYMMETRIC_TYPES,
     # The parser matches operator names only: it reads opset 10 to 28 alike and ignores unknown attributes.
-    follows_opset=False,
     block_axes=BLOCK_AXES,
     # Measured with 1.7.1: this parser wants positive scales of all types but int4. The published source of TensorRT's
     # parser (10.15) wants them of int4 too.

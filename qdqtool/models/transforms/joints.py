@@ -114,16 +114,14 @@ class Joint:
 
     Attributes:
         kind: The kind of the layer in front.
-        writer: The node of that layer.
         tensor: The tensor, with its bias.
         channels: How many factors it takes.
-        weight: The weight of the writer, whose output channels are divided; None for a normalization.
+        weight: The weight of that layer, whose output channels are divided; None for a normalization.
         vectors: Inputs that hold a value for each channel and are divided as well: biases, scales.
         readers: The products that read it, whose input channels are multiplied.
     """
 
     kind: JointKind
-    writer: NodeView
     tensor: Value
     channels: int
     weight: StoredWeight | None
@@ -227,7 +225,7 @@ def _joint(source: _Source, index: ModelIndex) -> Joint:
         tensor = _behind_bias(source, tensor, index.constants)
     walk = Walk(source.channels, index, source.node.scope)
     readers = tuple(walk.readers(tensor, source.layout))
-    return Joint(source.kind, source.node, tensor, source.channels, source.weight, tuple(source.vectors), readers)
+    return Joint(source.kind, tensor, source.channels, source.weight, tuple(source.vectors), readers)
 
 
 def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:

@@ -56,7 +56,7 @@ def test_powers_of_two_change_not_one_bit(tmp_path_factory, proto, seed):
 def test_every_layer_of_a_chain_but_the_last_is_a_joint(proto):
     _, joints, alone = joints_of(proto)
     layers = [node.name for node in proto.graph.node if node.op_type in {"Conv", "ConvTranspose", "Gemm"}]
-    assert [joint.writer.label for joint in joints] == layers[:-1]
+    assert [joint.tensor.producer.label for joint in joints] == layers[:-1]
     assert [entry.node for entry in alone] == layers[-1:]
 
 

@@ -65,11 +65,6 @@ class Operand:
     variable: str
     is_homogeneous: bool
 
-    @property
-    def only_type(self) -> int | None:
-        """The type of every tensor there; None where there are several."""
-        return next(iter(self.types)) if len(self.types) == 1 else None
-
 
 @dataclass(frozen=True, slots=True)
 class Signature:

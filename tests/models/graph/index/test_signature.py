@@ -30,9 +30,8 @@ def test_attributes_without_a_default_are_required():
 
 def test_an_operand_has_the_types_of_its_constraint():
     condition, left, right = (signature_of("Where", 16).operand(index) for index in range(3))
-    assert (condition.name, condition.variable, condition.only_type) == ("condition", "B", TensorProto.BOOL)
+    assert (condition.name, condition.variable, condition.types) == ("condition", "B", {TensorProto.BOOL})
     assert left.variable == right.variable == "T"
-    assert left.only_type is None
     assert TensorProto.FLOAT16 in left.types
     assert TensorProto.FLOAT8E4M3FN not in left.types
 
