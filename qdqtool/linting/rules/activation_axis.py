@@ -1,6 +1,5 @@
 """QA202: activations with more than one scale."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -9,7 +8,7 @@ from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import write_parameters
 from qdqtool.linting.rules.support.blocks import keeps_sum
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import CAUTION, Fault, Impact, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, format_of, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -67,9 +66,8 @@ class ActivationAxis(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at every Q of data, and every DQ that reads data from elsewhere than a Q."""
-        del target
         for entry in context.qdq.nodes:
             if entry.granularity is None or entry.data is None or isinstance(entry.granularity, PerTensor):
                 continue

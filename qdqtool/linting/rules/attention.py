@@ -1,9 +1,7 @@
 """QL307: attention that is quantized in parts."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models import ops
@@ -117,7 +115,7 @@ class Attention(Rule):
         FOUR_PAIRS=FOUR_PAIRS,
     )
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the product in front of each Softmax and the one behind it."""
         products = {product.node: product for product in context.products if product.node.is_op("MatMul")}
         for node in context.nodes:
@@ -143,7 +141,7 @@ class Attention(Rule):
                 yield from _unfused(context, first, second)
 
 
-def _unfused(context: RuleContext, first: Product, second: Product) -> Iterator[Fault]:
+def _unfused(context: RuleContext, first: Product, second: Product) -> Faults:
     """Yield why there is no fused kernel for this attention with four pairs."""
     assert first.left is not None
     quantized, made = kind(first.left.dequantize.quantized_type), kind(context.elem_type(first.node.output()))

@@ -1,10 +1,8 @@
 """QL314: pairs in front of the Attention operator."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_TENSOR, float_tensor
 from qdqtool.linting.rules.support.reach import Walk, operand
-from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -50,9 +48,8 @@ class AttentionOperator(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for a DQ behind each of the three inputs."""
-        del target
         walk = Walk(context.index)
         for node in context.nodes:
             if not node.is_op("Attention"):

@@ -1,12 +1,10 @@
 """QS011: attributes that no Q or DQ has, or with values that they cannot have."""
 
-from collections.abc import Iterator
-
 import onnx
 from onnx import AttributeProto
 
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_OF_ATTRIBUTE
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -62,9 +60,8 @@ class AttributeUnknown(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at every attribute of each Q and DQ."""
-        del target
         for entry in context.qdq.nodes:
             for attribute in entry.node.proto.attribute:
                 problem = _problem(entry, attribute)

@@ -1,8 +1,6 @@
 """QA209: per-axis scales on an axis whose extent is not known."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -38,9 +36,8 @@ class AxisDynamic(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for 1-D scales on a dimension without a number."""
-        del target
         for entry in context.qdq.nodes:
             scale, shape, axis = entry.scale_shape, context.data_shape(entry), context.axis(entry)
             if scale is None or len(scale) != 1 or scale == (1,) or axis is None:

@@ -1,10 +1,20 @@
 """QS002: scales of an axis that is not named."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, SILENT, Fault, Impact, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import (
+    ADVICE,
+    CAUTION,
+    REFUSED,
+    SILENT,
+    Fault,
+    Faults,
+    Impact,
+    Rule,
+    examples,
+    impacts,
+)
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims, short
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
@@ -58,7 +68,7 @@ class AxisImplicit(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for a scale of several elements on a node without the attribute."""
         for entry in context.qdq.nodes:
             shape = entry.scale_shape

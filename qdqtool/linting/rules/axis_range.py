@@ -1,9 +1,7 @@
 """QA208: an axis that the data does not have."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.support.extents import reads_axis_1
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -52,7 +50,7 @@ class AxisRange(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the axis with the rank, where there is more than one scale."""
         for entry in context.qdq.nodes:
             if reads_axis_1(entry, target):

@@ -1,10 +1,9 @@
 """QL305: pairs between an operator and the activation that is fused into it."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import format_of
 from qdqtool.models import ops
@@ -62,9 +61,8 @@ class BeforeActivation(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for pairs that a weighted operator feeds alone, and that feed one activation alone."""
-        del target
         for pair in context.qdq.pairs:
             data, uses = pair.quantize.data, pair.dequantize.uses
             if data is None or len(data.uses) != 1 or len(uses) != 1 or not _is_made_by_product(data):

@@ -1,12 +1,10 @@
 """QL301: biases that are stored as codes."""
 
-from collections.abc import Iterator
-
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.unquantize import FLOAT, float_fix
 from qdqtool.linting.rules.support.blocks import is_bias
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.targets import Target
@@ -62,9 +60,8 @@ class BiasQuantized(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for a DQ that is read as a bias and as nothing else."""
-        del target
         for entry in context.qdq.dequantizers():
             if is_bias(entry):
                 consumer, stored = entry.uses[0].node, kind(entry.quantized_type)

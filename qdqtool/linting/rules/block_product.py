@@ -1,6 +1,5 @@
 """QT418: products of a quantized activation and a weight in blocks that are no plain product of two matrices."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -11,7 +10,7 @@ from qdqtool.linting.rules.fixes.stored import Stored, stored
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_TENSOR, float_source
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Operand, Product
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Faults, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import listed
 from qdqtool.models.graph.edits.edit import RenameOutput
@@ -61,9 +60,8 @@ class BlockProduct(Rule):
         ),
     )
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for such products."""
-        del target
         for product in context.products:
             if product.right is None or not _is_by_blocks(context, product):
                 continue

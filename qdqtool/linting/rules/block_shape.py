@@ -1,11 +1,9 @@
 """QA203: block scales that do not divide the data as blocks do."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.reblock import FITTED, PER_AXIS, REBLOCKED, SPLIT, reblock_fixes
 from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
 from qdqtool.linting.rules.support.blocks import Blocks, blocks
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -74,7 +72,7 @@ class BlockShape(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the extents of each block scale with those of the data."""
         for found in blocks(context):
             problem = _problem(found, context.axis(found.entry), tensorrt=target.family == "tensorrt")

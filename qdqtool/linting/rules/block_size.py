@@ -15,7 +15,7 @@ from qdqtool.linting.rules.fixes.reblock import (
 )
 from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
 from qdqtool.linting.rules.support.blocks import Blocks, blocks, vector_blocks
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims, kind
 from qdqtool.models.targets import Target
@@ -83,7 +83,7 @@ class BlockSize(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare block_size with what the extents say, where exactly one axis is in blocks."""
         tensorrt = target.family == "tensorrt"
         if target.family == "ort-cpu":
@@ -116,7 +116,7 @@ def _vectors(context: RuleContext) -> Iterator[Blocks]:
     return (found for entry in context.qdq.nodes if (found := vector_blocks(context, entry)) is not None)
 
 
-def _without_blocks(context: RuleContext) -> Iterator[Fault]:
+def _without_blocks(context: RuleContext) -> Faults:
     """Yield what ONNX Runtime refuses when it runs: a block size beside a scale for no blocks."""
     for entry in context.qdq.nodes:
         scale = entry.scale_shape

@@ -1,13 +1,12 @@
 """QN502: weights whose codes are clipped, or leave most of their range unused."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool.linting.findings import Extent
-from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Fault, Impact, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.weight_codes import WeightCodes, weight_codes
 from qdqtool.linting.rules.support.words import number
@@ -125,9 +124,8 @@ class CodeRange(Rule):
         ZEROS=ZEROS,
     )
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Read a sample of every stored weight, and of every float weight that a Q reads."""
-        del target
         for entry in context.qdq.nodes:
             codes = weight_codes(context, entry)
             if codes is None or codes.codes.size < LEAST_VALUES:

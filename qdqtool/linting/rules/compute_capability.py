@@ -1,10 +1,8 @@
 """QT401: types that a GPU has no hardware for."""
 
-from collections.abc import Iterator
-
 from onnx import TensorProto
 
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -58,7 +56,7 @@ class ComputeCapability(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """One fault for each GPU and each type that it lacks, at the first Q or DQ of that type."""
         if not target.compute_capabilities:
             return

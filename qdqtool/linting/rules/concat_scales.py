@@ -1,6 +1,5 @@
 """QL304: tensors with different scales that are joined."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -10,7 +9,7 @@ from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import parameters, write_parameters
 from qdqtool.linting.rules.support.extents import octaves
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import format_of, number
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
@@ -63,9 +62,8 @@ class ConcatScales(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the scales of each Concat that stands between DQs and Qs."""
-        del target
         for node in context.nodes:
             if not node.is_op("Concat"):
                 continue

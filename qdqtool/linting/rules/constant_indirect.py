@@ -7,7 +7,7 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.linting.rules.support.words import is_operator, kind
 from qdqtool.models import ops
@@ -81,7 +81,7 @@ class ConstantIndirect(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for constant codes that another operator hands on to a DQ, and for other readers of stored codes."""
         told: set[NodeView] = set()
         for entry in context.qdq.dequantizers():

@@ -1,9 +1,7 @@
 """QL310: quantized ConvTranspose."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_LAYER, float_layer
-from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import PerAxis
@@ -50,7 +48,7 @@ class ConvTranspose(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for ConvTranspose with both operands quantized (one-sided ones have a rule of their own)."""
         for product in context.products:
             node, right = product.node, product.right

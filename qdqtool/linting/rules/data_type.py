@@ -1,8 +1,6 @@
 """QP109: a Q of data that it cannot read."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed
 from qdqtool.models.targets import Target
@@ -44,7 +42,7 @@ class DataType(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the type of what each Q reads with the target's table."""
         for entry in context.qdq.quantizers():
             given = context.elem_type(entry.data)

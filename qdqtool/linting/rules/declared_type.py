@@ -2,11 +2,11 @@
 
 import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import onnx
 
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import is_qdq
@@ -56,9 +56,8 @@ class DeclaredType(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare declarations with what Q and DQ make, and with what onnx's shape inference says of other nodes."""
-        del target
         wrong: set[Value | str] = set()
         for fault in itertools.chain(_of_pairs(context), _of_others(context, wrong)):
             assert fault.tensor is not None
@@ -66,7 +65,7 @@ class DeclaredType(Rule):
             yield fault
 
 
-def _of_pairs(context: RuleContext) -> Iterator[Fault]:
+def _of_pairs(context: RuleContext) -> Faults:
     for entry in context.qdq.nodes:
         given = entry.quantized_type if entry.is_quantize else context.output_type(entry)
         declared = _declared(entry.node.scope).get(entry.output.name, given) if entry.output is not None else given
@@ -74,7 +73,7 @@ def _of_pairs(context: RuleContext) -> Iterator[Fault]:
             yield _fault(entry.node, entry.output, given, declared)
 
 
-def _of_others(context: RuleContext, wrong: Collection[Value | str]) -> Iterator[Fault]:
+def _of_others(context: RuleContext, wrong: Collection[Value | str]) -> Faults:
     """Yield what inference says of nodes that read no tensor in ``wrong``: what follows from one is no fault."""
     scopes = {scope.path: scope for scope in context.view.scopes}
     for found in context.types.contradictions:

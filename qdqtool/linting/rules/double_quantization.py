@@ -1,12 +1,11 @@
 """QL309: data that is quantized twice in a row."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
 from qdqtool.models.targets import Target
@@ -58,9 +57,8 @@ class DoubleQuantization(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for a Q that reads a DQ."""
-        del target
         for entry in context.qdq.quantizers():
             before = context.qdq.dequantizer_of(entry.data)
             if before is not None:

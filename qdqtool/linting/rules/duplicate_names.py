@@ -1,11 +1,10 @@
 """QM605: nodes that share a name."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.layer_names import taken_names
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.edits.edit import SetNodeName
 from qdqtool.models.graph.index.view import NodeView
@@ -76,12 +75,12 @@ class DuplicateNames(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the names as the target does."""
         return _layers(context) if target.family == "tensorrt" else _nodes(context)
 
 
-def _layers(context: RuleContext) -> Iterator[Fault]:
+def _layers(context: RuleContext) -> Faults:
     for taken in taken_names(context):
         node, name = taken.node, taken.name
         why = (
@@ -98,7 +97,7 @@ def _layers(context: RuleContext) -> Iterator[Fault]:
         )
 
 
-def _nodes(context: RuleContext) -> Iterator[Fault]:
+def _nodes(context: RuleContext) -> Faults:
     for scope in context.view.scopes:
         first: dict[str, str] = {}
         for node in scope.nodes:

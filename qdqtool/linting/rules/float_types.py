@@ -1,9 +1,7 @@
 """QT409: float types around narrow codes that no kernel converts between."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.scales import RETYPED, scale_type_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -60,9 +58,8 @@ class FloatTypes(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the float types of every Q and DQ of a narrow type."""
-        del target
         for entry in context.qdq.nodes:
             quantized = kind(entry.quantized_type)
             if quantized not in NARROW:

@@ -1,10 +1,8 @@
 """QT406: fp4 times fp4 with one scale for the activation."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.reach import Operand
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.targets import Target
@@ -48,9 +46,8 @@ class Fp4Product(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for MatMul and Gemm with per-tensor fp4 on both sides."""
-        del target
         for product in context.products:
             node = product.node
             both = all(map(_is_fp4, (product.left, product.right)))

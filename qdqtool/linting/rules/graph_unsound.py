@@ -1,8 +1,6 @@
 """QM615: a model that is no graph."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.soundness import unsound
 from qdqtool.models.targets import Target
@@ -48,9 +46,8 @@ class GraphUnsound(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look through every scope."""
-        del target
         for scope in context.view.scopes:
             for found in unsound(scope):
                 yield Fault(

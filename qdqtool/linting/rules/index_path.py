@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_TENSOR, float_tensor
-from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -48,9 +48,8 @@ class IndexPath(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Walk back from every shape and index input; a DQ is reported once."""
-        del target
         seen: set[Value] = set()
         for node in context.nodes:
             for index in ops.traits(node).index_inputs:

@@ -1,10 +1,9 @@
 """QM606: stored tensors of types that the target cannot hold."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, legal_types
 from qdqtool.models.graph.edits.edit import RemoveInitializer
@@ -45,7 +44,7 @@ class InitializerType(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at every initializer; those that a Q or DQ reads are reported there."""
         legal = target.initializer_types
         assert legal is not None

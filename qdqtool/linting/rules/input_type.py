@@ -1,8 +1,6 @@
 """QT413: inputs of types that their operator does not take."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed
 from qdqtool.models.graph.index.signature import Operand
@@ -43,9 +41,8 @@ class InputType(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the inputs of every node with what its operator takes."""
-        del target
         products = {product.node for product in context.products}
         for node, signature in context.operators:
             for index in range(len(node.proto.input)):

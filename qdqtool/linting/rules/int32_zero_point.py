@@ -1,6 +1,5 @@
 """QS006: zero points of int32 codes."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -9,7 +8,7 @@ from onnx import TensorProto
 from qdqtool.linting.rules.fixes.stored import Stored, stored
 from qdqtool.linting.rules.support.extents import of_values
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
-from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import number
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -50,9 +49,8 @@ class Int32ZeroPoint(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the zero point of every DQ of int32 that folds to a constant."""
-        del target
         for entry in context.qdq.dequantizers():
             zero = context.array(entry.zero_point)
             if entry.quantized_type == TensorProto.INT32 and zero is not None and zero.any():

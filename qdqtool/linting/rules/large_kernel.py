@@ -1,9 +1,7 @@
 """QL316: fp8 convolutions with kernels that no fp8 kernel takes."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import format_of
 from qdqtool.models.targets import Target
@@ -61,9 +59,8 @@ class LargeKernel(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Ask each quantized product whether kernels of its format take its weight."""
-        del target
         for product in context.products:
             number_format = _format(product)
             weight = product.node.input(product.weight_index)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
@@ -52,7 +52,7 @@ class LaterRelease(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look every operator and every attribute up among what came later."""
         if not target.later:
             return

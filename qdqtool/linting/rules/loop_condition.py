@@ -1,13 +1,12 @@
 """QM616: Loops whose body reads a condition that nobody gives."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
@@ -69,9 +68,8 @@ class LoopCondition(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at every body of a Loop without condition."""
-        del target
         for scope in context.view.scopes:
             loop = scope.owner
             if loop is None or not loop.is_op("Loop") or loop.input_name(CONDITION):

@@ -1,9 +1,7 @@
 """QS008: Q/DQ nodes that lack an input or output."""
 
-from collections.abc import Iterator
-
 from qdqtool.errors import plural
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -44,9 +42,8 @@ class MalformedNode(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Count the inputs and outputs."""
-        del target
         for entry in context.qdq.nodes:
             found = _problem(entry)
             if found is not None:

@@ -1,11 +1,10 @@
 """QS010: Q/DQ of com.microsoft where ONNX has its own."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.extents import needs
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models.graph.edits.edit import SetDomain
@@ -48,9 +47,8 @@ class MicrosoftDomain(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the domain of every Q and DQ."""
-        del target
         for entry in context.qdq.nodes:
             if entry.node.domain == MICROSOFT:
                 yield Fault(

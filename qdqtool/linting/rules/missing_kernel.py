@@ -1,11 +1,10 @@
 """QT402: layers that the target or a GPU has no kernel for, though it has the types."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models import ops
@@ -105,7 +104,7 @@ class MissingKernel(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look up the operator and the type of what each layer makes."""
         turing = TURING in target.compute_capabilities
         for node in context.nodes:
@@ -129,7 +128,7 @@ class MissingKernel(Rule):
                 )
 
 
-def _attention(context: RuleContext, node: NodeView, target: Target) -> Iterator[Fault]:
+def _attention(context: RuleContext, node: NodeView, target: Target) -> Faults:
     problem = refusal(context, node)
     if problem is not None:
         yield Fault(

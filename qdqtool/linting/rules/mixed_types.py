@@ -1,8 +1,6 @@
 """QT414: inputs of several types where the operator demands one."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.signature import Signature
@@ -51,7 +49,7 @@ class MixedTypes(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the inputs of every node with each other."""
         # Rule QL311 compares the operands of products.
         products = {product.node for product in context.products}
@@ -60,7 +58,7 @@ class MixedTypes(Rule):
                 yield from _faults(context, node, signature)
 
 
-def _faults(context: RuleContext, node: NodeView, signature: Signature) -> Iterator[Fault]:
+def _faults(context: RuleContext, node: NodeView, signature: Signature) -> Faults:
     """Yield the first contradiction in a node."""
     first: dict[str, tuple[Value, int]] = {}
     for index in range(len(node.proto.input)):

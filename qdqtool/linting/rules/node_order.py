@@ -1,10 +1,9 @@
 """QM617: nodes that stand in front of those whose outputs they read."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.soundness import Unsound, out_of_order
 from qdqtool.models.targets import Target
@@ -51,9 +50,8 @@ class NodeOrder(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the place of each maker with those of its readers."""
-        del target
         for scope in context.view.scopes:
             for found in out_of_order(scope):
                 yield Fault(

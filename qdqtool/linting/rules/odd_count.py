@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import prod
 
 from qdqtool.linting.rules.fixes.stored import WIDER, wider_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims, kind
 from qdqtool.models.targets import Target
@@ -48,7 +48,7 @@ class OddCount(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Count the elements of every 4-bit tensor that a Q makes or a DQ reads."""
         for entry in context.qdq.nodes:
             if kind(entry.quantized_type) not in FOUR_BIT or context.qdq.quantizer_of(entry) is not None:

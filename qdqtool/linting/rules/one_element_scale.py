@@ -1,9 +1,7 @@
 """QL317: activations of a Conv whose one scale has a dimension."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
-from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Faults, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -39,9 +37,8 @@ class OneElementScale(Rule):
     VALID = (Example("a scalar", MODEL % ""),)
     INVALID = (Example("a scale of shape [1]", MODEL % "[1]"),)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the DQ behind the data of every Conv; each is reported once."""
-        del target
         found = {
             product.left.dequantize: product.node
             for product in context.products

@@ -1,6 +1,6 @@
 """QL302: operators of which only one side is quantized."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -9,7 +9,7 @@ from onnx import TensorProto
 from qdqtool.linting.rules.fixes.unquantize import FLOAT, float_fix, float_source
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.reach import Operand, Product
-from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.view import Value
@@ -87,9 +87,8 @@ class OneSided(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the two operands of each weighted operator."""
-        del target
         for product in context.products:
             if (product.left is None) != (product.right is None) and not _weight_only(context, product):
                 order = (0, product.weight_index)

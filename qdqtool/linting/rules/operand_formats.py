@@ -1,11 +1,9 @@
 """QT405: quantized types that no kernel multiplies with each other."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.stored import WIDER, wider_fixes
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.reach import Operand, Product
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.targets import Target
@@ -73,7 +71,7 @@ class OperandFormats(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look up the two types, unless a wrong weight axis makes the layer run in float anyway."""
         for product in context.products:
             if product.left is None or product.right is None or wrong_axis(context, product):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.graph.index.view import NodeView
@@ -57,7 +57,7 @@ class OperandShape(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the extents that are known."""
         # Where a declared shape contradicts the others, rule QS013 speaks, and nobody knows which one is right.
         if context.types.contradictions:

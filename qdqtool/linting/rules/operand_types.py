@@ -1,8 +1,6 @@
 """QL311: operands of different or quantized types."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.targets import Target
@@ -44,9 +42,8 @@ class OperandTypes(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the known types of the operands, bias included."""
-        del target
         quantized = get_target("onnx").quantize_types
         for product in context.products:
             node, bias = product.node, product.op.bias_input

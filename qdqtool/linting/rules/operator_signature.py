@@ -1,10 +1,10 @@
 """QT412: nodes with attributes or inputs that their operator does not have at the opset of the model."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from onnx import AttributeProto
 
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import listed
 from qdqtool.models.graph.index.signature import Operand, Signature
@@ -59,9 +59,8 @@ class OperatorSignature(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare every node with its operator."""
-        del target
         for node, signature in context.operators:
             # Rule QT411 reports operators that an opset has withdrawn.
             problem = None if signature.is_withdrawn else _problem(node, signature)

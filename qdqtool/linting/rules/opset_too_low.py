@@ -5,7 +5,7 @@ from functools import partial
 
 from qdqtool.linting.rules.support.extents import PER_AXIS, needs, reads_axis_1
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -54,7 +54,7 @@ class OpsetTooLow(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Find the newest thing that each Q or DQ uses; the first fault carries the fix for all."""
         low = [(entry, what, first) for entry in context.qdq.nodes for what, first in _too_new(context, entry)]
         if not low:

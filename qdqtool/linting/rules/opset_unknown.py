@@ -1,10 +1,8 @@
 """QM614: an opset that ONNX does not have."""
 
-from collections.abc import Iterator
-
 import onnx
 
-from qdqtool.linting.rules.support.rule import SILENT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -40,9 +38,8 @@ class OpsetUnknown(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare with the newest opset that the installed onnx package defines."""
-        del target
         opset, newest = context.model.default_opset(), onnx.defs.onnx_opset_version()
         if opset > newest:
             yield Fault(

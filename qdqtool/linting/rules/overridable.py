@@ -1,10 +1,9 @@
 """QM608: constants that a caller could replace."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.edits.edit import AddInitializer, RemoveInitializer
@@ -53,9 +52,8 @@ class Overridable(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the scale and zero point of every Q and DQ, and at stored codes; each tensor is reported once."""
-        del target
         if context.model.proto.ir_version < FIRST_IR_WITH_PLAIN_INITIALIZERS:
             return
         seen: set[Value] = set()

@@ -1,13 +1,12 @@
 """QP106: a Q and its DQ that do not undo each other."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.support.extents import octaves, of_values
-from qdqtool.linting.rules.support.rule import SILENT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, number
 from qdqtool.models.graph.index.qdq import QdqPair
@@ -55,9 +54,8 @@ class PairMismatch(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the constants of every pair."""
-        del target
         for pair in context.qdq.pairs:
             yield from _scales(context, pair)
             yield from _zero_points(context, pair)
@@ -73,7 +71,7 @@ class _Difference:
     extent: Extent
 
 
-def _scales(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
+def _scales(context: RuleContext, pair: QdqPair) -> Faults:
     quantize, dequantize = pair.quantize, pair.dequantize
     if quantize.scale is dequantize.scale:
         return
@@ -85,7 +83,7 @@ def _scales(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
         yield _fault(pair, "scale", dequantize.scale, difference)
 
 
-def _zero_points(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
+def _zero_points(context: RuleContext, pair: QdqPair) -> Faults:
     made, read = pair.quantize.zero_point, pair.dequantize.zero_point
     if made is read:
         return
@@ -101,7 +99,7 @@ def _zero_points(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
         yield _fault(pair, "zero point", read or made, difference)
 
 
-def _axes(context: RuleContext, pair: QdqPair) -> Iterator[Fault]:
+def _axes(context: RuleContext, pair: QdqPair) -> Faults:
     quantize, dequantize = pair.quantize, pair.dequantize
     if quantize.scale_shape in {None, (), (1,)}:
         return

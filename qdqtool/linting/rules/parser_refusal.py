@@ -1,8 +1,6 @@
 """QE701: models that TensorRT's own parser refuses."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -37,9 +35,8 @@ class ParserRefusal(Rule):
     # The parser is the judge: an example could only show what it said when it was asked.
     INVALID = ()
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Report each thing that the parser has against the model, at its node."""
-        del target
         for fault in context.parser_faults:
             node = fault.node(context.nodes)
             hint = fault.hint

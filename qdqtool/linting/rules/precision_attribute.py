@@ -1,8 +1,6 @@
 """QP112: a precision that runtimes do not divide in."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import integer_attribute
@@ -43,9 +41,8 @@ class PrecisionAttribute(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the attribute with the type of the scale."""
-        del target
         for entry in context.qdq.quantizers():
             asked = integer_attribute(entry.node, "precision") if entry.node.proto.attribute else None
             given = context.elem_type(entry.scale) if asked else None

@@ -1,8 +1,6 @@
 """QT403: operators of quantized formats other than Q/DQ."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.signature import is_quantizer
 from qdqtool.models.graph.index.tensorrt_operators import LINEAR
@@ -84,7 +82,7 @@ class QOperator(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for the operators by name, unless a local function defines them."""
         foreign = _is_microsoft if target.family == "tensorrt" else _is_tensorrt
         for node in context.nodes:

@@ -1,13 +1,11 @@
 """QP103: quantized types that the target has no use for."""
 
-from collections.abc import Iterator
-
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.linting.rules.fixes.unquantize import FLOAT
 from qdqtool.linting.rules.support.blocks import is_bias
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Impact, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, legal_types, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -81,7 +79,7 @@ class QuantizedType(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the quantized type of every Q and DQ with the target's table."""
         origin = CodeOrigin(context)
         for entry in context.qdq.nodes:

@@ -1,10 +1,8 @@
 """QN501: scales, or codes of weights, that were found with random data."""
 
-from collections.abc import Iterator
-
 import msgspec
 
-from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import SUSPECT, Example, Fault, Faults, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, read_metadata
 from qdqtool.models.targets import Target
@@ -38,9 +36,8 @@ class RandomCalibration(Rule):
     VALID = (Example("real samples", _TEXT % r"{\"method\": \"max\", \"samples\": 64, \"random\": false}"),)
     INVALID = (Example("random samples", _TEXT % r"{\"method\": \"max\", \"samples\": 4, \"random\": true}"),)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Read the metadata entry; one that is no JSON object says nothing."""
-        del target
         note = read_metadata(context.model, CALIBRATION_KEY)
         if note is None:
             return

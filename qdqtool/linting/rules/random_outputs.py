@@ -1,10 +1,9 @@
 """QN503: operators whose output differs from run to run."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import ops
 from qdqtool.models.graph.index.view import NodeView
@@ -68,7 +67,7 @@ class RandomOutputs(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Report every node that draws random numbers; TensorRT refuses a Dropout that does (RTX 1.7.1)."""
         for node in random_nodes(context.index):
             drops = ops.traits(node).passes_values

@@ -1,8 +1,6 @@
 """QA210: tensors of more dimensions than the target has."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims, short
 from qdqtool.models.targets import Target
@@ -41,9 +39,8 @@ class Rank(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Count the dimensions of what each Q and each DQ without Q reads."""
-        del target
         for entry in context.qdq.nodes:
             shape = context.data_shape(entry)
             if shape is not None and len(shape) > MAX_RANK and context.qdq.quantizer_of(entry) is None:

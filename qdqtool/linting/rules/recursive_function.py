@@ -1,8 +1,6 @@
 """QM612: local functions that call themselves."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -51,9 +49,8 @@ class RecursiveFunction(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Follow the calls from each function; one that comes back to itself is at fault."""
-        del target
         calls: dict[FunctionId, set[FunctionId]] = {identity: set() for identity in context.functions}
         roots = {scope.path[0]: identity for identity, scope in context.functions.items()}
         for node in context.nodes:

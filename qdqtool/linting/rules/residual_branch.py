@@ -1,11 +1,10 @@
 """QL303: residual additions that read a float skip branch."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Walk, operand
-from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -66,9 +65,8 @@ class ResidualBranch(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at each Add of a quantized Conv that nothing else reads."""
-        del target
         quantized = {product.node for product in context.products if product.left and product.right}
         for node in context.nodes:
             if not node.is_op("Add"):

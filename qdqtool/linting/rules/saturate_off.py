@@ -1,10 +1,9 @@
 """QP110: fp8 without saturation."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -44,9 +43,8 @@ class SaturateOff(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the attribute of each Q to fp8."""
-        del target
         for entry in context.qdq.quantizers():
             if kind(entry.quantized_type).startswith("float8") and entry.node.attribute("saturate", 1) == 0:
                 yield Fault(

@@ -1,9 +1,7 @@
 """QT417: stored codes without dimensions."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.unquantize import FLOAT, float_fix
-from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Rule, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Faults, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
@@ -36,9 +34,8 @@ class ScalarCodes(Rule):
     VALID = (Example("codes of one dimension", MODEL % "[1]"),)
     INVALID = (Example("a code without dimensions", MODEL % ""),)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the stored data of every DQ."""
-        del target
         for entry in context.qdq.dequantizers():
             stored = context.constants.direct(entry.data) if entry.data is not None else None
             if stored is not None and not stored.dims:

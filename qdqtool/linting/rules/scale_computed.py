@@ -1,9 +1,7 @@
 """QP111: scales that are computed from stored constants."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.scales import STORED, folded_fixes
-from qdqtool.linting.rules.support.rule import ADVICE, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.view import Value
@@ -43,9 +41,8 @@ class ScaleComputed(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for scales that fold but are not stored; each is reported once."""
-        del target
         seen: set[Value] = set()
         for entry in context.qdq.nodes:
             scale = entry.scale

@@ -1,8 +1,6 @@
 """QP104: scales that are computed from data."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import SILENT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -44,9 +42,8 @@ class ScaleConstant(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for scales that do not fold."""
-        del target
         for entry in context.qdq.nodes:
             scale = entry.scale
             if scale is None or context.is_constant(scale) or _are_made_with_codes(context, entry, scale):

@@ -1,10 +1,8 @@
 """QA205: per-axis scales that are too few or too many."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.support.blocks import vector_blocks
 from qdqtool.linting.rules.support.extents import reads_axis_1
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -47,7 +45,7 @@ class ScaleLength(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the length of each 1-D scale with the extent of the axis."""
         tensorrt = target.family == "tensorrt"
         for entry in context.qdq.nodes:

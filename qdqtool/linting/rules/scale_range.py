@@ -1,7 +1,6 @@
 """QP105: scales at the edge of what their type can hold."""
 
 import functools
-from collections.abc import Iterator
 
 import ml_dtypes
 import numpy as np
@@ -9,7 +8,7 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.extents import octaves, of_values
-from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import format_of, offenders, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -65,7 +64,7 @@ class ScaleRange(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at every finite positive scale, in the type it is used in."""
         for entry in context.qdq.nodes:
             scale = context.array(entry.scale)
@@ -75,7 +74,7 @@ class ScaleRange(Rule):
             yield from _huge(context, entry, scale)
 
 
-def _tiny(context: RuleContext, entry: QdqNode, scale: Array, target: Target) -> Iterator[Fault]:
+def _tiny(context: RuleContext, entry: QdqNode, scale: Array, target: Target) -> Faults:
     dtype = scale.dtype
     if target.family == "tensorrt" and _cast_to_float16(context, entry):
         dtype = np.dtype(np.float16)
@@ -102,7 +101,7 @@ def _tiny(context: RuleContext, entry: QdqNode, scale: Array, target: Target) ->
         )
 
 
-def _huge(context: RuleContext, entry: QdqNode, scale: Array) -> Iterator[Fault]:
+def _huge(context: RuleContext, entry: QdqNode, scale: Array) -> Faults:
     fmt = format_of(entry.quantized_type)
     _, largest = _limits(scale.dtype)
     assert entry.scale is not None

@@ -1,9 +1,7 @@
 """QA207: scales whose rank means nothing."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import dims
 from qdqtool.models.targets import Target
@@ -41,7 +39,7 @@ class ScaleRank(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the ranks of scale and data."""
         for entry in context.qdq.nodes:
             scale, shape = entry.scale_shape, context.data_shape(entry)

@@ -1,11 +1,9 @@
 """QS005: types of a scale."""
 
-from collections.abc import Iterator
-
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.scales import RETYPED, scale_type_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -64,7 +62,7 @@ class ScaleType(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the type of each scale with the target's table and with the float side."""
         for entry in context.qdq.nodes:
             given = context.elem_type(entry.scale)

@@ -1,14 +1,12 @@
 """QP101: scales that are zero, negative or not finite."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
 from qdqtool.linting.rules.fixes.scales import CLIPPED, DEAD, MIRRORED, ONE, negative_scale_fixes, zero_scale_fixes
 from qdqtool.linting.rules.support.extents import of_values
 from qdqtool.linting.rules.support.fix import Fix
-from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Fault, Impact, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SILENT, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import kind, offenders, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -87,7 +85,7 @@ class ScaleValue(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at every scale that folds to a constant, at each of its uses."""
         for entry in context.qdq.nodes:
             scale = context.array(entry.scale)

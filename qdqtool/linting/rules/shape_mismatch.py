@@ -1,8 +1,6 @@
 """QS013: nodes whose inputs have shapes that do not fit their operator."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -43,7 +41,7 @@ class ShapeMismatch(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Ask onnx's shape inference."""
         scopes = {scope.path: scope for scope in context.view.scopes}
         types, corrects = context.types, target.family == "ort-cpu"

@@ -1,10 +1,8 @@
 """QM611: graph inputs without a shape."""
 
-from collections.abc import Iterator
-
 import onnx
 
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -38,9 +36,8 @@ class ShapelessInput(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the inputs of the main graph."""
-        del target
         graph = context.view.main.container
         assert isinstance(graph, onnx.GraphProto)
         for info in graph.input:

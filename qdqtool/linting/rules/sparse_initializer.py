@@ -1,11 +1,9 @@
 """QM609: weights that are stored sparsely."""
 
-from collections.abc import Iterator
-
 import onnx
 
 from qdqtool.linting.rules.support.layer_names import dead_scopes
-from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
 from qdqtool.models.targets import Target
@@ -37,9 +35,8 @@ class SparseInitializer(Rule):
     # ONNX text cannot express sparse initializers; tests/jobs/test_validate.py builds such a model.
     INVALID = ()
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for sparse initializers that a node or the caller reads, and for sparse Constants."""
-        del target
         skipped = dead_scopes(context)
         for scope in context.view.scopes:
             if scope in skipped:
@@ -50,7 +47,7 @@ class SparseInitializer(Rule):
             yield from (_constant(node) for node in scope.nodes if _is_sparse(node))
 
 
-def _readers(value: Value, skipped: frozenset[Scope]) -> Iterator[Fault]:
+def _readers(value: Value, skipped: frozenset[Scope]) -> Faults:
     # With a dense initializer of the same name TensorRT takes that one.
     if value.initializer is not None:
         return

@@ -1,6 +1,5 @@
 """QS015: Q/DQ of TensorRT's own where ONNX has the same."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -9,7 +8,7 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_WITH_BLOCKS, needs
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models import ops
@@ -63,9 +62,8 @@ class TensorrtDomain(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the operator of every Q and DQ."""
-        del target
         for entry in context.qdq.nodes:
             if entry.is_of_tensorrt:
                 full = f"{entry.node.domain}.{entry.node.op_type}" if entry.node.domain else entry.node.op_type

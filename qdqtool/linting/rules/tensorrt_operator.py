@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support import tensorrt_checks as checks
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.tensorrt_operands import Wrong
 from qdqtool.models.graph.index import tensorrt_operators as names
@@ -131,9 +131,8 @@ class TensorrtOperator(Rule):
         ),
     )
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at every such node, by its name alone, as the parser does."""
-        del target
         for node in context.nodes:
             yield from _misused(node)
             for wrong in CHECKS.get(node.op_type, _nothing)(context, node):
@@ -145,7 +144,7 @@ class TensorrtOperator(Rule):
                 )
 
 
-def _misused(node: NodeView) -> Iterator[Fault]:
+def _misused(node: NodeView) -> Faults:
     """Yield what is wrong with the place of a node, whatever its attributes are."""
     if node.op_type in names.PLACEHOLDERS:
         yield Fault(

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
 
 import numpy as np
 from onnx import TensorProto
@@ -10,7 +9,7 @@ from onnx import TensorProto
 from qdqtool.errors import ModelError
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.support.extents import octaves
-from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import places
 from qdqtool.models import ops
@@ -67,9 +66,8 @@ class TiedWeight(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the readers of every initializer that a Q or DQ reads as data, and at those of its copies."""
-        del target
         seen: set[Value] = set()
         yield from _copies(context)
         for entry in context.qdq.nodes:
@@ -119,7 +117,7 @@ def _differs(context: RuleContext, first: QdqNode, second: QdqNode) -> bool:
     return same_constant(first.scale, second.scale, context.constants) is False
 
 
-def _copies(context: RuleContext) -> Iterator[Fault]:
+def _copies(context: RuleContext) -> Faults:
     """Yield float weights that have the values of a quantized weight."""
     alike: dict[tuple[object, ...], list[Value]] = defaultdict(list)
     for value in context.view.values():
@@ -137,7 +135,7 @@ def _copies(context: RuleContext) -> Iterator[Fault]:
         yield from (fault for values in same.values() for fault in _unlike(context, values))
 
 
-def _unlike(context: RuleContext, values: list[Value]) -> Iterator[Fault]:
+def _unlike(context: RuleContext, values: list[Value]) -> Faults:
     first = next((value for value in values if _quantized(context, value)), None)
     for value in values:
         if first is not None and not _quantized(context, value):

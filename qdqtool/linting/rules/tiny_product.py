@@ -1,10 +1,8 @@
 """QL308: quantized layers that are too small to gain from it."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_LAYER, float_layer
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import ADVICE, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.ops import LEAST_CHANNELS
 from qdqtool.models.targets import Target
@@ -54,9 +52,8 @@ class TinyProduct(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the weight of each quantized product; grouped convolutions have kernels of their own."""
-        del target
         known = {product: sides for product in context.products if (sides := _sides(context, product)) is not None}
         tiny = {product: sides for product, sides in known.items() if max(sides) < LEAST_CHANNELS}
         for product, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():

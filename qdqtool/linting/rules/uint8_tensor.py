@@ -1,10 +1,8 @@
 """QT410: uint8 inputs, such as images, that are moved before they are converted."""
 
-from collections.abc import Iterator
-
 from onnx import TensorProto
 
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import ops
 from qdqtool.models.targets import Target
@@ -40,9 +38,8 @@ class Uint8Tensor(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at what reads the uint8 inputs of the model."""
-        del target
         for value in context.view.main.values.values():
             if not value.is_input or context.elem_type(value) != TensorProto.UINT8:
                 continue

@@ -1,8 +1,6 @@
 """QS009: inputs that nothing defines."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -36,9 +34,8 @@ class UndefinedTensor(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Resolve every input of every node."""
-        del target
         for scope in context.view.scopes:
             for node in scope.nodes:
                 for name in filter(None, node.proto.input):

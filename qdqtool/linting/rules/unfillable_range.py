@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from qdqtool.linting.findings import Extent
-from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Fault, Impact, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.spans import Spans
 from qdqtool.linting.rules.support.words import format_of, number
@@ -82,9 +82,8 @@ class UnfillableRange(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare each range with the values that can come in."""
-        del target
         entries = [*_activations(context)]
         if not entries:
             return

@@ -1,8 +1,6 @@
 """QT407: operators that are called like Q/DQ and are something else."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import DEQUANTIZE, DOMAINS, QUANTIZE
@@ -61,7 +59,7 @@ class UnknownDomain(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for the names in other domains."""
         for node in context.nodes:
             if node.op_type not in {QUANTIZE, DEQUANTIZE}:

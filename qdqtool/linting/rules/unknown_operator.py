@@ -1,11 +1,10 @@
 """QT411: operators that ONNX does not have."""
 
 import functools
-from collections.abc import Iterator
 
 import onnx
 
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import is_operator
 from qdqtool.models.targets import Target
@@ -63,7 +62,7 @@ class UnknownOperator(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look up every operator of the default domain in the operator set of its graph."""
         for node in context.nodes:
             opset, own = node.scope.opset, target.family == "ort-cpu" and _is_own(node.op_type)

@@ -1,11 +1,10 @@
 """QS007: a Q without DQ, or a DQ without Q."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.fixes.code_operators import CLIPPED, SAME_TYPE, cast_fixes, clip_fixes
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import ADVICE, REFUSED, SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.linting.rules.support.words import accepts
 from qdqtool.models import ops
@@ -84,7 +83,7 @@ class Unpaired(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at the readers of each Q and at the maker of what each DQ reads."""
         for entry in context.qdq.nodes:
             if entry.is_quantize:
@@ -93,7 +92,7 @@ class Unpaired(Rule):
                 yield from _dequantize_faults(context, entry)
 
 
-def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
+def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Faults:
     output = entry.output
     if output is None:
         return
@@ -144,7 +143,7 @@ def _hands_on(node: NodeView) -> bool:
     return bool(node.domain) or node.is_op("If", "Loop", "Scan", "Concat")
 
 
-def _dequantize_faults(context: RuleContext, entry: QdqNode) -> Iterator[Fault]:
+def _dequantize_faults(context: RuleContext, entry: QdqNode) -> Faults:
     maker = _maker(context, entry.data)
     if maker is not None:
         yield Fault(

@@ -1,8 +1,6 @@
 """QM613: stored parameters whose bytes do not fit."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import Target
@@ -39,9 +37,8 @@ class UnreadableParameter(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Read every scale and zero point once."""
-        del target
         seen: set[Value] = set()
         for entry in context.qdq.nodes:
             for value in filter(None, (entry.scale, entry.zero_point)):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.errors import ArgumentError
-from qdqtool.linting.rules.support.rule import CAUTION, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import targets
 from qdqtool.models.graph.index.suppressions import Suppression, read_suppressions
@@ -52,9 +52,8 @@ class UnusedSuppression(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Apply each rule that a note names, for every target, and see whether it reports anything there."""
-        del target
         places: dict[str, list[NodeView | None]] = {}
         for suppression in read_suppressions(context.view):
             for prefix in suppression.prefixes:

@@ -1,8 +1,6 @@
 """QM607: opsets and file versions that the target is too old for."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
 
@@ -44,7 +42,7 @@ class VersionLimits(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare both numbers with the target's limits."""
         opset, ir_version = context.model.default_opset(), context.model.proto.ir_version
         assert target.max_opset is not None

@@ -1,6 +1,5 @@
 """QA201: weight scales on an axis that no kernel takes."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -9,7 +8,7 @@ from qdqtool.linting.rules.fixes.stored import stored, write_parameters
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
@@ -87,9 +86,8 @@ class WeightAxis(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Follow each weight operand back to its DQ and carry the axis through the Transposes between."""
-        del target
         for product in context.products:
             axes = wrong_axis(context, product)
             if axes is None:

@@ -1,8 +1,6 @@
 """QL315: weight-only quantization that no matrix kernel reads."""
 
-from collections.abc import Iterator
-
-from qdqtool.linting.rules.support.rule import Fault, Impact, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -61,9 +59,8 @@ class WeightOnlyKernel(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at each MatMul and Gemm of which the weight alone is quantized."""
-        del target
         for product in context.products:
             right = product.right
             if product.left is not None or right is None or not product.op.is_matrix_product:

@@ -1,12 +1,12 @@
 """QM603: quantized weights that are stored as float."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.fixes.stored import parameters
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
-from qdqtool.linting.rules.support.rule import ADVICE, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext
 from qdqtool.linting.rules.support.words import format_of
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -48,9 +48,8 @@ class WideWeight(Rule):
     # A weight that is worth a report is too large for an example in ONNX text.
     INVALID = ()
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Add up the sizes of all such weights; they are reported together, at the largest."""
-        del target
         sizes = {entry: size for entry in context.qdq.quantizers() if (size := _stored(entry)) is not None}
         wide, narrow = (sum(pair[index] for pair in sizes.values()) for index in (0, 1))
         if wide - narrow < LEAST_SAVED:

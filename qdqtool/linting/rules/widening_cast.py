@@ -1,6 +1,5 @@
 """QL313: a Cast to a wider type between a DQ and its consumer."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -8,7 +7,7 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Operand
-from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -71,9 +70,8 @@ class WideningCast(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at what stands between each operand and its DQ, where both operands have one."""
-        del target
         for product in context.products:
             if product.left is None or product.right is None:
                 continue

@@ -1,9 +1,7 @@
 """QP107: zero points that TensorRT cannot see through."""
 
-from collections.abc import Iterator
-
 from qdqtool.linting.rules.fixes.scales import STORED, folded_fixes
-from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models.graph.index.view import Value
@@ -53,9 +51,8 @@ class ZeroPointConstant(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Follow each zero point back through Identity and Cast."""
-        del target
         for entry in context.qdq.nodes:
             zero = entry.zero_point
             origin = _origin(zero)

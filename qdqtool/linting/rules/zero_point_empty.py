@@ -1,10 +1,9 @@
 """QT404: a zero point that is given as the empty name."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
-from qdqtool.linting.rules.support.rule import REFUSED, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -44,9 +43,8 @@ class ZeroPointEmpty(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for a third input without a name."""
-        del target
         for entry in context.qdq.nodes:
             if len(entry.node.proto.input) > 2 and not entry.node.proto.input[2]:
                 yield Fault(

@@ -1,6 +1,5 @@
 """QS003: zero points whose type or shape does not fit."""
 
-from collections.abc import Iterator
 from functools import partial
 from math import prod
 
@@ -10,7 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, format_of, kind, short
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -71,7 +70,7 @@ class ZeroPointMismatch(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare each zero point with output_dtype or the data, and with the scale."""
         for entry in context.qdq.nodes:
             if entry.zero_point is not None:
@@ -79,7 +78,7 @@ class ZeroPointMismatch(Rule):
                 yield from _shape_faults(context, entry, target)
 
 
-def _type_faults(context: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
+def _type_faults(context: RuleContext, entry: QdqNode, target: Target) -> Faults:
     given = context.elem_type(entry.zero_point)
     if given is None:
         return
@@ -110,7 +109,7 @@ def _type_fixes(entry: QdqNode, stated: int | None) -> tuple[Fix, ...]:
     return (Fix(CAST, f"stores the zero point as {kind(onnx_type)}", partial(_cast, entry, onnx_type)),)
 
 
-def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Iterator[Fault]:
+def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Faults:
     given, wanted = context.shape(entry.zero_point), entry.scale_shape
     if given is None or wanted is None or given == wanted:
         return

@@ -1,13 +1,12 @@
 """QS001: a Q that does not say what it quantizes to."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 from onnx import TensorProto, helper
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
-from qdqtool.linting.rules.support.rule import SILENT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.tensorrt_operators import LINEAR
@@ -54,9 +53,8 @@ class ZeroPointMissing(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look for a Q with neither."""
-        del target
         for entry in context.qdq.quantizers():
             # An operator of TensorRT's own has its type in its name.
             is_told = bool(entry.node.input_name(2) or entry.output_dtype) or entry.node.op_type in LINEAR

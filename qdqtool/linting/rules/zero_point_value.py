@@ -1,13 +1,13 @@
 """QP102: zero points that are not zero where the target has symmetric kernels only."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.linting.rules.fixes.unquantize import FLOAT
 from qdqtool.linting.rules.support.extents import of_values
-from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import kind, offenders, short
 from qdqtool.models import ops
@@ -63,7 +63,7 @@ class ZeroPointValue(Rule):
             }
     """)
 
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Look at every zero point that folds to a constant."""
         for entry in context.qdq.nodes:
             zero = context.array(entry.zero_point)

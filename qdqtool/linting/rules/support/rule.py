@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from string import Template
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import onnx.parser
 
@@ -119,6 +119,10 @@ class Fault:
     fixes: tuple[Fix, ...] = ()
 
 
+Faults: TypeAlias = Iterator[Fault]
+"""What a check yields."""
+
+
 class Rule(ABC):
     """One rule of the linter.
 
@@ -148,7 +152,7 @@ class Rule(ABC):
     INVALID: ClassVar[tuple[Example, ...]]
 
     @abstractmethod
-    def check(self, context: RuleContext, target: Target) -> Iterator[Fault]:
+    def check(self, context: RuleContext, target: Target) -> Faults:
         """Yield every fault of the model for ``target``, which is one that the rule affects."""
 
     def impact(self, target: Target) -> Impact | None:
