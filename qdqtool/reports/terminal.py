@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, TextIO
 
@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from qdqtool.errors import escape, human_bytes, is_unsafe
+from qdqtool.reports.blocks import Cell, Column, State, Table
 
 MOST_LINES = 4
 """Lines that a cell may take before a column is left out for it."""
@@ -119,6 +120,7 @@ __all__ = [
     "PIPE_WIDTH",
     "ReportConsole",
     "escape",
+    "fitted",
     "human_bytes",
     "human_count",
     "is_unsafe",
@@ -205,6 +207,31 @@ def sizes_line(before: int, after: int) -> str:
     """File sizes before and after, with their ratio."""
     ratio = f" ({after / before:.0%})" if before else ""
     return f"size {human_bytes(before)} -> {human_bytes(after)}{ratio}"
+
+
+_STYLES: Mapping[State, str] = {"passed": "green", "failed": "bold red", "warning": "yellow", "skipped": "yellow"}
+
+
+def fitted(table: Table, *, lines: int = MOST_LINES) -> FittedTable:
+    """Return a table of blocks as one for a terminal, without its caption: short headings and cells, states in colour.
+
+    Args:
+        table: The table.
+        lines: Lines that a cell takes at most where leaving columns out can achieve that.
+    """
+    spare = sorted((column for column in table.columns if column.spare), key=lambda column: -column.spare)
+    made = FittedTable(*map(_heading, table.columns), optional=[*map(_heading, spare)], lines=lines)
+    for row in table.rows:
+        made.add_row(*map(_on_terminal, row))
+    return made
+
+
+def _on_terminal(cell: Cell) -> Text:
+    return Text(cell.text if cell.short is None else cell.short, _STYLES.get(cell.state or "unknown", ""))
+
+
+def _heading(column: Column) -> str:
+    return column.title[:1].lower() + column.title[1:] if column.short is None else column.short
 
 
 def make_table(*columns: str, optional: Sequence[str] = (), lines: int = MOST_LINES) -> FittedTable:

@@ -4,8 +4,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from qdqtool.reports.blocks import Step
 from qdqtool.reports.page.advised import Advice, Files
-from qdqtool.reports.page.content import Step
 from qdqtool.reports.saved.reading import read_reports
 from qdqtool.reports.saved.story import join
 from support.block_checks import command_fault

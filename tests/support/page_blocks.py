@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from qdqtool.reports.page.content import Block, Cell, Facts, Lines, State, Table
+from qdqtool.reports.blocks import Block, Cell, Facts, Lines, State, Table
 from qdqtool.reports.saved.reading import SavedReport, read_reports
 from qdqtool.reports.saved.story import Story, join
 from support.saved_reports import save

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from qdqtool.reports.page.content import Block, Cell, Lines, Table
+from qdqtool.reports.blocks import Block, Cell, Lines, Table
 from qdqtool.reports.page.pair import Pair, judged
 from qdqtool.reports.saved.grouping import group
 from qdqtool.reports.saved.reading import read_reports

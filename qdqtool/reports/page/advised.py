@@ -10,7 +10,7 @@ from qdqtool.accuracy.checking.limits import ON_OUTPUTS
 from qdqtool.jobs.advice import command
 from qdqtool.models import targets
 from qdqtool.quantization.planning import modes
-from qdqtool.reports.page.content import Step
+from qdqtool.reports.blocks import Step
 from qdqtool.reports.saved.stored_outputs import StoredOutput
 from qdqtool.reports.saved.stored_parts import StoredCalibration
 from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity

@@ -17,8 +17,7 @@ import jinja2
 from markupsafe import Markup
 
 from qdqtool.errors import escape, human_bytes, plural
-from qdqtool.reports.page.comparison import every_comparison
-from qdqtool.reports.page.content import (
+from qdqtool.reports.blocks import (
     Block,
     Cell,
     Charts,
@@ -33,6 +32,7 @@ from qdqtool.reports.page.content import (
     scoped,
     text,
 )
+from qdqtool.reports.page.comparison import every_comparison
 from qdqtool.reports.page.layers import join_layers
 from qdqtool.reports.page.pair import JudgedModel, Pair
 from qdqtool.reports.page.section import Section

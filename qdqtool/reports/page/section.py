@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from qdqtool.reports.page.content import Block
+from qdqtool.reports.blocks import Block
 
 Shown = TypeVar("Shown")
 """What a section shows: the story of one model, or a pair of models."""

@@ -1,6 +1,6 @@
 """Which tensors have a chart of their values or scales, in which order, and where the page shows it."""
 
-from qdqtool.reports.page.content import Cell, scoped
+from qdqtool.reports.blocks import Cell, scoped
 from qdqtool.reports.saved.stored_ranges import StoredActivationRange, StoredWeightScales
 from qdqtool.reports.saved.stored_reports import StoredQuantize
 from qdqtool.reports.saved.story import Story

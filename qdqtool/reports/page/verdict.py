@@ -8,7 +8,7 @@ from typing import Literal
 
 from qdqtool.accuracy.checking.limits import ON_OUTPUTS
 from qdqtool.errors import GateError, plural
-from qdqtool.reports.page.content import State
+from qdqtool.reports.blocks import State
 from qdqtool.reports.saved.reading import SavedReport
 from qdqtool.reports.saved.stored_parts import StoredModel, StoredStep
 from qdqtool.reports.saved.stored_reports import (

@@ -13,7 +13,9 @@ from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.engines.tensorrt.kernels import UNKNOWN
 from qdqtool.errors import plural
 from qdqtool.models.transforms.specialize import Specialized
-from qdqtool.reports.terminal import FittedTable, escape, human_bytes, limit, lists_all, make_table, print_rest
+from qdqtool.reports.blocks import Table
+from qdqtool.reports.kinds import gates
+from qdqtool.reports.terminal import FittedTable, escape, fitted, human_bytes, limit, lists_all, make_table, print_rest
 from qdqtool.samples.input_shapes import spell_shape, spell_values
 
 SHOWN = 20
@@ -34,9 +36,9 @@ def render(report: EngineReport, console: Console) -> None:
     _head(report, console)
     console.print()
     _precision(report, console)
-    for gate in report.gates:
-        word, style = ("passed", "green") if gate.passed else ("MISSED", "bold red")
-        console.print(Text.assemble(f"gate {gate.gate}: ", (word, style), f", {gate.found}"))
+    if report.gates:
+        console.print()
+        console.print(fitted(Table("Gates", gates.COLUMNS, tuple(map(gates.of_build, report.gates)))))
     console.print()
     _files(report, console)
 

@@ -8,14 +8,14 @@ from rich.text import Text
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
 from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import plural
-from qdqtool.reports.terminal import escape, limit, make_table, print_rest
+from qdqtool.reports.blocks import Column, Table, number, text
+from qdqtool.reports.kinds import check, gates
+from qdqtool.reports.terminal import escape, fitted, limit, print_rest
 from qdqtool.reports.text._calibration import print_preprocessing, print_repeated
 from qdqtool.reports.text._noise import print_noisiest, print_pairs_blamed, print_worst_sample
 from qdqtool.samples.input_shapes import spell_shape
 
 SHOWN = 10
-
-_BOUNDARY_COLUMNS = ("quantized tensor", "kind", "format", "max steps", "at", "mean", "clipped", "SQNR dB", "node")
 
 
 def render(report: CheckReport, console: Console) -> None:
@@ -64,14 +64,8 @@ def _evaluators(report: CheckReport) -> str:
 
 
 def _print_gates(report: CheckReport, console: Console) -> None:
-    table = make_table("gate", "", "requires", "found", optional=("requires",))
-    for gate in report.gates:
-        mark = Text("FAIL", "bold red") if not gate.passed else Text("PASS", "green")
-        if gate.passed and gate.warnings:
-            mark = Text("WARN", "yellow")
-        table.add_row(gate.name, mark, escape(gate.requires), escape(gate.detail))
     console.print()
-    console.print(table)
+    console.print(fitted(Table("Gates", gates.COLUMNS, tuple(map(gates.of_check, report.gates)))))
 
 
 def _print_outputs(report: CheckReport, console: Console) -> None:
@@ -97,10 +91,9 @@ def _source(saved: SavedOutputs) -> str:
 
 
 def _print_comparison(what: str, outputs: tuple[OutputResult, ...], console: Console) -> None:
-    table = make_table(what, "SQNR dB", "cosine", "max abs", "max steps", optional=("max steps", "cosine"))
-    for output in outputs:
-        table.add_row(*_output_row(output))
-    console.print(table)
+    columns = (Column(what), *check.OUTPUTS[1:], Column("Max steps", numeric=True, spare=2))
+    rows = tuple((*check.output_row(output), number(output.max_steps, ".4g")) for output in outputs)
+    console.print(fitted(Table("Outputs", columns, rows)))
 
 
 def _print_metric(metric: MetricResult, console: Console) -> None:
@@ -127,43 +120,17 @@ def _measured_at(metric: MetricResult) -> str:
     return f"at '{escape(metric.output)}', {plural(metric.predictions, 'prediction')}"
 
 
-def _output_row(output: OutputResult) -> tuple[str, ...]:
-    if output.exact:
-        return escape(output.name), "exact", "exact", "0", _number(output.max_steps, ".4g")
-    if output.agreement is not None:
-        return escape(output.name), f"{output.agreement:.2%} equal", "-", "-", _number(output.max_steps, ".4g")
-    return (
-        escape(output.name),
-        _number(output.sqnr_db, ".2f"),
-        _number(output.cosine, ".7f"),
-        _number(output.max_abs, ".4g"),
-        _number(output.max_steps, ".4g"),
-    )
-
-
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
 def _print_boundaries(boundaries: tuple[BoundaryResult, ...], console: Console) -> None:
-    table = make_table(*_BOUNDARY_COLUMNS, optional=("node", "at", "mean", "format", "kind"), lines=2)
     shown = boundaries[: limit(console, SHOWN)]
-    for found in shown:
-        scope = f"{escape(found.graph)}/" if found.graph else ""
-        table.add_row(
-            f"{scope}{escape(found.tensor)}",
-            found.kind,
-            f"{found.format} {found.granularity}",
-            f"{found.max_steps:.4g}",
-            str(list(found.index)),
-            f"{found.mean_steps:.3g}",
-            f"{found.clipped / found.elements:.2%}",
-            _number(found.sqnr_db, ".2f"),
-            escape(found.node),
-        )
+    columns = (*check.TENSORS, Column("At", spare=5), Column("Node", spare=6))
+    rows = tuple((*check.tensor_row(found), text(str(list(found.index))), text(found.node)) for found in shown)
     console.print()
     console.print(f"furthest from the baseline, {len(shown)} of {len(boundaries)}", style="bold")
-    console.print(table)
+    console.print(fitted(Table("Tensors", columns, rows), lines=2))
 
 
 def _print_notes(report: CheckReport, console: Console) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from support.saved_reports import CHECK, QUANTIZE, edited, save
 
+from qdqtool.reports.blocks import Cell
 from qdqtool.reports.page import tensor_charts
-from qdqtool.reports.page.content import Cell
 from qdqtool.reports.page.tensor_charts import charted, shown_ranges, shown_scales, tensor_cell
 from qdqtool.reports.saved.reading import read_reports
 from qdqtool.reports.saved.story import Story, join

@@ -116,12 +116,15 @@ def test_the_verdict_says_what_random_inputs_excused():
 
 
 def test_outputs_are_compared_with_the_baseline_only_where_there_is_one():
-    exact = replace(OUTPUT, name="z", exact=True, max_steps=0)
+    exact = replace(OUTPUT, name="z", exact=True, cosine=1.0, max_abs=0.0, max_steps=0)
     compared = cells("\n".join(lines(baseline="f.onnx", outputs=(OUTPUT, exact))))
 
     assert "outputs  y (no --baseline: not compared with one)" in lines()
+    assert ["output", "SQNR dB", "cosine", "max abs", "max steps"] in compared
     assert ["y", "31.23", "0.9900000", "0.5", "-"] in compared
-    assert ["z", "exact", "exact", "0", "0"] in compared
+    assert ["z", "exact", "1.0000000", "0", "0"] in compared
+    codes = replace(OUTPUT, name="k", sqnr_db=None, cosine=None, max_abs=2.0, agreement=0.75)
+    assert ["k", "75.00% equal", "-", "2", "-"] in cells("\n".join(lines(baseline="f.onnx", outputs=(codes,))))
 
 
 def test_saved_outputs_have_a_table_of_their_own():
@@ -157,7 +160,7 @@ def test_the_furthest_tensors_are_shown_and_the_rest_counted():
     rows = [row for row in cells("\n".join(text)) if row[0] == "then/t"]
 
     assert f"furthest from the baseline, {SHOWN} of {SHOWN + 2}" in text
-    assert rows == [["then/t", "activation", "int8 per-tensor", "0.5", "[1, 2]", "0.25", "12.50%", "-", "q"]] * SHOWN
+    assert rows == [["then/t", "activation", "int8", "per-tensor", "-", "12.50%", "0.5", "0.25", "[1, 2]", "q"]] * SHOWN
 
 
 def test_what_was_not_checked_is_never_silent():

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from qdqtool.errors import plural
 from qdqtool.jobs.advice import MOST_HINTED, command, excluding
+from qdqtool.reports.blocks import Step
 from qdqtool.reports.page.advised import Advice, Files
-from qdqtool.reports.page.content import Step
 from qdqtool.reports.saved.stored_parts import StoredPrecision
 from qdqtool.reports.saved.stored_reports import StoredBuild, StoredQuantize, StoredRefusedBuild, StoredSensitivity
 from qdqtool.reports.saved.story import Story

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from qdqtool.errors import plural
 from qdqtool.jobs.advice import command
 from qdqtool.models import targets
+from qdqtool.reports.blocks import Step
 from qdqtool.reports.page.advised import Advice, Files
-from qdqtool.reports.page.content import Step
 from qdqtool.reports.saved.stored_parts import StoredFinding
 from qdqtool.reports.saved.story import Story
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from qdqtool.jobs.advice import excluding
+from qdqtool.reports.blocks import Step, percentage
 from qdqtool.reports.page.advised import ACCURACY_GATES, Advice, Files, has_fault
-from qdqtool.reports.page.content import Step, percentage
 from qdqtool.reports.saved.stored_parts import StoredGate
 from qdqtool.reports.saved.stored_reports import StoredCheck
 from qdqtool.reports.saved.story import Story

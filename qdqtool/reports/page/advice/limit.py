@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.limits import ON_OUTPUTS
+from qdqtool.reports.blocks import Step
 from qdqtool.reports.page.advised import Advice, Files, compared, worst_output
-from qdqtool.reports.page.content import Step
 from qdqtool.reports.saved.story import Story
 
 

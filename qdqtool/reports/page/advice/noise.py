@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.jobs.advice import command, excluding, loud_layers
+from qdqtool.reports.blocks import Step, percentage
 from qdqtool.reports.page.advised import Advice, Files, compared, has_fault, worst_output
-from qdqtool.reports.page.content import Step, percentage
 from qdqtool.reports.saved.stored_reports import StoredQuantize, StoredSensitivity
 from qdqtool.reports.saved.story import Story
 

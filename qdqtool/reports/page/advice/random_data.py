@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from qdqtool.reports.blocks import Step
 from qdqtool.reports.page.advised import Advice, Files
-from qdqtool.reports.page.content import Step
 from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize
 from qdqtool.reports.saved.story import Story
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from qdqtool.jobs.advice import command
+from qdqtool.reports.blocks import Step
 from qdqtool.reports.page.advised import Advice, Files
-from qdqtool.reports.page.content import Step
 from qdqtool.reports.page.verdict import QUESTIONS, Question, judge
 from qdqtool.reports.saved.story import Story
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.sample_errors import is_outlier
+from qdqtool.reports.blocks import Step
 from qdqtool.reports.page.advised import Advice, Files, compared, worst_output
-from qdqtool.reports.page.content import Step
 from qdqtool.reports.saved.story import Story
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isinf
 
 from qdqtool.errors import human_bytes
-from qdqtool.reports.page.content import UNKNOWN, Cell, decibels, number, percentage, share, text
+from qdqtool.reports.blocks import UNKNOWN, Cell, decibels, number, percentage, share, text
 
 DIFFERENCE = "A\N{NO-BREAK SPACE}\N{MINUS SIGN}\N{NO-BREAK SPACE}B"
 NONE = Cell("\N{EN DASH}")

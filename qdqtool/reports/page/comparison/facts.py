@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import chain
 
+from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table
 from qdqtool.reports.page.comparison._cells import DIFFERENCE, Row, in_words
 from qdqtool.reports.page.comparison._fairness import check_pairs
 from qdqtool.reports.page.comparison._results import origin_rows, result_rows, setting_rows
-from qdqtool.reports.page.content import Block, Cell, Column, Lines, Table
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Section
 

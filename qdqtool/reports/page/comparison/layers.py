@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qdqtool.errors import plural
+from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.reports.page.comparison._cells import DIFFERENCE, NONE, Compared, in_decibels, in_shares
 from qdqtool.reports.page.comparison._fairness import check_pairs, only, sensitivities_differ
-from qdqtool.reports.page.content import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.reports.page.layers import Layer, join_layers
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Section

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from qdqtool.reports.blocks import Block, Column, Lines, Table, scoped, text
 from qdqtool.reports.page.comparison._cells import DIFFERENCE, Row, in_numbers
-from qdqtool.reports.page.content import Block, Column, Lines, Table, scoped, text
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_parts import StoredCoverage, StoredSkip

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from qdqtool.reports.blocks import Block, Cell, Column, Table, text
 from qdqtool.reports.page.comparison._cells import DIFFERENCE, EXACT, in_decibels, in_shares
 from qdqtool.reports.page.comparison._fairness import CheckPair, check_pairs
 from qdqtool.reports.page.comparison._results import sqnr
-from qdqtool.reports.page.content import Block, Cell, Column, Table, text
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_outputs import StoredOutput

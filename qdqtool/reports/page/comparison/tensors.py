@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from qdqtool.errors import plural
+from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.reports.page.comparison._cells import DIFFERENCE, NONE, in_decibels, in_shares
 from qdqtool.reports.page.comparison._fairness import CheckPair, check_pairs
-from qdqtool.reports.page.content import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_parts import StoredBoundary

@@ -1,6 +1,6 @@
 """Why a command ended without a report, and what to do about it."""
 
-from qdqtool.reports.page.content import Block, Lines
+from qdqtool.reports.blocks import Block, Lines
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_reports import FailedCommand
 from qdqtool.reports.saved.story import Story

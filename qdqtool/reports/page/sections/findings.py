@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.jobs.catalogue import RuleCard, catalogue
 from qdqtool.linting.findings import SEVERITIES
-from qdqtool.reports.page.content import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
+from qdqtool.reports.blocks import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_parts import StoredFinding
 from qdqtool.reports.saved.stored_reports import StoredQuantize

@@ -2,19 +2,13 @@
 
 from collections.abc import Iterator
 
-from qdqtool.reports.page.content import Block, Cell, Column, Table, text
+from qdqtool.reports.blocks import Block, Cell, Column, Table, text
+from qdqtool.reports.kinds import gates
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.stored_parts import StoredGate
 from qdqtool.reports.saved.stored_reports import StoredBuild, StoredCheck
 from qdqtool.reports.saved.story import Story
 
-COLUMNS = (
-    Column("Gate"),
-    Column("State"),
-    Column("Requires", prose=True),
-    Column("Found", prose=True),
-    Column("Report"),
-)
+COLUMNS = (*gates.COLUMNS, Column("Report"))
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -24,20 +18,10 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def _rows(story: Story) -> Iterator[tuple[Cell, ...]]:
-    for source, check in story.each(StoredCheck):
-        for gate in check.gates:
-            found = "; ".join((gate.detail, *gate.failures, *gate.warnings))
-            yield text(gate.name), _state(gate), text(gate.requires), text(found), text(source)
-    for source, build in story.each(StoredBuild):
-        for asked in build.gates:
-            state = Cell("passed", "2", "passed") if asked.passed else Cell("FAILED", "0", "failed")
-            yield text(asked.gate), state, text("precision of the engine"), text(asked.found), text(source)
-
-
-def _state(gate: StoredGate) -> Cell:
-    if not gate.passed:
-        return Cell("FAILED", "0", "failed")
-    return Cell("warning", "1", "warning") if gate.warnings else Cell("passed", "2", "passed")
+    for source, checked in story.each(StoredCheck):
+        yield from ((*gates.of_check(gate), text(source)) for gate in checked.gates)
+    for source, built in story.each(StoredBuild):
+        yield from ((*gates.of_build(gate), text(source)) for gate in built.gates)
 
 
 SECTION = Section(10, "Gates", ("check", "build"), blocks)

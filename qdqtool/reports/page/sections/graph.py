@@ -1,6 +1,6 @@
 """A picture of the graph: operators coloured by their precision, and the Q/DQ pairs between them."""
 
-from qdqtool.reports.page.content import Block, Drawing, DrawnNode, NodeState, decibels, share
+from qdqtool.reports.blocks import Block, Drawing, DrawnNode, NodeState, decibels, share
 from qdqtool.reports.page.layers import Layer, join_layers
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_parts import StoredNode

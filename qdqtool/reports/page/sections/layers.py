@@ -1,6 +1,6 @@
 """What each layer does to the outputs, and how far its inputs are from those of the float model."""
 
-from qdqtool.reports.page.content import Block, Cell, Column, Table, decibels, number, scoped, share, text
+from qdqtool.reports.blocks import Block, Cell, Column, Table, decibels, number, scoped, share, text
 from qdqtool.reports.page.layers import Layer, join_layers
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.story import Story

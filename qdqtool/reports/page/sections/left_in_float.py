@@ -1,6 +1,6 @@
 """What stayed float and why, and tensors that no scale serves well."""
 
-from qdqtool.reports.page.content import Block, Cell, Column, Lines, Table, scoped, text
+from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_reports import StoredQuantize
 from qdqtool.reports.saved.story import Story

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.reports.page.content import Block, Cell, Column, Table, number, text
+from qdqtool.reports.blocks import Block, Cell, Column, Table, number, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_parts import StoredDataFile, StoredModelFile
 from qdqtool.reports.saved.stored_reports import (

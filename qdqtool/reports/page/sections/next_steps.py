@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from qdqtool.reports.blocks import Block, Lines, Steps
 from qdqtool.reports.page.advice import every_advice
 from qdqtool.reports.page.advised import Files
-from qdqtool.reports.page.content import Block, Lines, Steps
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.verdict import judge
 from qdqtool.reports.saved.stored_reports import FailedCommand, StoredBuild, StoredSensitivity

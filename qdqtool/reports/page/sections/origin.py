@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.errors import plural
-from qdqtool.reports.page.content import Block, Cell, Column, Facts, State, Table, number, text
+from qdqtool.reports.blocks import Block, Cell, Column, Facts, State, Table, number, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.reading import step_source
 from qdqtool.reports.saved.stored_parts import StoredCalibration

@@ -5,17 +5,15 @@ from dataclasses import replace
 
 from qdqtool.accuracy.checking.sample_errors import is_outlier
 from qdqtool.errors import plural
-from qdqtool.reports.page.content import Block, Cell, Column, Lines, Table, decibels, number, share, text
+from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, decibels, number, share, text
+from qdqtool.reports.kinds import check
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_outputs import StoredDistribution, StoredOutput, StoredWorstSample
 from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize
 from qdqtool.reports.saved.story import Story
 
 CHECKED = (
-    Column("Output"),
-    Column("SQNR", numeric=True),
-    Column("Cosine", numeric=True),
-    Column("Largest difference", numeric=True),
+    *check.OUTPUTS,
     Column("Equal elements", numeric=True),
     Column("NaN or infinite", numeric=True),
     Column("Report"),
@@ -53,9 +51,9 @@ def blocks(story: Story) -> tuple[Block, ...]:
     """Return the outputs as ``check`` and ``quantize`` measured them, worst first, and the worst samples."""
     compared = [
         (source, output)
-        for source, check in story.each(StoredCheck)
-        if check.baseline is not None
-        for output in check.outputs
+        for source, checked in story.each(StoredCheck)
+        if checked.baseline is not None
+        for output in checked.outputs
     ]
     compared.sort(key=lambda found: _badness(found[1]))
     rows = tuple(_row(source, output) for source, output in compared)
@@ -71,12 +69,8 @@ def _badness(output: StoredOutput) -> float:
 
 def _row(source: str, output: StoredOutput) -> tuple[Cell, ...]:
     agreement = 1.0 if output.exact else output.agreement
-    is_float = output.agreement is None
     return (
-        text(output.name),
-        decibels(output.sqnr_db, exact=bool(output.exact)) if is_float else Cell("not a float output"),
-        number(output.cosine, ".8f") if is_float else Cell("not a float output"),
-        number(output.max_abs),
+        *check.output_row(output),
         share(agreement) if agreement is not None else Cell("not exact"),
         Cell(str(output.nonfinite), float(output.nonfinite), "warning" if output.nonfinite else None),
         text(source),
@@ -161,7 +155,7 @@ def _measured(story: Story) -> Iterator[Block]:
 
 
 def _warnings(story: Story) -> Iterator[Block]:
-    lines = tuple(f"{warning} [{source}]" for source, check in story.each(StoredCheck) for warning in check.warnings)
+    lines = tuple(f"{warning} [{source}]" for source, each in story.each(StoredCheck) for warning in each.warnings)
     if lines:
         yield Lines("Warnings of the check", lines)
 

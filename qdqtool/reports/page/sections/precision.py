@@ -1,6 +1,6 @@
 """Planned against actual precision of each node, with its kernel."""
 
-from qdqtool.reports.page.content import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
+from qdqtool.reports.blocks import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_parts import StoredPrecision
 from qdqtool.reports.saved.stored_reports import StoredBuild, StoredRefusedBuild

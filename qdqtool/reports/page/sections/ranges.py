@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from qdqtool.errors import escape
-from qdqtool.reports.page.content import UNKNOWN, Block, Cell, Charts, Column, Table, number, scoped, text
+from qdqtool.reports.blocks import UNKNOWN, Block, Cell, Charts, Column, Table, number, scoped, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.tensor_charts import (
     ORDER,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from qdqtool.errors import plural
-from qdqtool.reports.page.content import Block, Cell, Column, Curve, Facts, Series, Table, decibels, number, share, text
+from qdqtool.reports.blocks import Block, Cell, Column, Curve, Facts, Series, Table, decibels, number, share, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_reports import StoredQuantize
 from qdqtool.reports.saved.stored_search import StoredSearch, StoredState

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.errors import human_bytes
-from qdqtool.reports.page.content import Block, Cell, Column, Facts, Table, number, text
+from qdqtool.reports.blocks import Block, Cell, Column, Facts, Table, number, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.stored_reports import StoredBuild, StoredInspect, StoredQuantize
 from qdqtool.reports.saved.story import Story

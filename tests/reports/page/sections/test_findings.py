@@ -8,7 +8,7 @@ from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import CHECK, QUANTIZE, VALIDATE, edited
 
 from qdqtool.jobs.catalogue import catalogue
-from qdqtool.reports.page.content import Block
+from qdqtool.reports.blocks import Block
 from qdqtool.reports.page.sections.findings import blocks
 
 FINDING = VALIDATE["models"][0]["targets"][0]["findings"][0]

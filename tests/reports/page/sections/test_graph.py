@@ -5,7 +5,7 @@ from typing import Any
 
 from support.saved_reports import ALL, BUILD, QUANTIZE, SENSITIVITY, edited, save
 
-from qdqtool.reports.page.content import Drawing
+from qdqtool.reports.blocks import Drawing
 from qdqtool.reports.page.sections.graph import blocks
 from qdqtool.reports.saved.reading import read_reports
 from qdqtool.reports.saved.story import join

@@ -6,7 +6,7 @@ from typing import Any
 
 from support.saved_reports import ALL, CHECK, CONVERT, QUANTIZE, edited, save
 
-from qdqtool.reports.page.content import Block, Lines, Steps
+from qdqtool.reports.blocks import Block, Lines, Steps
 from qdqtool.reports.page.sections.next_steps import blocks
 from qdqtool.reports.saved.reading import SavedReport, read_reports
 from qdqtool.reports.saved.stored_reports import FailedCommand

@@ -7,7 +7,7 @@ from support.page_blocks import blocks_of, facts, table
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import BUILD, CHECK, CONVERT, INSPECT, QUANTIZE, SENSITIVITY, VALIDATE, edited
 
-from qdqtool.reports.page.content import State
+from qdqtool.reports.blocks import State
 from qdqtool.reports.page.sections.origin import blocks
 
 RANDOM = edited(CHECK, lambda it: it["data"].update(seed=7, samples=1))

@@ -5,7 +5,7 @@ from typing import Any
 
 from support.saved_reports import CHECK, QUANTIZE, SAMPLES, edited, save
 
-from qdqtool.reports.page.content import Table
+from qdqtool.reports.blocks import Table
 from qdqtool.reports.page.sections.outputs import blocks
 from qdqtool.reports.saved.reading import read_reports
 from qdqtool.reports.saved.story import join

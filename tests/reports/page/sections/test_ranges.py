@@ -7,8 +7,8 @@ import pytest
 from support.saved_reports import ALL, QUANTIZE, edited, save
 
 from qdqtool.errors import UsageError
+from qdqtool.reports.blocks import Block, Charts, Table
 from qdqtool.reports.page import tensor_charts
-from qdqtool.reports.page.content import Block, Charts, Table
 from qdqtool.reports.page.sections.ranges import blocks
 from qdqtool.reports.page.sections.tensors import blocks as tensor_blocks
 from qdqtool.reports.saved.reading import read_reports

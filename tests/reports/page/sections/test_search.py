@@ -5,7 +5,7 @@ from typing import Any
 
 from support.saved_reports import QUANTIZE, SEARCH, edited, save
 
-from qdqtool.reports.page.content import Block, Curve, Facts, Table
+from qdqtool.reports.blocks import Block, Curve, Facts, Table
 from qdqtool.reports.page.sections.search import blocks
 from qdqtool.reports.saved.reading import read_reports
 from qdqtool.reports.saved.story import join

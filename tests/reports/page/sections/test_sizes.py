@@ -6,7 +6,7 @@ from support.page_blocks import blocks_of, column, facts, table
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import BUILD, CHECK, INSPECT, QUANTIZE, edited
 
-from qdqtool.reports.page.content import Table
+from qdqtool.reports.blocks import Table
 from qdqtool.reports.page.sections.sizes import blocks
 
 

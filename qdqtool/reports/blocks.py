@@ -1,4 +1,4 @@
-"""What a section of the page consists of: facts, tables and lines, as data. ``assets/page.html`` lays them out."""
+"""What a report consists of: facts, tables and lines, as data that the terminal and the page lay out."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ class Cell:
         sort: What the column is sorted by; None sorts last in both directions.
         state: What it says of the model, for its colour; None for a plain value.
         chart: The order of the section with the chart of the tensor that the text names; None where it has none.
+        short: What a terminal shows, where columns are narrow; None for the text.
     """
 
     text: str
     sort: float | str | None = None
     state: State | None = None
     chart: int | None = None
+    short: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", escape(self.text))
+        if self.short is not None:
+            object.__setattr__(self, "short", escape(self.short))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,16 @@ class Column:
         numeric: Whether its cells are numbers.
         bars: Whether the chart above the table can show it.
         prose: Whether its cells are sentences, which need width.
+        short: Its heading on a terminal; None for the title in lower case.
+        spare: The column with the largest number is left out first where a terminal is too narrow; 0 for never.
     """
 
     title: str
     numeric: bool = False
     bars: bool = False
     prose: bool = False
+    short: str | None = None
+    spare: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,23 +255,26 @@ class Steps:
 
 Block = Table | Facts | Lines | Drawing | Charts | Curve | Steps
 
+_UNKNOWN = Cell(UNKNOWN, None, "unknown", short="-")
+
 
 def text(value: str | None, state: State | None = None) -> Cell:
     """Return a cell with a text; ``unknown`` for None."""
-    return Cell(UNKNOWN, None, "unknown") if value is None else Cell(value, value.casefold(), state)
+    return _UNKNOWN if value is None else Cell(value, value.casefold(), state)
 
 
-def number(value: float | None, form: str = ",.6g", unit: str = "") -> Cell:
+def number(value: float | None, form: str = ",.6g", unit: str = "", *, short: str = "") -> Cell:
     """Return a cell with a number; ``unknown`` for None.
 
     Args:
         value: The number.
         form: How it is formatted.
-        unit: What follows it.
+        unit: What follows it; on a terminal the heading of the column names it.
+        short: How it is formatted on a terminal; empty for the same.
     """
     if value is None:
-        return Cell(UNKNOWN, None, "unknown")
-    return Cell(f"{value:{form}}{f' {unit}' if unit else ''}", float(value))
+        return _UNKNOWN
+    return Cell(f"{value:{form}}{f' {unit}' if unit else ''}", float(value), short=f"{value:{short or form}}")
 
 
 def decibels(value: float | None, *, exact: bool = False) -> Cell:
@@ -273,7 +284,7 @@ def decibels(value: float | None, *, exact: bool = False) -> Cell:
 
 def share(value: float | None) -> Cell:
     """Return a cell with a share of 1, as a percentage."""
-    return Cell(UNKNOWN, None, "unknown") if value is None else Cell(percentage(value), float(value))
+    return _UNKNOWN if value is None else Cell(percentage(value), float(value))
 
 
 def percentage(value: float) -> str:

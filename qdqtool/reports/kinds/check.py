@@ -1,0 +1,53 @@
+"""What is told of a check: outputs and quantized tensors against those of the float model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qdqtool.reports.blocks import Cell, Column, decibels, number, scoped, share, text
+
+if TYPE_CHECKING:
+    from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
+    from qdqtool.reports.saved.stored_outputs import StoredOutput
+    from qdqtool.reports.saved.stored_parts import StoredBoundary
+
+OUTPUTS = (
+    Column("Output"),
+    Column("SQNR", numeric=True, short="SQNR dB"),
+    Column("Cosine", numeric=True, spare=1),
+    Column("Largest difference", numeric=True, short="max abs"),
+)
+TENSORS = (
+    Column("Tensor", short="quantized tensor"),
+    Column("Kind", spare=1),
+    Column("Format", spare=2),
+    Column("Scales", spare=3),
+    Column("SQNR", numeric=True, bars=True, short="SQNR dB"),
+    Column("Clipped", numeric=True, bars=True),
+    Column("Largest error in steps", numeric=True, bars=True, short="max steps"),
+    Column("Mean error in steps", numeric=True, bars=True, short="mean", spare=4),
+)
+
+
+def output_row(output: OutputResult | StoredOutput) -> tuple[Cell, ...]:
+    """Return a row of :data:`OUTPUTS`: an output against that of the float model."""
+    if output.agreement is None:
+        sqnr, cosine = decibels(output.sqnr_db, exact=bool(output.exact)), number(output.cosine, ".8f", short=".7f")
+    else:
+        equal = "exact" if output.exact else f"{output.agreement:.2%} equal"
+        sqnr, cosine = Cell("not a float output", short=equal), Cell("not a float output", short="-")
+    return text(output.name), sqnr, cosine, number(output.max_abs, short=".4g")
+
+
+def tensor_row(found: BoundaryResult | StoredBoundary) -> tuple[Cell, ...]:
+    """Return a row of :data:`TENSORS`: a quantized tensor against that of the float model."""
+    return (
+        text(scoped(found.tensor, found.graph)),
+        text(found.kind),
+        text(found.format),
+        text(found.granularity),
+        decibels(found.sqnr_db, exact=found.max_steps == 0),
+        share(found.clipped / found.elements if found.elements else None),
+        number(found.max_steps, ".3g", short=".4g"),
+        number(found.mean_steps, ".3g"),
+    )
