@@ -9,9 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any, TypeVar
 
 import jinja2
 from markupsafe import Markup
@@ -32,7 +31,6 @@ from qdqtool.reports.blocks import (
     scoped,
     text,
 )
-from qdqtool.reports.page.comparison import every_comparison
 from qdqtool.reports.page.layers import join_layers
 from qdqtool.reports.page.pair import JudgedModel, Pair
 from qdqtool.reports.page.section import Section
@@ -43,8 +41,6 @@ from qdqtool.reports.saved.stored_parts import StoredAccuracyOutput
 from qdqtool.reports.saved.stored_reports import StoredBuild, StoredCheck, StoredQuantize
 from qdqtool.reports.saved.story import Story
 from qdqtool.results import __version__
-
-Shown = TypeVar("Shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,7 @@ class Part:
 
     heading: str
     prefix: str
-    sections: tuple[tuple[Section[Any], tuple[Block, ...]], ...]
+    sections: tuple[tuple[Section, tuple[Block, ...]], ...]
     missing: tuple[tuple[str, str], ...]
 
 
@@ -71,13 +67,19 @@ def parts_of(models: Sequence[JudgedModel]) -> tuple[Part, ...]:
         models: One model, or two that are compared.
     """
     if len(models) == 1:
-        return (_part("", "", every_section(), models[0].story),)
-    each = (_part(model.label, f"{model.letter.lower()}-", every_section(), model.story) for model in models)
-    return _part("Comparison", "both-", every_comparison(), Pair(*models)), *each
+        return (_of_one("", "", models[0].story),)
+    pair = Pair(*models)
+    compared = ((section, section.comparison) for section in every_section() if section.comparison is not None)
+    both = [(replace(section, title=two.title, needs=two.needs), two.blocks(pair)) for section, two in compared]
+    each = (_of_one(model.label, f"{model.letter.lower()}-", model.story) for model in models)
+    return _part("Comparison", "both-", both), *each
 
 
-def _part(heading: str, prefix: str, sections: Iterable[Section[Shown]], shown: Shown) -> Part:
-    made = [(section, section.blocks(shown)) for section in sections]
+def _of_one(heading: str, prefix: str, story: Story) -> Part:
+    return _part(heading, prefix, [(section, section.blocks(story)) for section in every_section()])
+
+
+def _part(heading: str, prefix: str, made: Sequence[tuple[Section, tuple[Block, ...]]]) -> Part:
     return Part(
         heading,
         prefix,
@@ -86,7 +88,7 @@ def _part(heading: str, prefix: str, sections: Iterable[Section[Shown]], shown: 
     )
 
 
-def _missing(section: Section[Shown]) -> tuple[str, str]:
+def _missing(section: Section) -> tuple[str, str]:
     return section.title, " or ".join(f"qdqtool {command}" for command in section.needs)
 
 

@@ -8,11 +8,10 @@ from functools import cache
 from qdqtool.registry import load_unit, unit_names
 from qdqtool.reports.page import sections as _package
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.story import Story
 
 
 @cache
-def every_section() -> tuple[Section[Story], ...]:
+def every_section() -> tuple[Section, ...]:
     """Return every section in the order of the page."""
     found = (load_unit(_package, name).SECTION for name in unit_names(_package))
     return tuple(sorted(found, key=lambda section: section.order))

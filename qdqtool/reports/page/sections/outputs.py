@@ -1,5 +1,7 @@
 """The accuracy of each output against the float model, and the samples at which it is worst."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -7,7 +9,11 @@ from qdqtool.accuracy.checking.sample_errors import is_outlier
 from qdqtool.errors import plural
 from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, decibels, number, share, text
 from qdqtool.reports.kinds import check
-from qdqtool.reports.page.section import Section
+from qdqtool.reports.page.difference import DIFFERENCE, EXACT, in_decibels, in_shares
+from qdqtool.reports.page.fairness import CheckPair, check_pairs
+from qdqtool.reports.page.pair import Pair
+from qdqtool.reports.page.section import Comparison, Section
+from qdqtool.reports.page.sections.facts import sqnr
 from qdqtool.reports.saved.stored_outputs import StoredDistribution, StoredOutput, StoredWorstSample
 from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize
 from qdqtool.reports.saved.story import Story
@@ -160,4 +166,71 @@ def _warnings(story: Story) -> Iterator[Block]:
         yield Lines("Warnings of the check", lines)
 
 
-SECTION = Section(30, "Accuracy of the outputs", ("check", "quantize"), blocks)
+COMPARED = (
+    Column("Output"),
+    Column("SQNR of A", numeric=True),
+    Column("SQNR of B", numeric=True),
+    Column(f"SQNR, {DIFFERENCE}", numeric=True, bars=True),
+)
+CODES = (
+    Column("Output that is not float"),
+    Column("Equal elements in A", numeric=True),
+    Column("Equal elements in B", numeric=True),
+    Column(f"Equal elements, {DIFFERENCE}", numeric=True),
+)
+
+
+def compared(pair: Pair) -> tuple[Block, ...]:
+    """Return the outputs of each pair of checks, the output that is worst in either model first."""
+    return tuple(table for found in check_pairs(pair) for table in _tables(found))
+
+
+def _tables(pair: CheckPair) -> Iterator[Table]:
+    a, b = ({output.name: output for output in check.outputs} for check in (pair.a, pair.b))
+    both = sorted(((a.get(name), b.get(name)) for name in {**a, **b}), key=lambda each: min(map(_worse, each)))
+    floats = tuple(_floats(*each, pair.why) for each in both if not any(map(_has_codes, each)))
+    codes = tuple(_codes(*each, pair.why) for each in both if any(map(_has_codes, each)))
+    where = "" if pair.why else f" [{pair.a.data.source}]"
+    if floats:
+        yield Table(f"Outputs against the float model, worst first{where}", COMPARED, floats)
+    if codes:
+        yield Table(f"Outputs that are not float{where}", CODES, codes)
+
+
+def _has_codes(output: StoredOutput | None) -> bool:
+    return output is not None and output.agreement is not None
+
+
+def _worse(output: StoredOutput | None) -> float:
+    if output is None or _has_codes(output):
+        return EXACT
+    found = sqnr(output)
+    return found if found is not None else -EXACT
+
+
+def _floats(a: StoredOutput | None, b: StoredOutput | None, why: str) -> tuple[Cell, ...]:
+    values = sqnr(a) if a is not None else None, sqnr(b) if b is not None else None
+    return _name(a, b), *in_decibels(values, why)
+
+
+def _codes(a: StoredOutput | None, b: StoredOutput | None, why: str) -> tuple[Cell, ...]:
+    return _name(a, b), *in_shares((_agreement(a), _agreement(b)), why)
+
+
+def _name(a: StoredOutput | None, b: StoredOutput | None) -> Cell:
+    return text(next(each.name for each in (a, b) if each is not None))
+
+
+def _agreement(output: StoredOutput | None) -> float | None:
+    if output is None:
+        return None
+    return 1.0 if output.exact else output.agreement
+
+
+SECTION = Section(
+    30,
+    "Accuracy of the outputs",
+    ("check", "quantize"),
+    blocks,
+    Comparison("Accuracy of the outputs", ("check --baseline of both models",), compared),
+)

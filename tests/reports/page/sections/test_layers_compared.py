@@ -6,7 +6,7 @@ from typing import Any
 from support.pairs import pair_of, rows_of, said_in, table_of
 from support.saved_reports import ALL, SECOND, edited
 
-from qdqtool.reports.page.comparison.layers import blocks
+from qdqtool.reports.page.sections.layers import compared
 
 DASH = "\N{EN DASH}"
 
@@ -32,7 +32,7 @@ def test_the_row_of_a_layer_has_both_values_and_their_difference(tmp_path: Path)
         ),
         "build": edited(SECOND["build"], lambda it: it["nodes"][0].update(planned="fp8", actual="float32")),
     }
-    rows = rows_of(blocks(pair_of(tmp_path, a, b)))
+    rows = rows_of(compared(pair_of(tmp_path, a, b)))
 
     assert rows["conv"] == [
         "Conv",
@@ -47,7 +47,7 @@ def test_the_row_of_a_layer_has_both_values_and_their_difference(tmp_path: Path)
 def test_layers_that_differ_most_come_first_and_equal_ones_are_left_out(tmp_path: Path):
     a = model(ALL, p=0.30, q=0.10, r=0.40, s=0.20)
     b = model(SECOND, p=0.35, q=0.40, r=0.05, s=0.20)
-    found = blocks(pair_of(tmp_path, a, b))
+    found = compared(pair_of(tmp_path, a, b))
 
     assert [row[0].text for row in table_of(found).rows] == ["r", "q", "p"]
     # conv and fc have no difference either
@@ -58,7 +58,7 @@ def test_a_layer_in_float_in_one_model_alone_differs_most(tmp_path: Path):
     a = model(ALL, p=0.30, q=0.70)
     b = model(SECOND, p=0.60, q=0.70)
     b["quantize"] = edited(b["quantize"], lambda it: it["skipped"].append({**it["skipped"][0], "node": "q"}))
-    rows = rows_of(blocks(pair_of(tmp_path, a, b)))
+    rows = rows_of(compared(pair_of(tmp_path, a, b)))
 
     assert [*rows] == ["q", "p"]
     assert rows["q"][1:4] == ["70.00%", DASH, DASH]
@@ -70,13 +70,13 @@ def test_without_a_build_the_formats_of_the_pairs_are_the_precision(tmp_path: Pa
     weights = edited(SECOND["quantize"], lambda it: it["quantized"][0].update(format="int4", kind="weight"))
 
     for quantize, words in ((fp8, "float8e4m3fn"), (weights, "int4 weights")):
-        rows = rows_of(blocks(pair_of(tmp_path, {"quantize": ALL["quantize"]}, {"quantize": quantize})))
+        rows = rows_of(compared(pair_of(tmp_path, {"quantize": ALL["quantize"]}, {"quantize": quantize})))
         assert rows["conv"][-2:] == ["int8", words]
 
 
 def test_scopes_are_not_joined(tmp_path: Path):
     inner = edited(SECOND["quantize"], lambda it: it["quantized"][0].update(graph="body", format="fp8"))
-    found = blocks(pair_of(tmp_path, {"quantize": ALL["quantize"]}, {"quantize": inner}))
+    found = compared(pair_of(tmp_path, {"quantize": ALL["quantize"]}, {"quantize": inner}))
     assert said_in(found) == ["1 layer without a difference is left out."]
 
 
@@ -86,7 +86,7 @@ def test_unfair_differences_are_not_given_and_the_reason_is(tmp_path: Path):
     b["sensitivity"] = b["sensitivity"] | {"samples": 99}
     b["quantize"] = edited(b["quantize"], lambda it: it["quantized"][0].update(consumers=["p"], format="fp8"))
     a["quantize"] = edited(a["quantize"], lambda it: it["quantized"][0].update(consumers=["p"]))
-    found = blocks(pair_of(tmp_path, a, b))
+    found = compared(pair_of(tmp_path, a, b))
 
     assert rows_of(found)["p"][1:4] == ["75.00%", "25.00%", DASH]
     assert rows_of(found)["p"][7:10] == ["33.50 dB", "33.50 dB", DASH]
@@ -105,7 +105,7 @@ def test_only_checks_of_the_same_data_count(tmp_path: Path):
         "quantize": SECOND["quantize"],
         "check": edited(SECOND["check"], lambda it: it["boundaries"][0].update(sqnr_db=30.0)),
     }
-    assert rows_of(blocks(pair_of(tmp_path, a, b)))["conv"][7:10] == ["33.50 dB", "30.00 dB", "+3.50 dB"]
+    assert rows_of(compared(pair_of(tmp_path, a, b)))["conv"][7:10] == ["33.50 dB", "30.00 dB", "+3.50 dB"]
 
 
 def test_parts_of_a_layer_have_no_noise_of_their_own(tmp_path: Path):
@@ -114,8 +114,8 @@ def test_parts_of_a_layer_have_no_noise_of_their_own(tmp_path: Path):
 
     a = {"quantize": with_add(ALL["quantize"], "int8"), "sensitivity": SECOND["sensitivity"] | {"mode": "int8"}}
     b = {"quantize": with_add(SECOND["quantize"], "fp8"), "sensitivity": SECOND["sensitivity"]}
-    assert rows_of(blocks(pair_of(tmp_path, a, b)))["add (part of conv)"][1:7] == [DASH] * 6
+    assert rows_of(compared(pair_of(tmp_path, a, b)))["add (part of conv)"][1:7] == [DASH] * 6
 
 
 def test_models_without_a_layer_in_common_have_no_table(tmp_path: Path):
-    assert blocks(pair_of(tmp_path, {"check": ALL["check"]}, {"quantize": SECOND["quantize"]})) == ()
+    assert compared(pair_of(tmp_path, {"check": ALL["check"]}, {"quantize": SECOND["quantize"]})) == ()

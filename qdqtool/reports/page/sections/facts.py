@@ -1,20 +1,57 @@
-"""What came of two models: accuracy, number of pairs, sizes, precision of the engine, findings."""
+"""What two models are, and what came of them: each fact in two columns, with the difference."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from itertools import chain
 
 from qdqtool.errors import plural
 from qdqtool.linting.findings import SEVERITIES
-from qdqtool.reports.page.comparison._cells import EXACT, Row, in_bytes, in_decibels, in_numbers, in_parts, in_words
-from qdqtool.reports.page.comparison._fairness import accuracies_differ, check_pairs
+from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table
+from qdqtool.reports.page.difference import (
+    DIFFERENCE,
+    EXACT,
+    Row,
+    in_bytes,
+    in_decibels,
+    in_numbers,
+    in_parts,
+    in_words,
+)
+from qdqtool.reports.page.fairness import accuracies_differ, check_pairs
 from qdqtool.reports.page.pair import Pair
+from qdqtool.reports.page.section import Comparison, Section
 from qdqtool.reports.page.sections.findings import findings_of
 from qdqtool.reports.saved.identity import DIGITS, Claim
-from qdqtool.reports.saved.stored_parts import StoredData
+from qdqtool.reports.saved.stored_outputs import StoredOutput
+from qdqtool.reports.saved.stored_parts import StoredAccuracyOutput, StoredData
 from qdqtool.reports.saved.stored_reports import StoredBuild, StoredCheck, StoredInspect, StoredQuantize
 from qdqtool.reports.saved.story import Story
+
+COLUMNS = (Column("Fact"), Column("A", prose=True), Column("B", prose=True), Column(DIFFERENCE, numeric=True))
+_WORDS = {"passed": "passed", "failed": "FAILED", "unknown": "incomplete"}
+
+
+def compared(pair: Pair) -> tuple[Block, ...]:
+    """Return the facts that are known of one of the models at least, and on what the SQNRs were measured."""
+    rows = (_verdict(pair), *chain(setting_rows(pair), result_rows(pair), origin_rows(pair)))
+    known = tuple(row.cells for row in rows if row.is_known)
+    notes = tuple(_notes(pair))
+    table = Table(f"A is {pair.a.name}, B is {pair.b.name}", COLUMNS, known)
+    return (table, Lines("What is compared", notes)) if notes else (table,)
+
+
+def _verdict(pair: Pair) -> Row:
+    a, b = pair.a.verdict.overall, pair.b.verdict.overall
+    *_, difference = in_words((a, b))
+    return Row("Verdict", (Cell(_WORDS[a], a, a), Cell(_WORDS[b], b, b), difference))
+
+
+def _notes(pair: Pair) -> Iterator[str]:
+    files = [story.quantized.file for story in pair.stories if story.quantized is not None]
+    if len(files) == 2 and files[0] is not None and files[0] == files[1]:
+        yield "A and B are the same file: only their data, versions and builds can differ."
+    yield from dict.fromkeys(found.sentence for found in check_pairs(pair))
 
 
 def setting_rows(pair: Pair) -> Iterator[Row]:
@@ -110,15 +147,6 @@ _ORIGIN: _Readers = (
 )
 
 
-class Measured(Protocol):
-    """An output with its SQNR in dB, which is None where it is exact or not known."""
-
-    @property
-    def sqnr_db(self) -> float | None: ...
-    @property
-    def exact(self) -> bool | None: ...
-
-
 def result_rows(pair: Pair) -> Iterator[Row]:
     """Yield accuracy, counts, sizes, precision and findings."""
     yield _checked(pair)
@@ -128,7 +156,7 @@ def result_rows(pair: Pair) -> Iterator[Row]:
     yield from _findings(pair)
 
 
-def sqnr(output: Measured) -> float | None:
+def sqnr(output: StoredOutput | StoredAccuracyOutput) -> float | None:
     """Return the SQNR of an output in dB; infinite where it is exact."""
     return EXACT if output.exact else output.sqnr_db
 
@@ -144,7 +172,7 @@ def _checked(pair: Pair) -> Row:
     return Row("Worst output SQNR, by check", in_decibels(worst, why))
 
 
-def _floats(checks: Iterable[StoredCheck]) -> Iterator[Measured]:
+def _floats(checks: Iterable[StoredCheck]) -> Iterator[StoredOutput | StoredAccuracyOutput]:
     """Yield the float outputs of checks against a float model."""
     for check in checks:
         if check.baseline is not None:
@@ -161,7 +189,7 @@ def _worst_of(quantize: StoredQuantize | None) -> float | None:
     return _worst(quantize.accuracy.outputs) if quantize is not None and quantize.accuracy is not None else None
 
 
-def _worst(outputs: Iterable[Measured]) -> float | None:
+def _worst(outputs: Iterable[StoredOutput | StoredAccuracyOutput]) -> float | None:
     """Return the smallest SQNR; None where that of an output is not known."""
     found = [sqnr(output) for output in outputs]
     known = [each for each in found if each is not None]
@@ -251,3 +279,6 @@ def _targets(story: Story) -> frozenset[str]:
     quantize = story.first(StoredQuantize)
     of_quantize = {quantize.target} if quantize is not None else set()
     return frozenset(of_quantize | {target.target for _, model in story.validated() for target in model.targets})
+
+
+SECTION = Section(15, "Facts", (), lambda _: (), Comparison("Facts", (), compared))

@@ -8,8 +8,8 @@ import pytest
 from support.pairs import pair_of, said_in
 from support.saved_reports import ALL, SECOND, SECOND_FILE, edited
 
-from qdqtool.reports.page.comparison._fairness import accuracies_differ, check_pairs, sensitivities_differ
-from qdqtool.reports.page.comparison.facts import blocks
+from qdqtool.reports.page.fairness import accuracies_differ, check_pairs, sensitivities_differ
+from qdqtool.reports.page.sections.facts import compared
 from qdqtool.reports.saved.stored_reports import StoredQuantize, StoredSensitivity
 
 Edit = Callable[[Any], object]
@@ -74,10 +74,10 @@ def test_the_page_says_what_was_compared(tmp_path: Path):
     same = {"check": edited(SECOND["check"], lambda it: it["data"].update(shapes={"x": [1, 3]}))}
     other = {"check": edited(SECOND["check"], lambda it: it["data"].update(source="other.npz", samples=1))}
 
-    assert said_in(blocks(pair_of(tmp_path, a, same))) == [
+    assert said_in(compared(pair_of(tmp_path, a, same))) == [
         "Both checks ran on data.npz (8 samples of x:[1,3]), against the same float model."
     ]
-    (sentence,) = said_in(blocks(pair_of(tmp_path, a, other)))
+    (sentence,) = said_in(compared(pair_of(tmp_path, a, other)))
     assert sentence.startswith("No difference of SQNRs is given (other data): A was checked on data.npz (8 samples of")
     assert sentence.endswith("x:[1,3]), B on other.npz (1 sample).")
 

@@ -6,11 +6,11 @@ from typing import Any
 from support.pairs import pair_of, rows_of, said_in, table_of
 from support.saved_reports import ALL, BUILD, CHECK, QUANTIZED_FILE, SECOND, VALIDATE, edited
 
-from qdqtool.reports.page.comparison.facts import blocks
+from qdqtool.reports.page.sections.facts import compared
 
 
 def facts(folder: Path, first: Any, second: Any) -> dict[str, list[str]]:
-    return rows_of(blocks(pair_of(folder, first, second)))
+    return rows_of(compared(pair_of(folder, first, second)))
 
 
 def test_every_fact_of_two_models(tmp_path: Path):
@@ -61,7 +61,7 @@ def test_every_fact_of_two_models(tmp_path: Path):
 
 def test_the_verdicts_stand_first_in_their_colours(tmp_path: Path):
     failed = SECOND | {"check": SECOND["check"] | {"passed": False, "failures": ["no"]}}
-    first = table_of(blocks(pair_of(tmp_path, ALL, failed))).rows[0]
+    first = table_of(compared(pair_of(tmp_path, ALL, failed))).rows[0]
 
     assert [(cell.text, cell.state) for cell in first] == [
         ("Verdict", None),
@@ -145,7 +145,7 @@ def test_the_worst_output_counts_and_exact_ones_are_best(tmp_path: Path):
 
 def test_one_file_with_two_builds_is_told(tmp_path: Path):
     one, two = BUILD | {"model_file": QUANTIZED_FILE}, BUILD | {"model_file": QUANTIZED_FILE, "version": "1.8"}
-    found = blocks(pair_of(tmp_path, {"build": one}, {"build": two}))
+    found = compared(pair_of(tmp_path, {"build": one}, {"build": two}))
 
     assert said_in(found) == ["A and B are the same file: only their data, versions and builds can differ."]
     assert rows_of(found)["Builder"] == ["tensorrt-rtx 1.7 for 8.9", "tensorrt-rtx 1.8 for 8.9", "differs"]
