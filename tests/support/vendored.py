@@ -11,7 +11,7 @@ from typing import Any
 
 from support.paths import ROOT
 
-FOLDER = ROOT / "qdqtool" / "page" / "assets" / "vendored"
+FOLDER = ROOT / "qdqtool" / "reports" / "page" / "assets" / "vendored"
 RECORD = FOLDER / "vendored.json"
 
 
