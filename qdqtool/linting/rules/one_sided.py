@@ -20,8 +20,8 @@ from qdqtool.numerics.affine import quantize
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
 from qdqtool.numerics.dtypes import REAL_TYPES
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor
-from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.groups import scale_on_grid
+from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
 
 QUANTIZED = Offer("unsafe", "quantizes the float weight, with a scale for each output channel")

@@ -1,8 +1,8 @@
 """What onnx's version converter does wrong: silent changes of meaning, crashes, and names that it invents.
 
-Measured with onnx 1.23.2 by running about 100 one-node models (``tests/models/transforms/test_opset.py``) in ONNX Runtime 1.31
-before and after conversion: all other results were bit-equal. The converter reads attributes without checking their
-type, and ends the process where a string stands in place of a list.
+Measured with onnx 1.23.2 by running about 100 one-node models (``tests/models/transforms/test_opset.py``) in ONNX
+Runtime 1.31 before and after conversion: all other results were bit-equal. The converter reads attributes without
+checking their type, and ends the process where a string stands in place of a list.
 
 The converter invents tensor names such as ``_v_4`` and ``<output>_intermediate`` without checking whether the model has
 them already. In the stand-in that it is given, every tensor of every scope has a unique name that the converter cannot

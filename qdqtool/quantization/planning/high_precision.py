@@ -20,11 +20,11 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.models.graph.io.tensors import iter_tensors
 from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.running.observer import Observer, is_fed
 from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.models.transforms.float16 import convert_to_float16
 from qdqtool.models.transforms.float16.magnitudes import largest
-from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.derive import ScaleRule, round_scale
