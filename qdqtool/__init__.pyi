@@ -100,8 +100,8 @@ from qdqtool.reports.page.write import write_page as write_page
 from qdqtool.results import Report as Report
 from qdqtool.results import __version__ as __version__
 from qdqtool.samples.feeds import Progress as Progress
-from qdqtool.samples.held import HeldData as HeldData
-from qdqtool.samples.held import hold_data as hold_data
+from qdqtool.samples.in_memory import InMemoryData as InMemoryData
+from qdqtool.samples.in_memory import hold_data as hold_data
 from qdqtool.samples.media.images.options import ImageOptions as ImageOptions
 from qdqtool.samples.media.sound.options import SoundOptions as SoundOptions
 from qdqtool.samples.media.text.options import TextOptions as TextOptions

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
-from qdqtool.samples.held import DataPlace, HeldData, hold_data
+from qdqtool.samples.in_memory import DataPlace, InMemoryData, hold_data
 from qdqtool.samples.media.images.options import ImageOptions
 from qdqtool.samples.media.sound.options import SoundOptions
 from qdqtool.samples.media.text.options import TextOptions
@@ -52,7 +52,7 @@ def _as_field(name: str, value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else value
 
 
-DataLike: TypeAlias = str | Path | FileData | RandomData | HeldData | Mapping[str, Any] | Iterable[Any]
+DataLike: TypeAlias = str | Path | FileData | RandomData | InMemoryData | Mapping[str, Any] | Iterable[Any]
 """Data: a path, an array, a dict of arrays by input name, an iterable of arrays or of such dicts, a DataLoader, or a
 request that says more (:class:`~qdqtool.FileData`, :class:`~qdqtool.RandomData`)."""
 
@@ -66,7 +66,7 @@ def as_place(data: Any) -> DataPlace:
     """
     if isinstance(data, str | Path):
         return Path(data)
-    return data if isinstance(data, HeldData) else hold_data(data)
+    return data if isinstance(data, InMemoryData) else hold_data(data)
 
 
 def take_data(data: Any, given: dict[str, Any]) -> FileData | RandomData | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from qdqtool.errors import UsageError
-from qdqtool.models.graph.io.load import ModelReport, load_model
+from qdqtool.models.graph.io.load import WrittenModelReport, load_model
 from qdqtool.models.graph.io.save import ExternalData, TooLargeError
 from qdqtool.models.graph.model import Model
 from qdqtool.models.scratch import ScratchFolder
@@ -18,7 +18,7 @@ class _HasExternalData(Protocol):
 
 
 Options = TypeVar("Options", bound=_HasExternalData)
-Made = TypeVar("Made", bound=ModelReport)
+Made = TypeVar("Made", bound=WrittenModelReport)
 
 
 def write_or_keep(output: str | Path | None, options: Options, job: Callable[[Path, Options], Made]) -> Made:

@@ -111,7 +111,7 @@ def settings_of(options: dict[str, Any]) -> "Settings":
         UsageError: The file cannot be read, or options contradict each other.
     """
     from qdqtool.errors import UsageError
-    from qdqtool.linting.parser_word import PARSER_TARGET
+    from qdqtool.linting.parser_answer import PARSER_TARGET
     from qdqtool.linting.settings import Config, settle
 
     if options["baseline"] is not None and options["write_baseline"] is not None:

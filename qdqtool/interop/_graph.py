@@ -19,7 +19,7 @@ IR_VERSIONS = ((10, 3), (13, 7), (19, 9), (21, 10), (23, 11), (24, 12), (25, 13)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ChainNode:
     """One node of a chain: it reads the output of the one before it, and ``constants`` by name.
 
     Attributes:
@@ -46,7 +46,7 @@ class GraphPiece:
         doc: What it means, in words, where the system's own texts disagree; the first node carries it too.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[ChainNode, ...]
     constants: Mapping[str, Array]
     input_type: int
     output_type: int
@@ -115,7 +115,7 @@ class Quantize:
     def graph(self) -> GraphPiece:
         """A QuantizeLinear; a zero point is always written, since it is what carries the type at every opset."""
         zero = np.zeros(self.scale.shape, self.fmt.dtype) if self.zero_point is None else self.zero_point
-        part = Part("QuantizeLinear", ("scale", "zero_point"), attributes(self.granularity, self.x.ndim))
+        part = ChainNode("QuantizeLinear", ("scale", "zero_point"), attributes(self.granularity, self.x.ndim))
         constants = {"scale": self.scale, "zero_point": zero.astype(self.fmt.dtype)}
         opset = max(first_opset(self.granularity, self.scale), self.fmt.first_opset.quantize or 0)
         if self.x.dtype != self.scale.dtype:
@@ -150,12 +150,12 @@ class Dequantize:
         found = attributes(self.granularity, self.q.ndim)
         opset = max(first_opset(self.granularity, self.scale), self.fmt.first_opset.dequantize or 0)
         made = tensor_type(self.output)
-        casts: tuple[Part, ...] = ()
+        casts: tuple[ChainNode, ...] = ()
         if self.output != self.scale.dtype and self.scale.dtype == FLOAT32:
-            casts = (Part("Cast", (), {"to": made}),)
+            casts = (ChainNode("Cast", (), {"to": made}),)
         elif self.output != self.scale.dtype:
             found, opset = {**found, "output_dtype": made}, max(opset, 23)
-        parts = (Part("DequantizeLinear", tuple(constants), found), *casts)
+        parts = (ChainNode("DequantizeLinear", tuple(constants), found), *casts)
         return GraphPiece(parts, constants, self.fmt.onnx_type, made, opset)
 
 

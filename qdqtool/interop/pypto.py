@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
 from qdqtool.interop._arguments import codes_of, real_type, scale_like
-from qdqtool.interop._graph import Dequantize, GraphPiece, Part
+from qdqtool.interop._graph import ChainNode, Dequantize, GraphPiece
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.number_format import NumberFormat
@@ -98,7 +98,7 @@ def dequantize_graph(
     if np.array_equal(added, np.rint(added)) and (-added >= fmt.low).all() and (-added <= fmt.high).all():
         return replace(_linear(codes, fmt, collapsed, step, (-added).astype(fmt.dtype)), doc=doc)
     constants = {name: np.expand_dims(array, collapsed) for name, array in (("added", added), ("scale", step))}
-    parts = (Part("Cast", (), {"to": 1}), Part("Add", ("added",)), Part("Mul", ("scale",)))
+    parts = (ChainNode("Cast", (), {"to": 1}), ChainNode("Add", ("added",)), ChainNode("Mul", ("scale",)))
     return GraphPiece(parts, constants, fmt.onnx_type, 1, 13, doc)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
-from qdqtool.interop._graph import Dequantize, GraphPiece, Part, tensor_type
+from qdqtool.interop._graph import ChainNode, Dequantize, GraphPiece, tensor_type
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import Granularity, PerAxis, PerTensor, expand
@@ -191,10 +191,16 @@ def quantize_graph(q: QuantizedArray) -> GraphPiece:
     fused = isinstance(q.granularity, PerTensor)
     work = FLOAT64 if fused else FLOAT32
     inverse, zero = (expand(a, q.shape, q.granularity).astype(work) for a in (_reciprocal(q.scales), q.zero_points))
-    to_double = (Part("Cast", (), {"to": 11}),) if fused else ()
-    to_float = (Part("Cast", (), {"to": 1}),) if fused else ()
-    parts = (*to_double, Part("Mul", ("inverse",)), Part("Add", ("zero_point",)), *to_float, Part("Round"))
-    parts = (*parts, Part("Clip", ("low", "high")), Part("Cast", (), {"to": fmt.onnx_type}))
+    to_double = (ChainNode("Cast", (), {"to": 11}),) if fused else ()
+    to_float = (ChainNode("Cast", (), {"to": 1}),) if fused else ()
+    parts = (
+        *to_double,
+        ChainNode("Mul", ("inverse",)),
+        ChainNode("Add", ("zero_point",)),
+        *to_float,
+        ChainNode("Round"),
+    )
+    parts = (*parts, ChainNode("Clip", ("low", "high")), ChainNode("Cast", (), {"to": fmt.onnx_type}))
     bounds = {"low": np.float32(fmt.low), "high": np.float32(fmt.high)}
     constants = {"inverse": inverse, "zero_point": zero, **{k: np.asarray(v) for k, v in bounds.items()}}
     return GraphPiece(parts, constants, 1, fmt.onnx_type, 13)
@@ -211,9 +217,9 @@ def dequantize_graph(q: QuantizedArray) -> GraphPiece:
     if isinstance(q.granularity, PerTensor) or np.array_equal(q.scales, q.scales.astype(FLOAT32)):
         return q._canonical().graph()  # noqa: SLF001 -- of this module
     scale, zero = (expand(a, q.shape, q.granularity).astype(FLOAT64) for a in (q.scales, q.zero_points))
-    parts = (Part("Cast", (), {"to": 11}), Part("Sub", ("zero_point",)), Part("Mul", ("scale",)))
+    parts = (ChainNode("Cast", (), {"to": 11}), ChainNode("Sub", ("zero_point",)), ChainNode("Mul", ("scale",)))
     constants = {"scale": scale, "zero_point": zero}
-    return GraphPiece((*parts, Part("Cast", (), {"to": 1})), constants, tensor_type(q.codes.dtype), 1, 13)
+    return GraphPiece((*parts, ChainNode("Cast", (), {"to": 1})), constants, tensor_type(q.codes.dtype), 1, 13)
 
 
 def _reciprocal(scales: Array) -> Array:

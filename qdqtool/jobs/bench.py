@@ -12,7 +12,7 @@ from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.engines.gpu.runner import Runner, with_nodes
 from qdqtool.engines.gpu.speedup import clock_warning, judge, speedup_of
 from qdqtool.engines.gpu.speedup_gate import SpeedupGate
-from qdqtool.engines.gpu.timing import Measured, TimingOptions, random_sample, time_in_turn
+from qdqtool.engines.gpu.timing import MeasuredEngine, TimingOptions, random_sample, time_in_turn
 from qdqtool.errors import UsageError
 from qdqtool.jobs.run import LoadedEngine, load_engine
 from qdqtool.samples import Feeds, Sample, load_feeds
@@ -78,7 +78,7 @@ def _fed(runner: Runner, sample: Sample) -> Sample:
     return Sample.like(sample, {spec.name: sample[spec.name].astype(spec.dtype) for spec in runner.inputs})
 
 
-def _times(engine: LoadedEngine, measured: Measured, sample: Sample, timing: TimingOptions) -> EngineTimes:
+def _times(engine: LoadedEngine, measured: MeasuredEngine, sample: Sample, timing: TimingOptions) -> EngineTimes:
     return EngineTimes(
         engine=engine.loaded,
         measured_by=engine.runner.clock,
@@ -89,7 +89,7 @@ def _times(engine: LoadedEngine, measured: Measured, sample: Sample, timing: Tim
 
 
 def _report(
-    times: list[EngineTimes], measured: list[Measured], gate: SpeedupGate | None, feeds: Feeds, meter: ClockMeter
+    times: list[EngineTimes], measured: list[MeasuredEngine], gate: SpeedupGate | None, feeds: Feeds, meter: ClockMeter
 ) -> BenchReport:
     speedup = speedup_of(*measured) if len(measured) > 1 else None
     comparison = _compared(times)

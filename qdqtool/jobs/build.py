@@ -12,7 +12,7 @@ from qdqtool.engines.build.engine_map import find_products, map_kernels, sum_mac
 from qdqtool.engines.build.lock import Lock
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.precision_gate import achieved_counts, gate_result, planned_counts
-from qdqtool.engines.build.refusal import Attempt, explain
+from qdqtool.engines.build.refusal import FailedBuild, explain
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.engines.build.signature import sign, signature_path
 from qdqtool.engines.build.verification import installed_version
@@ -27,7 +27,7 @@ from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import describe_file
 from qdqtool.models.graph.io.output import check_outputs, is_stream, output_errors, staged, write_output
 from qdqtool.models.graph.model import Model
-from qdqtool.samples.held import in_files
+from qdqtool.samples.in_memory import in_files
 
 
 def build_engine(
@@ -91,7 +91,7 @@ class _Job:
             try:
                 built = self._builder.build(request)
             except BuildRefusedError as error:
-                attempt = Attempt(self._builder, request, self._path, self._options, ready.has_fixed_shapes)
+                attempt = FailedBuild(self._builder, request, self._path, self._options, ready.has_fixed_shapes)
                 raise explain(error, attempt) from None
             report = self._report(built, request, ready, findings)
             self._write_layer_info(built)

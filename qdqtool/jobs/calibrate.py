@@ -9,8 +9,8 @@ from pathlib import Path
 
 from qdqtool.accuracy.layers.method_trial import try_methods
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.output import check_output, is_stream, write_output
-from qdqtool.models.graph.io.spill import spilled
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import display
 from qdqtool.quantization.cluster.collector import CalibrationCluster, calibration_cluster
@@ -121,7 +121,7 @@ def calibrate(
         CapabilityError: ONNX Runtime is not installed or cannot run the model, or the cluster cannot be used.
     """
     recipe, place = recipe or Recipe(), place or CalibrationPlace()
-    source = spilled(model if isinstance(model, Model) else load_model(model))
+    source = offloaded(model if isinstance(model, Model) else load_model(model))
     settled = settle_model(source, recipe)
     with _cluster(place, model, recipe) as cluster, runs_for(settled.recipe) as runs:
         scope = CalibrationRequest(
@@ -147,7 +147,7 @@ def calibrate_to_file(
         OutputError: The file cannot be written.
     """
     recipe, output, place = recipe or Recipe(), Path(output), place or CalibrationPlace()
-    source = spilled(model if isinstance(model, Model) else load_model(model))
+    source = offloaded(model if isinstance(model, Model) else load_model(model))
     check_output(output, [source.path] if source.path else [])
     kept = None if is_stream(output) else output
     settled = settle_model(source, recipe)

@@ -29,7 +29,7 @@ from qdqtool.quantization.insertion.split_qkv import separate_like
 from qdqtool.quantization.preparation.metadata import prepared_like
 from qdqtool.samples import Feeds, InputSpec, input_specs, random_feeds, stored_specs, with_shapes
 from qdqtool.samples.feeds import Progress
-from qdqtool.samples.held import in_files
+from qdqtool.samples.in_memory import in_files
 from qdqtool.samples.request import DataRequest, FileData
 from qdqtool.samples.split import measuring_part, split_samples
 

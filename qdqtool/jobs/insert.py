@@ -12,7 +12,7 @@ from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
 from qdqtool.models.graph.io.external import model_bytes
-from qdqtool.models.graph.io.load import ModelReport, load_source
+from qdqtool.models.graph.io.load import WrittenModelReport, load_source
 from qdqtool.models.graph.io.output import is_stream
 from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
 from qdqtool.models.graph.model import Model
@@ -51,7 +51,7 @@ class InsertOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertReport(ModelReport):
+class InsertReport(WrittenModelReport):
     """What insert did.
 
     Attributes:

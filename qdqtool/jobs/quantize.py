@@ -21,8 +21,8 @@ from qdqtool.models.graph.index.structure import outline
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import described_beside
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
-from qdqtool.models.graph.io.spill import spilled
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
@@ -121,7 +121,7 @@ def quantize_model(
         options.goal.require_sense(has_metric=metric is not None)
     elif metric is not None:
         require_samples(sources)
-    given = spilled(model if isinstance(model, Model) else load_model(model))
+    given = offloaded(model if isinstance(model, Model) else load_model(model))
     with described_beside(given) as model_file:
         report = _quantize(given, sources, Path(output), options, (metric, progress, tick))
         return replace(report, model_file=model_file())

@@ -18,7 +18,7 @@ from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.preparation.plan_inputs import PlanSource
 from qdqtool.quantization.ranges.file import encode_ranges
 from qdqtool.quantization.ranges.types import Ranges
-from qdqtool.samples.held import in_files
+from qdqtool.samples.in_memory import in_files
 from qdqtool.samples.request import RandomData
 
 CURVE_VERSION = 1

@@ -15,7 +15,7 @@ from qdqtool.linting.findings import Finding
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.structure import OutlineNode, outline
 from qdqtool.models.graph.io.external import model_bytes
-from qdqtool.models.graph.io.load import ModelReport
+from qdqtool.models.graph.io.load import WrittenModelReport
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
 from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
@@ -25,9 +25,9 @@ from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
 from qdqtool.quantization.insertion.weight_scales import WeightScales
 from qdqtool.quantization.planning.degenerate import DegenerateTensor
 from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.existing_pairs import Settled, way_out
+from qdqtool.quantization.planning.existing_pairs import ResolvedModel, way_out
 from qdqtool.quantization.planning.high_precision import HighPrecision, HighPrecisionReport
-from qdqtool.quantization.planning.placement import Proposal, SkippedNode
+from qdqtool.quantization.planning.placement import PlacementProposal, SkippedNode
 from qdqtool.quantization.planning.proposal import propose_for
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.quantization.preparation.prepare import PreparationReport
@@ -43,7 +43,7 @@ def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[NodeReason, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizeReport(ModelReport):
+class QuantizeReport(WrittenModelReport):
     """What quantize did.
 
     Attributes:
@@ -122,7 +122,7 @@ class QuantizeReport(ModelReport):
     weight_scales: tuple[WeightScales, ...] = ()
 
 
-def nothing_to_add(settled: Settled) -> Proposal | None:
+def nothing_to_add(settled: ResolvedModel) -> PlacementProposal | None:
     """Return the proposal for a model whose Q/DQ stay where it proposes no pair; None where quantize has to run."""
     source, recipe = settled.model, settled.recipe
     converted = read_metadata(source, HIGH_PRECISION_KEY) == recipe.high_precision.value
@@ -134,7 +134,9 @@ def nothing_to_add(settled: Settled) -> Proposal | None:
     return None if proposal.slots else proposal
 
 
-def write_unchanged(settled: Settled, proposal: Proposal, output: Path, external_data: ExternalData) -> QuantizeReport:
+def write_unchanged(
+    settled: ResolvedModel, proposal: PlacementProposal, output: Path, external_data: ExternalData
+) -> QuantizeReport:
     """Write a model as it is, and report why nothing was quantized."""
     source, recipe = settled.model, settled.recipe
     findings = require_valid(source, source, recipe.target, way_out=way_out(settled.existing))

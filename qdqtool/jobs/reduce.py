@@ -17,9 +17,9 @@ from qdqtool.jobs.reduction.search import Search, Trials, node_count
 from qdqtool.jobs.reduction.subgraph import store
 from qdqtool.models.graph.io.external import external_files, model_bytes
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.output import check_outputs, is_stream, write_output
 from qdqtool.models.graph.io.save import SavedFiles, inlined
-from qdqtool.models.graph.io.spill import spilled
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
 from qdqtool.models.scratch import ScratchFolder
@@ -77,7 +77,7 @@ class _Job:
 
     def run(self, words: tuple[str, ...], progress: Progress) -> ReduceReport:
         shapes = self._options.input_shapes
-        given = spilled(specialize(self._source, shapes).model if shapes else self._source)
+        given = offloaded(specialize(self._source, shapes).model if shapes else self._source)
         judged = Judged(self._options.timeout, Normalizer(given.proto), _pattern(self._options.match))
         command = make_command(words, judged)
         self._refuse_stream(command)

@@ -22,7 +22,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.scratch import ScratchFolder
 from qdqtool.samples import Feeds
 from qdqtool.samples.feeds import Progress
-from qdqtool.samples.held import in_files
+from qdqtool.samples.in_memory import in_files
 from qdqtool.samples.request import FileData
 
 

@@ -18,8 +18,8 @@ from qdqtool.errors import UsageError
 from qdqtool.jobs.sensitivity_report import NodeEffect, OutputEffect, SensitivityReport
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import describe_file
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.output import check_output
-from qdqtool.models.graph.io.spill import spilled
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import display
 from qdqtool.quantization.planning.existing_pairs import settle_model
@@ -78,7 +78,7 @@ def measure_sensitivity(
     """
     options = options or SensitivityOptions()
     output, metric = options.output, load_metric(options.metric) if options.metric is not None else None
-    given = spilled(model if isinstance(model, Model) else load_model(model))
+    given = offloaded(model if isinstance(model, Model) else load_model(model))
     if output is not None:
         check_output(output, [given.path] if given.path else [])
     settled = settle_model(given, options.recipe)

@@ -72,7 +72,7 @@ def _judged(
     if not to_ask:
         return validate_report(lint())
     # Imported here, so that most runs do not load the engine's modules.
-    from qdqtool.engines.build.parser_word import asked_about
+    from qdqtool.engines.build.parser_answer import asked_about
 
     with asked_about(to_ask, demanded=parser is True) as answer:
         return validate_report(

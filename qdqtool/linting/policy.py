@@ -11,7 +11,7 @@ from qdqtool.errors import ArgumentError, ModelError
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding, Severity
 from qdqtool.linting.fingerprints import Fingerprints
-from qdqtool.linting.parser_word import PARSER_TARGET, ParserWord, is_explained
+from qdqtool.linting.parser_answer import PARSER_TARGET, ParserAnswer, is_explained
 from qdqtool.linting.report import Ignored, ModelReport, TargetReport, target_report, with_findings
 from qdqtool.linting.rules import Fault, Rule, RuleContext
 from qdqtool.models import targets
@@ -116,7 +116,7 @@ class Linter:
         is_target = any(target.id == PARSER_TARGET for target in self._targets)
         return is_target and any(rule.asks_parser for rule in self._rules_for(path))
 
-    def with_parser(self, report: ModelReport, word: ParserWord) -> ModelReport:
+    def with_parser(self, report: ModelReport, word: ParserAnswer) -> ModelReport:
         """Return the report of a file with what the parser said of it; one of an unreadable file stays as it is."""
         path = Path(report.path)
         return replace(
@@ -126,7 +126,7 @@ class Linter:
             ),
         )
 
-    def _with_parser(self, path: Path, report: TargetReport, word: ParserWord) -> TargetReport:
+    def _with_parser(self, path: Path, report: TargetReport, word: ParserAnswer) -> TargetReport:
         if word.status == "asked":
             chosen = tuple(rule for rule in self._rules_for(path) if rule.asks_parser)
             # Most models are accepted: only others are read again.
@@ -140,7 +140,7 @@ class Linter:
             )
         return replace(report, parser=word.status, parser_note=word.note, parser_messages=word.messages)
 
-    def _heard(self, path: Path, report: TargetReport, chosen: tuple[Rule, ...], word: ParserWord) -> TargetReport:
+    def _heard(self, path: Path, report: TargetReport, chosen: tuple[Rule, ...], word: ParserAnswer) -> TargetReport:
         context = RuleContext(load_model(path))
         reported = {(each.graph, each.node) for each in report.findings if each.effect == "refused"}
         context.parser_faults = tuple(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from qdqtool.linting.findings import SEVERITIES, Finding, Severity
-from qdqtool.linting.parser_word import ParserStatus
+from qdqtool.linting.parser_answer import ParserStatus
 from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.results import Report
 

@@ -12,8 +12,8 @@ THREADED_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The place of the bytes of a spilled tensor (:mod:`qdqtool.models.graph.io.spill`).
+class BytesPlace:
+    """The place of the bytes of a offloaded tensor (:mod:`qdqtool.models.graph.io.offload`).
 
     Attributes:
         folder: The folder.
@@ -45,7 +45,7 @@ class Payload:
 
     nbytes: int
     make: Callable[[], bytes]
-    place: Place | None = None
+    place: BytesPlace | None = None
     parts: Callable[[], Iterable[Callable[[], bytes]]] | None = None
 
     @classmethod

@@ -25,7 +25,7 @@ SHARE_COLUMNS = 128
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class InputChange:
     """``D = sum(x'' (x - x'))``, ``[K, K]``, by the rows of which it is the sum: it is only multiplied with weights.
 
     Attributes:
@@ -36,7 +36,7 @@ class Change:
     pieces: tuple[Callable[[], tuple[Array, Array]], ...]
 
     @classmethod
-    def joined(cls, parts: Iterable["Change"]) -> "Change":
+    def joined(cls, parts: Iterable["InputChange"]) -> "InputChange":
         """Return the sum of changes."""
         return cls(tuple(piece for part in parts for piece in part.pieces))
 
@@ -74,7 +74,7 @@ class PairedMoments:
     """
 
     inputs: Moments
-    change: Change | None = None
+    change: InputChange | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +87,7 @@ class Compensation:
     """
 
     factor: Factor
-    change: Change | None
+    change: InputChange | None
 
     @classmethod
     def of(cls, folds: list[PairedMoments]) -> "Compensation":
@@ -96,7 +96,7 @@ class Compensation:
         With 8,192 inputs, the moments of each part take 268 MB, as the factor does.
         """
         changes = [fold.change for fold in folds if fold.change is not None]
-        change = Change.joined(changes) if len(changes) == len(folds) else None
+        change = InputChange.joined(changes) if len(changes) == len(folds) else None
         return cls(Factor.of(_summed(folds.pop(0).inputs for _ in range(len(folds)))), change)
 
     def compensated(self, weights: Array, share: float) -> Array:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
-from qdqtool.numerics.groups import Blocks
+from qdqtool.numerics.groups import BlockLayout
 from qdqtool.numerics.number_format import NumberFormat
 
 CANDIDATES = 8
@@ -63,7 +63,7 @@ class Fit:
         return FLOAT32.type(self.fmt.low), FLOAT32.type(self.fmt.high)
 
 
-def fit(values: Array, blocks: Blocks, wanted: Fit, *, compiled: bool) -> tuple[Array, Array]:
+def fit(values: Array, blocks: BlockLayout, wanted: Fit, *, compiled: bool) -> tuple[Array, Array]:
     """Find the steps with the least squared error, and the largest magnitudes.
 
     Args:

@@ -16,7 +16,7 @@ from qdqtool.numerics.number_format import NumberFormat
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class BlockLayout:
     """The groups of a tensor that share a scale, numbered as the elements of the scale in row-major order.
 
     Attributes:
@@ -32,7 +32,7 @@ class Blocks:
     groups: int
 
     @classmethod
-    def of(cls, shape: tuple[int, ...], granularity: Blocked) -> "Blocks":
+    def of(cls, shape: tuple[int, ...], granularity: Blocked) -> "BlockLayout":
         """The groups of a tensor of that shape."""
         axis = normalize_axis(granularity.axis, len(shape))
         inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))

@@ -38,7 +38,7 @@ Rows = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RowLayout:
     """How an array is divided into rows of one kind.
 
     Attributes:
@@ -178,7 +178,7 @@ def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
 
 
 def _integer_call(
-    x: Array, scale: Array, zero: Array, fmt: NumberFormat, codes: Array, layout: Layout
+    x: Array, scale: Array, zero: Array, fmt: NumberFormat, codes: Array, layout: RowLayout
 ) -> Callable[[tuple[int, ...]], None]:
     kernels = _kernels()
     # ml_dtypes stores int4 and int2 without sign extension: only the low bits of the byte are set.
@@ -191,7 +191,7 @@ def _integer_call(
 
 
 def _float_call(
-    x: Array, scale: Array, _zero: Array, fmt: NumberFormat, codes: Array, layout: Layout
+    x: Array, scale: Array, _zero: Array, fmt: NumberFormat, codes: Array, layout: RowLayout
 ) -> Callable[[tuple[int, ...]], None]:
     kernels = importlib.import_module(_FLOAT4_ROWS) if fmt.name == "float4e2m1" else _kernels()
     bounds = np.float32(fmt.low), np.float32(fmt.high)
@@ -200,7 +200,7 @@ def _float_call(
     return lambda rows: kernel(values, step, bounds, _bit_layout(fmt), target, rows)
 
 
-def _shaped(array: Array, layout: Layout) -> Array:
+def _shaped(array: Array, layout: RowLayout) -> Array:
     return array.reshape(-1, layout.width) if layout.vector else array.reshape(-1)
 
 
@@ -222,30 +222,30 @@ def _float_bits(value: float) -> np.uint32:
     return np.uint32(np.array([value], FLOAT32).view(np.uint32)[0])
 
 
-def _layout(shape: tuple[int, ...], granularity: Granularity) -> Layout:
+def _layout(shape: tuple[int, ...], granularity: Granularity) -> RowLayout:
     """Divide a shape that has elements into rows."""
     size = math.prod(shape)
     match granularity:
         case PerTensor():
             pieces = -(-size // _PIECE)
-            return Layout(False, pieces, (pieces, size, _PIECE))
+            return RowLayout(False, pieces, (pieces, size, _PIECE))
         case PerAxis(axis):
             inner = math.prod(shape[normalize_axis(axis, len(shape)) + 1 :])
             if inner > 1:
                 rows = size // inner
-                return Layout(False, rows, (rows, size, inner))
+                return RowLayout(False, rows, (rows, size, inner))
             rows = size // shape[axis]
-            return Layout(True, rows, (rows, 1, rows), shape[axis])
+            return RowLayout(True, rows, (rows, 1, rows), shape[axis])
         case Blocked(axis, block):
             axis = normalize_axis(axis, len(shape))
             inner, length = math.prod(shape[axis + 1 :]), shape[axis]
             blocks = -(-length // block)
             if inner == 1:
-                return Layout(False, size // length * blocks, (blocks, length, block))
-            return Layout(True, size // inner, (length, blocks, block), inner)
+                return RowLayout(False, size // length * blocks, (blocks, length, block))
+            return RowLayout(True, size // inner, (length, blocks, block), inner)
 
 
-def _on_all_rows(call: Callable[[tuple[int, ...]], None], layout: Layout) -> None:
+def _on_all_rows(call: Callable[[tuple[int, ...]], None], layout: RowLayout) -> None:
     """Give each core an equal run of rows; the kernels release the interpreter lock."""
     workers = min(cores(), layout.count)
     edges = [layout.count * index // workers for index in range(workers + 1)]

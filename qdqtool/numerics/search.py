@@ -23,7 +23,7 @@ from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule, round_scale
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, FLOAT64, Array
 from qdqtool.numerics.fit import Fit, fit
 from qdqtool.numerics.granularity import Blocked
-from qdqtool.numerics.groups import Blocks
+from qdqtool.numerics.groups import BlockLayout
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
@@ -66,13 +66,13 @@ def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantPa
         raise ArgumentError(f"scheme is {scheme}; scales are searched for in symmetric block schemes of few bits")
     assert isinstance(scheme.granularity, Blocked)
     values = np.ascontiguousarray(x if x.dtype in (FLOAT32, FLOAT16) else x.astype(FLOAT32))
-    shape, blocks = scheme.granularity.scale_shape(x.shape), Blocks.of(x.shape, scheme.granularity)
+    shape, blocks = scheme.granularity.scale_shape(x.shape), BlockLayout.of(x.shape, scheme.granularity)
     found = _fitted if scheme.scale_scheme is None else _on_the_grid
     scale, amax, outer = found(values, blocks, scheme, rule)
     return QuantParams(scheme, scale.reshape(shape), None, outer), amax.reshape(shape)
 
 
-def _fitted(values: Array, blocks: Blocks, scheme: QuantScheme, rule: ScaleRule) -> tuple[Array, Array, None]:
+def _fitted(values: Array, blocks: BlockLayout, scheme: QuantScheme, rule: ScaleRule) -> tuple[Array, Array, None]:
     wanted = Fit(scheme.format, rule.either_sign)
     steps, amax = fit(values, blocks, wanted, compiled=_compiled(values))
     _require_finite(amax, values)
@@ -88,7 +88,7 @@ def _require_finite(amax: Array, values: Array) -> None:
 
 
 def _on_the_grid(
-    values: Array, blocks: Blocks, scheme: QuantScheme, rule: ScaleRule
+    values: Array, blocks: BlockLayout, scheme: QuantScheme, rule: ScaleRule
 ) -> tuple[Array, Array, QuantParams]:
     amax = np.empty(blocks.groups, FLOAT32)
     blocks.on_chunks(GROUPS, lambda part: _magnitudes(_gather(values, blocks, part), values, amax[part]))
@@ -163,7 +163,7 @@ def _magnitudes(tile: Array, values: Array, amax: Array) -> None:
         amax[:] = np.max(np.abs(tile), axis=0, initial=0.0)
 
 
-def _search(values: Array, blocks: Blocks, part: slice, ladder: _Ladder, scale: Array) -> None:
+def _search(values: Array, blocks: BlockLayout, part: slice, ladder: _Ladder, scale: Array) -> None:
     """Find the best of every :data:`STRIDE`-th candidate, then the best of its neighbours."""
     tile = _gather(values, blocks, part)
     evaluate: Any = _tiles().evaluate if _compiled(values) else evaluate_by_rows
@@ -208,7 +208,7 @@ def _nearest_float4(value: Array) -> Array:
     return np.rint(value * finer) / finer
 
 
-def _gather(values: Array, blocks: Blocks, part: slice) -> Array:
+def _gather(values: Array, blocks: BlockLayout, part: slice) -> Array:
     if not _compiled(values):
         return blocks.gather(values, part)
     halves = values.dtype == FLOAT16

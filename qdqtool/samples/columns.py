@@ -31,7 +31,7 @@ DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class StoredColumn:
     """One stored array, as its header describes it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Column:
         return -self.shape[0] % self.rows if self.shape and self.rows else 0
 
 
-def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> Column:
+def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> StoredColumn:
     """Read the header of an array file.
 
     Args:
@@ -88,7 +88,7 @@ def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> Co
     return replace(make_column(spec, dtype, shape, place), fortran=fortran)
 
 
-def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, ...], place: str) -> Column:
+def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, ...], place: str) -> StoredColumn:
     """Describe an array that holds the samples of one input.
 
     Args:
@@ -107,17 +107,17 @@ def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, 
             f"{place} has shape {list(shape)}; the model takes {spec}, with samples along the first axis",
             hint="add the axis of the batch in front: array[None]" if len(shape) == rank - 1 else None,
         )
-    return Column(spec.name, dtype, shape, False, _batch(spec) if batched else 1, batched)
+    return StoredColumn(spec.name, dtype, shape, False, _batch(spec) if batched else 1, batched)
 
 
-def settle_columns(columns: tuple[Column, ...], specs: Sequence[InputSpec]) -> tuple[Column, ...]:
+def settle_columns(columns: tuple[StoredColumn, ...], specs: Sequence[InputSpec]) -> tuple[StoredColumn, ...]:
     """Return the columns as they are divided into runs: as one run where they serve different numbers and fit so."""
     if len({column.samples for column in columns} - {None}) > 1:
         return as_one_run(columns, specs) or columns
     return columns
 
 
-def fit_labels(labels: Column, columns: Sequence[Column], count: int, source: object) -> Column:
+def fit_labels(labels: StoredColumn, columns: Sequence[StoredColumn], count: int, source: object) -> StoredColumn:
     """Return the labels, with as many rows in each run as the inputs take.
 
     Args:
@@ -139,7 +139,7 @@ def fit_labels(labels: Column, columns: Sequence[Column], count: int, source: ob
     raise UsageError(f"{source}: '{LABELS}' has {labels.shape[0]} rows, and the inputs have others: {counts}")
 
 
-def common_count(columns: Sequence[Column], source: object) -> int:
+def common_count(columns: Sequence[StoredColumn], source: object) -> int:
     """Return the number of runs that the columns serve.
 
     Raises:
@@ -152,7 +152,7 @@ def common_count(columns: Sequence[Column], source: object) -> int:
     return next(iter(counts.values()), 1)
 
 
-def as_one_run(columns: Sequence[Column], specs: Sequence[InputSpec]) -> tuple[Column, ...] | None:
+def as_one_run(columns: Sequence[StoredColumn], specs: Sequence[InputSpec]) -> tuple[StoredColumn, ...] | None:
     """Take the columns as the complete inputs of one run; None where they do not fit as such.
 
     They fit where every array has the declared rank and static dimensions, and every symbolic dimension has one extent
@@ -169,13 +169,13 @@ def as_one_run(columns: Sequence[Column], specs: Sequence[InputSpec]) -> tuple[C
     return tuple(replace(column, rows=column.shape[0] if column.shape else 1) for column in columns)
 
 
-def make_sample(arrays: Mapping[str, Array], columns: Sequence[Column], *, is_last: bool) -> Sample:
+def make_sample(arrays: Mapping[str, Array], columns: Sequence[StoredColumn], *, is_last: bool) -> Sample:
     """Make the sample of one run, with the number of padded rows in its batch."""
     short = next((column for column in columns if column.filler), None) if is_last else None
     return Sample(arrays, batch=short.rows, filler=short.filler) if short is not None else Sample(arrays)
 
 
-def read_rows(stream: IO[bytes], column: Column) -> Iterator[Array]:
+def read_rows(stream: IO[bytes], column: StoredColumn) -> Iterator[Array]:
     """Yield the array of each run in turn; endlessly the same one for a scalar.
 
     Args:
@@ -196,7 +196,7 @@ def read_rows(stream: IO[bytes], column: Column) -> Iterator[Array]:
         yield _filled(part.reshape(rows, *inner), column)
 
 
-def slice_rows(whole: Array, column: Column) -> Iterator[Array]:
+def slice_rows(whole: Array, column: StoredColumn) -> Iterator[Array]:
     """Yield the array of each run in turn out of the array that a column describes, as :func:`read_rows` does."""
     if not column.shape:
         yield from itertools.repeat(whole)
@@ -204,7 +204,7 @@ def slice_rows(whole: Array, column: Column) -> Iterator[Array]:
         yield _filled(np.ascontiguousarray(whole[run * column.rows : (run + 1) * column.rows]), column)
 
 
-def _filled(part: Array, column: Column) -> Array:
+def _filled(part: Array, column: StoredColumn) -> Array:
     """Return the rows of one run: a complete batch, or the one row without its axis."""
     if not column.batched:
         return part.reshape(column.shape[1:])

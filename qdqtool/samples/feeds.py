@@ -11,7 +11,7 @@ from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import FLOAT16, Array
 from qdqtool.registry import load_unit, unit_names
 from qdqtool.samples import readers
-from qdqtool.samples.held import DataPlace, HeldData
+from qdqtool.samples.in_memory import DataPlace, InMemoryData
 from qdqtool.samples.media.images.samples import ImageSamples, write_preview
 from qdqtool.samples.read_options import Preprocessing, ReadOptions
 from qdqtool.samples.sample import Converted, NoLabelsError, Sample, Samples, WithoutStored, labelled, sample_digest
@@ -218,7 +218,7 @@ def load_feeds(
             each(sample)
         shapes = shapes or {name: array.shape for name, array in sample.items()}
     if survey.samples == 0:
-        raise UsageError(f"{path} has no samples", hint=path.hint_if_empty if isinstance(path, HeldData) else None)
+        raise UsageError(f"{path} has no samples", hint=path.hint_if_empty if isinstance(path, InMemoryData) else None)
     if not allow_constant:
         survey.refuse_constant(path)
     how: Preprocessing | None = getattr(read, "preprocessing", None)
@@ -227,7 +227,7 @@ def load_feeds(
 
 def _read(path: DataPlace, specs: Sequence[InputSpec], options: ReadOptions | None) -> Samples:
     """Return the samples of data in memory, or of a path by the first reader that accepts it."""
-    if isinstance(path, HeldData):
+    if isinstance(path, InMemoryData):
         if options is not None:
             options.refuse_all_but((), path, ARRAYS)
         return path.read(specs)

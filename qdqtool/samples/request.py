@@ -9,7 +9,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples import Feeds, InputSpec, input_specs, load_feeds, random_feeds, stored_specs
-from qdqtool.samples.held import DataPlace
+from qdqtool.samples.in_memory import DataPlace
 from qdqtool.samples.read_options import ReadOptions
 
 

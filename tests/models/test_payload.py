@@ -1,16 +1,16 @@
-"""Bytes that are made when they are needed, and a folder for spilled weights that goes with the last one."""
+"""Bytes that are made when they are needed, and a folder for offloaded weights that goes with the last one."""
 
 import gc
 import threading
 
 import pytest
 
-from qdqtool.models.payload import THREADED_BYTES, Payload, Place
+from qdqtool.models.payload import THREADED_BYTES, BytesPlace, Payload
 from qdqtool.models.scratch import ScratchFolder
 
 
 def test_a_spill_folder_lives_as_long_as_something_refers_to_it():
-    place = Place(ScratchFolder(), "w.bin", 0)
+    place = BytesPlace(ScratchFolder(), "w.bin", 0)
     place.file.write_bytes(b"weights")
     folder = place.folder.path
     gc.collect()

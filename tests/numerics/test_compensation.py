@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qdqtool.numerics.compensation import NARROW, Change, Compensation, PairedMoments, useful_share, useful_shares
+from qdqtool.numerics.compensation import NARROW, Compensation, InputChange, PairedMoments, useful_share, useful_shares
 from qdqtool.numerics.gptq import DAMPING, Factor
 
 CHANNELS, OUTPUTS, ROWS = 12, 5, 400
@@ -18,7 +18,7 @@ def rows(seed, noise=0.0, follows=0.0):
 
 
 def moments(exact, rounded):
-    return PairedMoments(rounded.T @ rounded, Change((lambda: (rounded, exact - rounded),)))
+    return PairedMoments(rounded.T @ rounded, InputChange((lambda: (rounded, exact - rounded),)))
 
 
 def weights():
@@ -74,7 +74,7 @@ def test_a_correction_that_does_not_help_the_other_samples_is_not_made():
 @pytest.mark.parametrize("folds", [1, 2])
 def test_nothing_changes_with_one_sample_or_where_the_inputs_are_those_of_the_float_model(folds):
     exact, rounded = rows(1, follows=0.1)
-    change = Change((lambda: (rounded, exact - rounded),)) if folds == 1 else None
+    change = InputChange((lambda: (rounded, exact - rounded),)) if folds == 1 else None
     given = weights()
     parts = [PairedMoments(rounded.T @ rounded, change)] * folds
     assert compensated(given, *parts) is given
@@ -94,7 +94,7 @@ def test_the_useful_share_is_the_best_of_many(follows):
 def test_inputs_that_are_all_zero_change_nothing():
     zero = np.zeros((CHANNELS, CHANNELS))
     given = weights()
-    parts = [PairedMoments(zero, Change((lambda: (zero, zero),))) for _ in range(2)]
+    parts = [PairedMoments(zero, InputChange((lambda: (zero, zero),))) for _ in range(2)]
     np.testing.assert_array_equal(compensated(given, *parts), given)
 
 
@@ -133,7 +133,7 @@ def test_a_part_of_unknown_change_makes_the_change_of_all_unknown(first):
 def test_a_change_is_multiplied_as_its_matrix_whatever_the_width_of_the_weight(outputs, pieces):
     exact, rounded = rows(5, noise=0.2)
     made = zip(np.array_split(rounded, pieces), np.array_split(exact - rounded, pieces), strict=True)
-    change = Change(tuple(lambda piece=piece: piece for piece in made))
+    change = InputChange(tuple(lambda piece=piece: piece for piece in made))
     wide = np.random.default_rng(8).normal(size=(CHANNELS, outputs))
     expected = rounded.T @ (exact - rounded) @ wide
     np.testing.assert_allclose(change @ wide, expected, rtol=1e-10, atol=1e-9)
@@ -141,6 +141,6 @@ def test_a_change_is_multiplied_as_its_matrix_whatever_the_width_of_the_weight(o
 
 def test_rows_that_are_not_finite_are_told():
     exact, rounded = rows(6)
-    assert Change((lambda: (rounded, exact - rounded),)).is_finite
+    assert InputChange((lambda: (rounded, exact - rounded),)).is_finite
     exact[0, 0] = np.inf
-    assert not Change((lambda: (rounded, exact - rounded),)).is_finite
+    assert not InputChange((lambda: (rounded, exact - rounded),)).is_finite

@@ -8,7 +8,7 @@ import pytest
 from qdqtool.numerics import formats
 from qdqtool.numerics.fit import Fit, fit
 from qdqtool.numerics.granularity import Blocked, expand
-from qdqtool.numerics.groups import Blocks
+from qdqtool.numerics.groups import BlockLayout
 
 INT4 = formats.get("int4")
 SIGNS = pytest.mark.parametrize("either_sign", [False, True])
@@ -20,7 +20,7 @@ def normal(shape, dtype=np.float32, seed=3):
 
 def fitted(values, granularity, *, fmt=INT4, either_sign=False, compiled=False):
     """Steps and largest magnitudes, in the shape of a scale."""
-    found = fit(values, Blocks.of(values.shape, granularity), Fit(fmt, either_sign), compiled=compiled)
+    found = fit(values, BlockLayout.of(values.shape, granularity), Fit(fmt, either_sign), compiled=compiled)
     return tuple(each.reshape(granularity.scale_shape(values.shape)) for each in found)
 
 
@@ -74,7 +74,7 @@ def test_values_and_what_stands_for_them_have_the_product_of_the_values(either_s
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_a_negative_step_gives_the_lowest_code_to_the_largest_value_and_gains_a_third_of_a_decibel(block, dtype):
     values, granularity = normal((256, 64), dtype), Blocked(0, block)
-    one = fit(values, Blocks.of(values.shape, granularity), Fit(INT4), compiled=False)[0].reshape(-1, 64)
+    one = fit(values, BlockLayout.of(values.shape, granularity), Fit(INT4), compiled=False)[0].reshape(-1, 64)
     either, _ = fitted(values, granularity, either_sign=True)
     assert np.all(one > 0)
     wide = values.astype(np.float64)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support import rational
 
 from qdqtool.numerics.granularity import Blocked
-from qdqtool.numerics.groups import Blocks
+from qdqtool.numerics.groups import BlockLayout
 
 
 @st.composite
@@ -31,7 +31,7 @@ def members(values, granularity):
 @given(blocked_tensors(), st.data())
 def test_a_column_holds_one_group_filled_with_zeros(tensor, data):
     values, granularity = tensor
-    blocks, expected = Blocks.of(values.shape, granularity), members(values, granularity)
+    blocks, expected = BlockLayout.of(values.shape, granularity), members(values, granularity)
     assert blocks.groups == len(expected)
     start = data.draw(st.integers(0, blocks.groups - 1))
     stop = data.draw(st.integers(start + 1, blocks.groups))
@@ -43,12 +43,12 @@ def test_a_column_holds_one_group_filled_with_zeros(tensor, data):
 
 def test_halves_are_gathered_as_the_float32_values_that_they_are():
     values = np.float16([[0.1, 65504.0, -6e-8]])
-    tile = Blocks.of((1, 3), Blocked(1, 2)).gather(values, slice(0, 2))
+    tile = BlockLayout.of((1, 3), Blocked(1, 2)).gather(values, slice(0, 2))
     np.testing.assert_array_equal(tile, np.float32([[values[0, 0], values[0, 2]], [values[0, 1], 0]]))
 
 
 def test_kernels_are_given_length_inner_block_and_groups_along_the_axis():
-    blocks = Blocks.of((3, 10, 7), Blocked(1, 4))
+    blocks = BlockLayout.of((3, 10, 7), Blocked(1, 4))
     assert blocks.place == (10, 7, 4, 3)
     assert blocks.groups == 3 * 3 * 7
 
@@ -62,7 +62,7 @@ def test_chunks_cover_every_group_once(groups, size):
         assert part.stop <= groups
         seen[part] += 1
 
-    Blocks(length=groups, inner=1, block=1, groups=groups).on_chunks(size, work)
+    BlockLayout(length=groups, inner=1, block=1, groups=groups).on_chunks(size, work)
     assert (seen == 1).all()
 
 
@@ -72,4 +72,4 @@ def test_a_failure_in_a_chunk_reaches_the_caller():
             raise ValueError("chunk 4")
 
     with pytest.raises(ValueError, match="chunk 4"):
-        Blocks(length=8, inner=1, block=1, groups=8).on_chunks(2, work)
+        BlockLayout(length=8, inner=1, block=1, groups=8).on_chunks(2, work)

@@ -11,7 +11,7 @@ from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32
 from qdqtool.numerics.fit import Fit, fit
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
-from qdqtool.numerics.groups import Blocks
+from qdqtool.numerics.groups import BlockLayout
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 INT4, FP4, E4M3 = (formats.get(name) for name in ("int4", "float4e2m1", "float8e4m3fn"))
@@ -33,7 +33,7 @@ def squared_error(x, params):
 def test_integer_scales_are_the_fitted_steps_rounded_to_the_type_that_stores_them(either_sign):
     x, granularity = weights((64, 24)), Blocked(0, 32)
     params, peaks = search.least_error(x, SCHEMES[0], ScaleRule(dtype=FLOAT16, either_sign=either_sign))
-    steps, amax = fit(x, Blocks.of(x.shape, granularity), Fit(INT4, either_sign), compiled=False)
+    steps, amax = fit(x, BlockLayout.of(x.shape, granularity), Fit(INT4, either_sign), compiled=False)
     np.testing.assert_array_equal(params.scale, steps.reshape(2, 24).astype(np.float16))
     np.testing.assert_array_equal(peaks, amax.reshape(2, 24))
     assert np.any(params.scale < 0) == either_sign

@@ -14,7 +14,7 @@ from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerAxis
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.quantization.insertion.apply_plan import apply_plan
-from qdqtool.quantization.planning.placement import Proposal, ProposedSlot, Selection, propose
+from qdqtool.quantization.planning.placement import PlacementProposal, ProposedSlot, Selection, propose
 
 LARGEST_ACTIVATION = 6.0
 
@@ -24,7 +24,7 @@ def proposal(
     selection: Selection | None = None,
     target: str = "tensorrt",
     number_format: str = "int8",
-) -> Proposal:
+) -> PlacementProposal:
     index = ModelIndex.of(model if isinstance(model, Model) else Model(model))
     return propose(index, targets.get(target), selection or Selection(), formats.get(number_format))
 

@@ -19,7 +19,7 @@ from qdqtool.models.graph.io.output import open_output
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.registry import suggestion
 from qdqtool.samples import InputSpec
-from qdqtool.samples.columns import Column, read_column
+from qdqtool.samples.columns import StoredColumn, read_column
 from qdqtool.samples.readers.npz import readable
 
 _OTHER_DATA = "it must come from the same model and the same --data, all samples in the same order"
@@ -52,7 +52,7 @@ class OutputReader:
     def __init__(self, path: Path, names: Sequence[str]) -> None:
         self.path = path
         self._open = ExitStack()
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, StoredColumn] = {}
         self._streams: dict[str, IO[bytes]] = {}
         self._whole: dict[str, Array] = {}
         self._taken = dict.fromkeys(names, 0)

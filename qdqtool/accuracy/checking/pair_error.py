@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qdqtool.models.graph.index.qdq import QdqNode
-from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, Bounds
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds
 from qdqtool.models.running.own_nodes import granularity_of
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
@@ -65,7 +65,7 @@ class PairError:
 
     entry: QdqNode
     fmt: NumberFormat
-    bounds: Bounds = NO_BOUNDS
+    bounds: ImposedBounds = NO_BOUNDS
     elements: int = 0
     nans: int = 0
     clipped: int = 0

@@ -19,7 +19,7 @@ from qdqtool.models.graph.index.calls import nodes_with_several_values
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
-from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsError, imposed_bounds
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError, imposed_bounds
 from qdqtool.models.running.nonfinite import first_nonfinite
 from qdqtool.models.running.observer import Observer, Run
 from qdqtool.models.running.ort_cpu import Profile
@@ -213,7 +213,7 @@ class CheckJob:
                 check.problem = problem
 
 
-def _bounds(entry: QdqNode, index: ModelIndex) -> Bounds:
+def _bounds(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
     """Return the bounds of a Relu or Clip whose work a Q does; none where they cannot be told."""
     with suppress(UnknownBoundsError):
         return imposed_bounds(entry, index)

@@ -14,7 +14,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.models.running.ort_cpu import Profile
-from qdqtool.models.running.own_evaluator import Runner, open_session
+from qdqtool.models.running.own_evaluator import ModelSession, open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples import Sample
@@ -173,7 +173,7 @@ def _joined(rows: Sequence[tuple[Array, Array]]) -> OutputNoise:
     return OutputNoise(np.array([signal for signal, _ in rows]), np.array([noise for _, noise in rows]))
 
 
-def _opened(index: ModelIndex) -> Runner:
+def _opened(index: ModelIndex) -> ModelSession:
     split = plan_split(index)
     # ONNX Runtime 1.31.1 fuses a Pad into the MaxPool behind it, and then refuses pads that are not below the kernel.
     with suppress(ModelError, CapabilityError):

@@ -13,7 +13,7 @@ from qdqtool.linting.findings import Finding
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import validate_report
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.plan import QuantPlan
 from qdqtool.models.transforms.taps import TensorKey
@@ -128,9 +128,9 @@ class QuantizeSteps:
             lowered = lower(separated.model, known_magnitudes(self.magnitudes, ranges))
         return Quantized(
             # Spilled, so that codes are computed once, and not for every session and the file. Without data no session
-            # runs, and large codes are made for the file alone: int4 of 0.93 billion parameters took 8.2 s spilled, and
-            # takes 7.6 s.
-            model=lowered.model if self.inputs.measuring is None else spilled(lowered.model),
+            # runs, and large codes are made for the file alone: int4 of 0.93 billion parameters took 8.2 s
+            # offloaded, and takes 7.6 s.
+            model=lowered.model if self.inputs.measuring is None else offloaded(lowered.model),
             pairs=placed.report,
             corrected=corrected.report,
             separated=separated.report,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qdqtool.engines.build.build_model import stored
 from qdqtool.engines.build.options import BuildOptions
-from qdqtool.engines.build.parser_word import reduce_command
+from qdqtool.engines.build.parser_answer import reduce_command
 from qdqtool.engines.tensorrt.builder import (
     BuilderFailedError,
     BuildRefusedError,
@@ -125,7 +125,7 @@ _NOT_THE_CAUSE = "quantization is not the cause"
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class FailedBuild:
     """A build that failed.
 
     Attributes:
@@ -148,7 +148,7 @@ class Attempt:
         return reduce_command(self.path, self.builder.id, self.options)
 
 
-def explain(error: BuildRefusedError, attempt: Attempt) -> BuildRefusedError:
+def explain(error: BuildRefusedError, attempt: FailedBuild) -> BuildRefusedError:
     """Return a refusal with nodes, ways out, and a remark on the float model.
 
     The model without its Q/DQ nodes is given to the same builder.
@@ -173,7 +173,7 @@ def explain(error: BuildRefusedError, attempt: Attempt) -> BuildRefusedError:
     return explained
 
 
-def _located(refusal: Refusal, locator: FaultLocator, attempt: Attempt) -> Refusal:
+def _located(refusal: Refusal, locator: FaultLocator, attempt: FailedBuild) -> Refusal:
     located, finding = locator.locate(refusal)
     unknown_hint = f"qdqtool does not know this message; `{attempt.reduce}` finds the smallest model that it is of"
     node_hint = f"`{attempt.reduce}` finds the node"
@@ -186,7 +186,7 @@ def _located(refusal: Refusal, locator: FaultLocator, attempt: Attempt) -> Refus
     return replace(located, hint=with_path(hint, attempt.path) or None)
 
 
-def _fix_hint(finding: Finding, attempt: Attempt) -> str | None:
+def _fix_hint(finding: Finding, attempt: FailedBuild) -> str | None:
     """Return the command that mends what a rule found; None where it has no fix."""
     if not finding.fixable:
         return None
@@ -194,7 +194,7 @@ def _fix_hint(finding: Finding, attempt: Attempt) -> str | None:
     return f"`qdqtool validate --target {attempt.builder.target} {options} MODEL -o OUT.onnx` does that"
 
 
-def _explain_failure(error: BuilderFailedError, attempt: Attempt) -> BuilderFailedError:
+def _explain_failure(error: BuilderFailedError, attempt: FailedBuild) -> BuilderFailedError:
     """Return a crash or a time-out with what the rules find in the model, and the command that finds the part."""
     reduce_hint = f"`{attempt.reduce}` finds the smallest model with this fault"
     cause = None if error.is_slow else _cause(attempt)
@@ -202,7 +202,7 @@ def _explain_failure(error: BuilderFailedError, attempt: Attempt) -> BuilderFail
     return error.because(cause, with_path(hint, attempt.path))
 
 
-def _cause(attempt: Attempt) -> Refusal | None:
+def _cause(attempt: FailedBuild) -> Refusal | None:
     """Return the first thing in the model that the rules know the builder to refuse: the validate gate was skipped."""
     finding = next(FaultLocator(attempt.request.model, attempt.builder.target).all_findings(), None)
     if finding is None:

@@ -6,7 +6,7 @@ from statistics import median
 
 from qdqtool.engines.gpu.comparison import LayerComparison, LayerGroup
 from qdqtool.engines.gpu.speedup_gate import SpeedupGate
-from qdqtool.engines.gpu.timing import Measured
+from qdqtool.engines.gpu.timing import MeasuredEngine
 
 _DRIFT = 0.05
 """A difference of clocks that is told: times are about inversely proportional to them."""
@@ -44,7 +44,7 @@ class SpeedupResult:
     slower_layers: tuple[LayerGroup, ...]
 
 
-def speedup_of(engine: Measured, against: Measured) -> Speedup:
+def speedup_of(engine: MeasuredEngine, against: MeasuredEngine) -> Speedup:
     """Return how many times as fast ``engine`` is as ``against``; both were timed in the same rounds."""
     pairs = zip(engine.rounds, against.rounds, strict=True)
     ratios = [median(theirs) / median(own) for own, theirs in pairs]
@@ -63,7 +63,7 @@ def judge(gate: SpeedupGate, speedup: Speedup, comparison: LayerComparison | Non
     )
 
 
-def clock_warning(measured: Sequence[Measured]) -> str | None:
+def clock_warning(measured: Sequence[MeasuredEngine]) -> str | None:
     """Return a warning where the clocks of two engines differ so much that their times cannot be compared."""
     clocks = [median(clock.sm for clock in each.clocks) for each in measured if each.clocks]
     if len(clocks) < 2 or max(clocks) <= min(clocks) * (1 + _DRIFT):

@@ -78,7 +78,7 @@ class Percentiles:
 
 
 @dataclass(slots=True)
-class Measured:
+class MeasuredEngine:
     """What was measured of one engine.
 
     Attributes:
@@ -109,7 +109,7 @@ def time_in_turn(
     options: TimingOptions,
     meter: ClockMeter,
     progress: Progress | None = None,
-) -> list[Measured]:
+) -> list[MeasuredEngine]:
     """Time engines in turn: each once in every round, in the opposite order in every second round.
 
     Args:
@@ -121,7 +121,7 @@ def time_in_turn(
     Returns:
         What was measured of each engine, in their order.
     """
-    measured = [Measured() for _ in runners]
+    measured = [MeasuredEngine() for _ in runners]
     turns = options.rounds * len(runners)
     for number in range(options.rounds):
         order = range(len(runners)) if number % 2 == 0 else reversed(range(len(runners)))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from qdqtool.engines.tensorrt.child_options import lacking_option, set_options, write_cache
-from qdqtool.engines.tensorrt.parsing import AheadOfTimeProduct, Product, errors_of, new_network, survey
+from qdqtool.engines.tensorrt.parsing import AheadOfTimeProduct, TensorRTModule, errors_of, new_network, survey
 
 if TYPE_CHECKING:
     import tensorrt
@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     result = _Result(folder / "result.json")
     try:
-        trt = cast(Product, importlib.import_module(request["module"]))
+        trt = cast(TensorRTModule, importlib.import_module(request["module"]))
     except (ImportError, OSError) as error:
         result.put(problem="import", message=str(error))
         return
@@ -102,7 +102,7 @@ class _Log:
         self.problems: list[str] = []
 
 
-def _open_log(trt: Product, file: TextIO, *, keep_all: bool) -> _Log:
+def _open_log(trt: TensorRTModule, file: TextIO, *, keep_all: bool) -> _Log:
     base, log = trt.ILogger, _Log()
 
     # A Python subclass of ILogger must call ILogger.__init__ itself: pybind11 refuses an object whose base was not
@@ -128,7 +128,7 @@ def _open_log(trt: Product, file: TextIO, *, keep_all: bool) -> _Log:
 class _Build:
     """One parse and build; :meth:`run` returns the serialized engine, or None when the result says why not."""
 
-    def __init__(self, trt: Product, log: _Log, request: dict[str, Any], result: _Result) -> None:
+    def __init__(self, trt: TensorRTModule, log: _Log, request: dict[str, Any], result: _Result) -> None:
         self._trt, self._log, self._request, self._result = trt, log, request, result
 
     def run(self) -> "tensorrt.IHostMemory | None":

@@ -7,7 +7,7 @@ request is what :func:`qdqtool.engines.tensorrt.process.run` writes.
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from qdqtool.engines.tensorrt.parsing import Product
+from qdqtool.engines.tensorrt.parsing import TensorRTModule
 
 if TYPE_CHECKING:
     import tensorrt
@@ -32,7 +32,7 @@ class Options(TypedDict):
     timing_cache: str | None
 
 
-def lacking_option(trt: Product, wanted: Options) -> tuple[str, str] | None:
+def lacking_option(trt: TensorRTModule, wanted: Options) -> tuple[str, str] | None:
     """Return the first wanted option that the installed API lacks, and the name that is missing; None if it has all."""
     for option, flag in wanted["flags"].items():
         if flag not in trt.BuilderFlag.__members__:
@@ -50,7 +50,7 @@ def lacking_option(trt: Product, wanted: Options) -> tuple[str, str] | None:
 
 
 def set_options(
-    trt: Product, config: "tensorrt.IBuilderConfig", wanted: Options, problems: list[str]
+    trt: TensorRTModule, config: "tensorrt.IBuilderConfig", wanted: Options, problems: list[str]
 ) -> tuple[str, str] | None:
     """Set the wanted options; return the first one that the builder does not take, and why; None if it takes all.
 

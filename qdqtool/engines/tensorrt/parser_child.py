@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from qdqtool.engines.tensorrt.parsing import Product, errors_of, new_network, survey
+from qdqtool.engines.tensorrt.parsing import TensorRTModule, errors_of, new_network, survey
 
 if TYPE_CHECKING:
     import tensorrt
@@ -25,7 +25,7 @@ def main(module: str) -> None:
     # The libraries print too, and standard output is for answers alone.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     try:
-        trt = cast(Product, importlib.import_module(module))
+        trt = cast(TensorRTModule, importlib.import_module(module))
         log = _silent(trt)
         # Without a usable GPU TensorRT (not RTX) cannot make a builder: pybind11 turns the null pointer into a
         # TypeError.
@@ -52,7 +52,7 @@ def _say(answers: TextIO, **facts: Any) -> None:
     answers.flush()
 
 
-def _silent(trt: Product) -> "tensorrt.ILogger":
+def _silent(trt: TensorRTModule) -> "tensorrt.ILogger":
     logger = trt.ILogger
 
     # A Python subclass of ILogger must call ILogger.__init__ itself: pybind11 refuses an object whose base was not

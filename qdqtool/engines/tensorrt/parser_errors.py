@@ -9,7 +9,7 @@ from typing import Any
 
 from qdqtool.engines.tensorrt.builder import Refusal
 from qdqtool.engines.tensorrt.inspector import TRT_TYPES, onnx_type
-from qdqtool.engines.tensorrt.known_refusals import BY_OPERATOR, KNOWN, Known
+from qdqtool.engines.tensorrt.known_refusals import BY_OPERATOR, KNOWN, KnownRefusal
 from qdqtool.engines.tensorrt.operator_hints import hint_for
 
 # On a machine without a GPU, TensorRT appends "[checkMacros.cpp::catchCudaError...] cudaError 35 ..." to messages.
@@ -78,7 +78,7 @@ def translate(message: str, *, node: str | None = None, op_type: str | None = No
     return _without_entry(Refusal(reason=plain, message=plain, node=node or _named(plain), op_type=op_type))
 
 
-def _explained_by(known: Known, found: re.Match[str], refusal: Refusal) -> Refusal:
+def _explained_by(known: KnownRefusal, found: re.Match[str], refusal: Refusal) -> Refusal:
     words = [_tidy(group) for group in found.groups()]
     named = found.groupdict()
     hint = known.hint.format(*words) if known.hint is not None else None

@@ -87,7 +87,7 @@ def _cut(graph: Any, error: dict[str, Any], types: dict[str, Any]) -> bool:
     return True
 
 
-class Product(Protocol):
+class TensorRTModule(Protocol):
     """The module ``tensorrt`` or ``tensorrt_rtx``."""
 
     __version__: str
@@ -141,7 +141,7 @@ class AheadOfTimeProduct(Protocol):
         """The GPUs that can be named."""
 
 
-def new_network(trt: Product, builder: "tensorrt.Builder") -> "tensorrt.INetworkDefinition":
+def new_network(trt: TensorRTModule, builder: "tensorrt.Builder") -> "tensorrt.INetworkDefinition":
     """Return an empty strongly typed network."""
     # A strongly typed network takes all types from the model and its Q/DQ. TensorRT 10 needs the flag; TensorRT 11 and
     # TensorRT for RTX know only such networks and ignore it. Its number differs: 1 in TensorRT 10, 0 in 11.
@@ -154,7 +154,7 @@ def errors_of(parser: "tensorrt.OnnxParser") -> list[dict[str, Any]]:
 
 
 def survey(
-    trt: Product,
+    trt: TensorRTModule,
     builder: "tensorrt.Builder",
     log: "tensorrt.ILogger",
     path: Path,

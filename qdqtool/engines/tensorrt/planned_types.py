@@ -19,7 +19,7 @@ WEIGHT_ONLY = "-weight-only"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Operand:
+class PlannedOperand:
     """One data input of a weighted node.
 
     Attributes:
@@ -57,7 +57,7 @@ class PlannedNode:
 
     node: NodeView
     op: ProductOp
-    operands: tuple[Operand, ...]
+    operands: tuple[PlannedOperand, ...]
 
     @property
     def formats(self) -> list[str]:
@@ -139,7 +139,7 @@ class _Planner:
             if any(operand.format is not None for operand in operands):
                 yield PlannedNode(node, op, operands)
 
-    def _operand(self, value: Value | None) -> Operand:
+    def _operand(self, value: Value | None) -> PlannedOperand:
         cast, moved, source = False, False, value
         for _ in range(_MAX_STEPS):
             found = self._index.qdq.dequantizer_of(source)
@@ -147,7 +147,7 @@ class _Planner:
                 # A Transpose or Reshape in between changes what the axis of the scale means, so the axis is not
                 # judged.
                 rank = None if moved else self._rank(value)
-                return Operand(found, cast, self._index.qdq.is_weight(found), rank)
+                return PlannedOperand(found, cast, self._index.qdq.is_weight(found), rank)
             node = source.producer if source is not None else None
             if node is not None and node.op_type in {MX_DEQUANTIZE, BLOCK_DEQUANTIZE}:
                 return self._custom(node, cast=cast)
@@ -157,14 +157,14 @@ class _Planner:
             moved = moved or not ops.traits(node).passes_values
             source = node.input(0)
         is_weight = value is not None and self._index.constants.is_constant(value)
-        return Operand(None, cast=False, is_weight=is_weight, rank=None)
+        return PlannedOperand(None, cast=False, is_weight=is_weight, rank=None)
 
-    def _custom(self, node: NodeView, *, cast: bool) -> Operand:
+    def _custom(self, node: NodeView, *, cast: bool) -> PlannedOperand:
         """Return an operand behind a DQ that ONNX does not have; the axis of its scales is not judged."""
         codes = node.input(0)
         kind = self._index.elem_type(codes) if codes is not None else None
         is_weight = codes is not None and self._index.constants.is_constant(codes)
-        return Operand(None, cast, is_weight, None, custom=type_name(kind) if kind is not None else None)
+        return PlannedOperand(None, cast, is_weight, None, custom=type_name(kind) if kind is not None else None)
 
     def _rank(self, value: Value | None) -> int | None:
         shape = self._index.types.shape(value) if value is not None else None

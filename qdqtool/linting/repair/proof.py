@@ -13,7 +13,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
 from qdqtool.models.running.ort_cpu import Profile, Session
-from qdqtool.models.running.own_evaluator import Runner, open_session
+from qdqtool.models.running.own_evaluator import ModelSession, open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.models.transforms.taps import TensorKey, tap_tensors
 from qdqtool.numerics.dtypes import Array
@@ -162,7 +162,7 @@ class Prover:
         return found
 
 
-def _session(model: Model) -> Runner:
+def _session(model: Model) -> ModelSession:
     """Open a session in ONNX Runtime, or with our own core for the nodes that it refuses."""
     try:
         return Session(model, Profile.UNPACKED)

@@ -3,7 +3,7 @@
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, listed
-from qdqtool.models.graph.index.signature import Operand
+from qdqtool.models.graph.index.signature import SignatureOperand
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.targets import Target
 from qdqtool.models.targets import get as get_target
@@ -58,7 +58,7 @@ class InputType(Rule):
                 break
 
 
-def _fault(node: NodeView, value: Value, given: int, operand: Operand) -> Fault:
+def _fault(node: NodeView, value: Value, given: int, operand: SignatureOperand) -> Fault:
     return Fault(
         message=f"{node.op_type} at opset {node.scope.opset} takes no {kind(given)} as input '{operand.name}'",
         node=node,

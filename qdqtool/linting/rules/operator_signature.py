@@ -7,7 +7,7 @@ from onnx import AttributeProto
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import listed
-from qdqtool.models.graph.index.signature import Operand, Signature
+from qdqtool.models.graph.index.signature import Signature, SignatureOperand
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
 
@@ -115,7 +115,9 @@ def _gap(node: NodeView, signature: Signature) -> tuple[str, str] | None:
     return f"takes {legal} outputs; this one has {count}", legal
 
 
-def _absent(what: str, names: Sequence[str], formal: Callable[[int], Operand | None]) -> tuple[str, str] | None:
+def _absent(
+    what: str, names: Sequence[str], formal: Callable[[int], SignatureOperand | None]
+) -> tuple[str, str] | None:
     """Look for an empty name where a tensor is required."""
     operands = (formal(index) for index, name in enumerate(names) if not name)
     absent = next((operand for operand in operands if operand is not None and operand.is_required), None)

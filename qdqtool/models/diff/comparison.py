@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from qdqtool.models.diff.matching import Side, Site, Step, match, sites
+from qdqtool.models.diff.matching import QdqStep, ReadSite, Side, match, sites
 from qdqtool.models.diff.parameters import Change, changes, form, granularity_name, kind
 from qdqtool.models.diff.readings import Moved, Passed, computes, pair_moves, reading
 from qdqtool.models.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
@@ -21,8 +21,8 @@ class _Found:
     """A step with the sites that share one result of the comparison."""
 
     side: Side
-    step: Step
-    sites: list[Site]
+    step: QdqStep
+    sites: list[ReadSite]
     changes: tuple[Change, ...] = ()
 
 
@@ -37,15 +37,15 @@ class Comparison:
     def __init__(self, before: Side, after: Side) -> None:
         self._before, self._after = before, after
         self._nodes, self._scopes = match(before.index.view, after.index.view)
-        self._changes: dict[tuple[Step, Step], tuple[Change, ...]] = {}
-        self._same: dict[Step, _Found] = {}
-        self._changed: dict[tuple[Step, Step], _Found] = {}
-        self._removed: dict[tuple[Scope, Step], _Found] = {}
-        self._added: dict[tuple[Scope, Step], _Found] = {}
+        self._changes: dict[tuple[QdqStep, QdqStep], tuple[Change, ...]] = {}
+        self._same: dict[QdqStep, _Found] = {}
+        self._changed: dict[tuple[QdqStep, QdqStep], _Found] = {}
+        self._removed: dict[tuple[Scope, QdqStep], _Found] = {}
+        self._added: dict[tuple[Scope, QdqStep], _Found] = {}
 
     def report(self) -> DiffReport:
         """Compare every site where a tensor is read, and return the differences."""
-        seen: set[Site] = set()
+        seen: set[ReadSite] = set()
         for scope in self._before.index.view.scopes:
             for site in sites(scope):
                 other = self._counterpart(site)
@@ -88,7 +88,7 @@ class Comparison:
         removed, changed = (step for _, step in self._removed), (step for step, _ in self._changed)
         return {step.first for step in (*removed, *changed)}
 
-    def _disturbed(self, lost: set[Step]) -> Iterator[DisturbedReader]:
+    def _disturbed(self, lost: set[QdqStep]) -> Iterator[DisturbedReader]:
         """Yield the readers that get other values than before, for another reason than a lost or changed pair."""
         told = lost | {before for before, _ in self._changed}
         for scope in self._before.index.view.scopes:
@@ -113,16 +113,16 @@ class Comparison:
             old.moves == new.moves and self._equal(old.step, new.step) for old, new in zip(first, second, strict=True)
         )
 
-    def _counterpart(self, site: Site) -> Site | None:
+    def _counterpart(self, site: ReadSite) -> ReadSite | None:
         scope = self._scopes.get(site.scope)
         if scope is None:
             return None
         if site.node is None:
-            return Site(scope, None, site.index) if site.index < len(scope.output_names()) else None
+            return ReadSite(scope, None, site.index) if site.index < len(scope.output_names()) else None
         node = self._nodes.get(site.node)
-        return Site(scope, node, site.index) if node is not None and node.input_name(site.index) else None
+        return ReadSite(scope, node, site.index) if node is not None and node.input_name(site.index) else None
 
-    def _compare(self, site: Site, other: Site | None) -> None:
+    def _compare(self, site: ReadSite, other: ReadSite | None) -> None:
         first = self._before.steps(site.value)[0]
         second = self._after.steps(other.value)[0] if other is not None else ()
         both, gone, new = align(first, second, self._equal)
@@ -137,19 +137,21 @@ class Comparison:
         if other is not None:
             self._note(self._added, self._after, other, new)
 
-    def _note(self, where: dict[tuple[Scope, Step], _Found], side: Side, site: Site, steps: Iterable[Step]) -> None:
+    def _note(
+        self, where: dict[tuple[Scope, QdqStep], _Found], side: Side, site: ReadSite, steps: Iterable[QdqStep]
+    ) -> None:
         for step in steps:
             where.setdefault((site.scope, step), _Found(side, step, [])).sites.append(site)
 
-    def _difference(self, old: Step, new: Step) -> tuple[Change, ...]:
+    def _difference(self, old: QdqStep, new: QdqStep) -> tuple[Change, ...]:
         if (old, new) not in self._changes:
             self._changes[old, new] = changes(self._before, old, self._after, new)
         return self._changes[old, new]
 
-    def _equal(self, old: Step, new: Step) -> bool:
+    def _equal(self, old: QdqStep, new: QdqStep) -> bool:
         return not self._difference(old, new)
 
-    def _moved(self, found: dict[tuple[Scope, Step], _Found]) -> list[Moved]:
+    def _moved(self, found: dict[tuple[Scope, QdqStep], _Found]) -> list[Moved]:
         return [Moved(each.step, _around(each)) for each in found.values()]
 
 

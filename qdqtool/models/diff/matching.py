@@ -36,25 +36,25 @@ class Side:
         self.path = str(self.model.path) if self.model.path is not None else "<memory>"
         self.index = ModelIndex.of(self.model)
 
-    def steps(self, value: Value | None) -> tuple[tuple["Step", ...], Value | None]:
+    def steps(self, value: Value | None) -> tuple[tuple["QdqStep", ...], Value | None]:
         """Return the Q/DQ steps that produce ``value``, the nearest first, and the tensor in front of all of them."""
-        steps: list[Step] = []
+        steps: list[QdqStep] = []
         while len(steps) < MAX_STEPS:
             entry = self.index.qdq.maker(value)
             if entry is None:
                 break
             if entry.is_quantize:
-                steps.append(Step(entry, None))
+                steps.append(QdqStep(entry, None))
                 value = entry.data
                 continue
             quantize = self.index.qdq.quantizer_of(entry)
-            steps.append(Step(quantize, entry))
+            steps.append(QdqStep(quantize, entry))
             value = quantize.data if quantize is not None else entry.data
         return tuple(steps), value
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class QdqStep:
     """A Q and the DQ that reads it, or one of them alone: a DQ of stored codes, or a Q whose codes are read.
 
     Attributes:
@@ -84,7 +84,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ReadSite:
     """A place that reads a tensor: an input of a node other than Q and DQ, or an output of a graph.
 
     Attributes:
@@ -113,14 +113,14 @@ class Site:
         return f"{self.node.label}{more}"
 
 
-def sites(scope: Scope) -> Iterator[Site]:
+def sites(scope: Scope) -> Iterator[ReadSite]:
     """Yield every site of a graph or function."""
     for node in plain_nodes(scope):
         for index, name in enumerate(node.proto.input):
             if name:
-                yield Site(scope, node, index)
+                yield ReadSite(scope, node, index)
     for index in range(len(scope.output_names())):
-        yield Site(scope, None, index)
+        yield ReadSite(scope, None, index)
 
 
 def plain_nodes(scope: Scope) -> Iterator[NodeView]:

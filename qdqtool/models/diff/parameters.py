@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.errors import ArgumentError
-from qdqtool.models.diff.matching import Side, Step
+from qdqtool.models.diff.matching import QdqStep, Side
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import type_name
@@ -34,7 +34,7 @@ class Change:
     ratio: tuple[float, float] | None = None
 
 
-def changes(before: Side, first: Step, after: Side, second: Step) -> tuple[Change, ...]:
+def changes(before: Side, first: QdqStep, after: Side, second: QdqStep) -> tuple[Change, ...]:
     """Return the differences between two steps at the same place.
 
     A weight stored as codes behind a DQ and one stored as float behind Q and DQ are equal when codes, scales and zero
@@ -49,7 +49,7 @@ def changes(before: Side, first: Step, after: Side, second: Step) -> tuple[Chang
     return tuple(found)
 
 
-def is_weight(side: Side, step: Step) -> bool:
+def is_weight(side: Side, step: QdqStep) -> bool:
     """Return whether a step quantizes a constant."""
     return step.source is not None and side.index.constants.is_constant(step.source)
 
@@ -132,13 +132,13 @@ def _zero_change(old: Array | None, new: Array | None, first: QdqNode, second: Q
         yield Change("zero_point", _span(was), _span(now))
 
 
-def _form_changes(before: Side, first: Step, after: Side, second: Step) -> Iterator[Change]:
+def _form_changes(before: Side, first: QdqStep, after: Side, second: QdqStep) -> Iterator[Change]:
     old, new = form(before, first), form(after, second)
     if old != new:
         yield Change("form", old, new)
 
 
-def form(side: Side, step: Step) -> str:
+def form(side: Side, step: QdqStep) -> str:
     """Return ``weight`` for constants in either form, ``pair``, ``Q alone`` or ``DQ alone``."""
     if is_weight(side, step) and step.dequantize is not None:
         return "weight"
@@ -147,7 +147,7 @@ def form(side: Side, step: Step) -> str:
     return "pair" if step.quantize is not None else "DQ alone"
 
 
-def _code_changes(before: Side, first: Step, after: Side, second: Step) -> Iterator[Change]:
+def _code_changes(before: Side, first: QdqStep, after: Side, second: QdqStep) -> Iterator[Change]:
     # Equal weights with equal parameters have equal codes, so that large ones need not be quantized.
     if _is_same(_array(before, first.source), _array(after, second.source)):
         return
@@ -175,7 +175,7 @@ def _known(codes: Array | None) -> str:
     return "unknown" if codes is None else f"{codes.size} codes"
 
 
-def _codes(side: Side, step: Step) -> Array | None:
+def _codes(side: Side, step: QdqStep) -> Array | None:
     stored = _array(side, step.source)
     entry = step.quantize
     if entry is None or stored is None:

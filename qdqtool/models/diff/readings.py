@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from qdqtool.models import ops
-from qdqtool.models.diff.matching import MAX_STEPS, Side, Site, Step
+from qdqtool.models.diff.matching import MAX_STEPS, QdqStep, ReadSite, Side
 from qdqtool.models.diff.parameters import changes
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import PerTensor
@@ -17,12 +17,12 @@ REACH = 3
 class Moved:
     """A step that only one of the models has at its place, with the nodes next to it."""
 
-    step: Step
+    step: QdqStep
     around: frozenset[NodeView]
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class ReplacedStep:
     """The number of a removed step, and of the added step that replaces it."""
 
     before: int
@@ -33,8 +33,8 @@ def pair_moves(
     gone: Sequence[Moved],
     came: Sequence[Moved],
     nodes: Mapping[NodeView, NodeView],
-    equal: Callable[[Step, Step], bool],
-) -> Iterator[Move]:
+    equal: Callable[[QdqStep, QdqStep], bool],
+) -> Iterator[ReplacedStep]:
     """Find for each removed step an added one that is near and equal.
 
     Args:
@@ -52,7 +52,7 @@ def pair_moves(
         for other in _near(each.around, nodes, places):
             if other not in taken and equal(each.step, came[other].step):
                 taken.add(other)
-                yield Move(number, other)
+                yield ReplacedStep(number, other)
                 break
 
 
@@ -93,7 +93,7 @@ class Passed:
             for a step with one scale, which commutes with them: the result is the same on either side.
     """
 
-    step: Step
+    step: QdqStep
     moves: int
 
 
@@ -126,6 +126,6 @@ def commutes(node: NodeView) -> bool:
     return ops.moves_codes(node) or ops.traits(node).passes_values or node.is_op("Relu")
 
 
-def computes(site: Site) -> bool:
+def computes(site: ReadSite) -> bool:
     """Return whether the reader at a site does something with the values, other than to move them."""
     return site.node is None or site.index != 0 or not commutes(site.node)

@@ -62,14 +62,14 @@ class Transformed(Generic[R_co]):
     this type, and these rules hold for all of them:
 
     - The given model is not changed. The result has a proto of its own, and both share the bytes of external and
-      pending tensors. Inline data is copied with the proto, so jobs make large weights pending first, by ``spilled``.
+      pending tensors. Inline data is copied with the proto, so jobs make large weights pending first, by ``offloaded``.
     - Where there is nothing to do, the result may be the given model itself.
     - The report says what the caller cannot know from its own arguments. It is None where there is nothing of the kind.
 
     Four functions are no transforms and return a plain :class:`~qdqtool.models.graph.model.Model`, since they do
     exactly what their arguments say. Transforms are made of them: :meth:`Model.fork
     <qdqtool.models.graph.model.Model.fork>`, :func:`~qdqtool.models.graph.edits.surgeon.apply_edits`,
-    :func:`~qdqtool.models.graph.io.metadata.with_metadata` and :func:`~qdqtool.models.graph.io.spill.spilled`.
+    :func:`~qdqtool.models.graph.io.metadata.with_metadata` and :func:`~qdqtool.models.graph.io.offload.offloaded`.
 
     Attributes:
         model: The changed model.

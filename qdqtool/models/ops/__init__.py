@@ -22,7 +22,7 @@ from qdqtool.models.ops._span import constant_span as constant_span
 from qdqtool.models.ops._span import same_span as same_span
 from qdqtool.models.ops._span import summed_span as summed_span
 from qdqtool.models.ops._traits import UNKNOWN
-from qdqtool.models.ops._traits import Codes as Codes
+from qdqtool.models.ops._traits import CodePath as CodePath
 from qdqtool.models.ops._traits import Traits as Traits
 from qdqtool.registry import load_unit, unit_names
 

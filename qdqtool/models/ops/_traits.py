@@ -65,7 +65,7 @@ NodeRule = Callable[[NodeView, Constants], bool]
 """Whether a node has a property that depends on its attributes and constants."""
 
 
-class Codes(enum.Enum):
+class CodePath(enum.Enum):
     """How codes of a DQ in front of an operator reach a product behind it, which then multiplies codes.
 
     Measured in the layer dump of TensorRT for RTX 1.7.1. Behind any other operator a product multiplies floats.
@@ -191,7 +191,7 @@ class KernelTraits:
         multiplies_inside: Whether it multiplies matrices, or convolves, as a part of what it computes.
     """
 
-    codes: Codes | None = None
+    codes: CodePath | None = None
     fused_behind_products: bool = False
     lacks_int8: bool = False
     lacks_uint8: bool = False
@@ -214,7 +214,7 @@ MOVING = Traits(
     keeps_magnitude=True,
     carries_infinity=True,
     carries_indices=True,
-    codes=Codes.MOVED,
+    codes=CodePath.MOVED,
 )
 """The traits of an operator that only moves values, with all that follows from it; ``dataclasses.replace`` adds others.
 TensorRT carries codes through every such operator that was measured."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._span import Arrays, Span, constant_span, multiplied, summed_span, union
-from qdqtool.models.ops._traits import Codes, Traits
+from qdqtool.models.ops._traits import CodePath, Traits
 
 
 def _multiplied(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
@@ -31,15 +31,15 @@ def _quotient(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> S
 
 TRAITS = {
     "Div": Traits(
-        span=_quotient, keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, codes=Codes.SCALED
+        span=_quotient, keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, codes=CodePath.SCALED
     ),
     "Equal": Traits(computes_indices=True),
     "Greater": Traits(computes_indices=True),
     "Less": Traits(computes_indices=True),
-    "Max": Traits(span=union, keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED),
-    "Min": Traits(span=union, keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED),
+    "Max": Traits(span=union, keeps_sign_of_all=True, computes_indices=True, codes=CodePath.JOINED),
+    "Min": Traits(span=union, keeps_sign_of_all=True, computes_indices=True, codes=CodePath.JOINED),
     "Mul": Traits(
-        span=_multiplied, keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, codes=Codes.SCALED
+        span=_multiplied, keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, codes=CodePath.SCALED
     ),
     "Sub": Traits(span=_difference, keeps_channels=True, computes_indices=True),
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._product import ChannelLayout, QuantizableOp
 from qdqtool.models.ops._span import Arrays, Span, union
-from qdqtool.models.ops._traits import Codes, Traits
+from qdqtool.models.ops._traits import CodePath, Traits
 
 
 class _Concat(QuantizableOp):
@@ -39,7 +39,7 @@ def _width(span: Span) -> float:
 
 TRAITS = {
     "Concat": Traits(
-        span=_concatenated, keeps_sign_of_all=True, computes_indices=True, codes=Codes.JOINED, lacks_uint8=True
+        span=_concatenated, keeps_sign_of_all=True, computes_indices=True, codes=CodePath.JOINED, lacks_uint8=True
     )
 }
 OP = _Concat()

@@ -8,7 +8,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._product import ChannelLayout
 from qdqtool.models.ops._span import Arrays, Span
-from qdqtool.models.ops._traits import Codes, Traits, stored_integers
+from qdqtool.models.ops._traits import CodePath, Traits, stored_integers
 
 
 def _with_zeros(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
@@ -39,7 +39,7 @@ TRAITS = {
         keeps_channels=True,
         factor_rule=_with_zeros,
         index_inputs=(1,),
-        codes=Codes.PADDED,
+        codes=CodePath.PADDED,
         lacks_uint8=True,
     ),
 }

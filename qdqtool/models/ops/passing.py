@@ -6,7 +6,7 @@ from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._product import ChannelLayout
-from qdqtool.models.ops._traits import MOVING, Codes, Traits, pointwise
+from qdqtool.models.ops._traits import MOVING, CodePath, Traits, pointwise
 
 
 def _in_inference(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
@@ -28,7 +28,7 @@ def _same_axis(node: NodeView, axis: int, rank: int | None) -> int:
 
 TRAITS = {
     "Cast": Traits(
-        passes_values=True, keeps_channels=True, computes_indices=True, carries_indices=True, codes=Codes.POINTWISE
+        passes_values=True, keeps_channels=True, computes_indices=True, carries_indices=True, codes=CodePath.POINTWISE
     ),
     "Dropout": Traits(
         passes_values=True,
@@ -37,7 +37,7 @@ TRAITS = {
         keeps_channels=True,
         factor_rule=_in_inference,
         random_if=_drops,
-        codes=Codes.POINTWISE,
+        codes=CodePath.POINTWISE,
     ),
     "Identity": replace(
         MOVING,
@@ -45,7 +45,7 @@ TRAITS = {
         source_axis=_same_axis,
         keeps_channels=True,
         factor_rule=pointwise,
-        codes=Codes.POINTWISE,
+        codes=CodePath.POINTWISE,
         lacks_uint8=True,
     ),
 }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._span import Arrays, Span
-from qdqtool.models.ops._traits import Codes, Traits
+from qdqtool.models.ops._traits import CodePath, Traits
 
 
 def _absolute(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
@@ -18,12 +18,12 @@ def _negated(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Sp
 
 
 TRAITS = {
-    "Abs": Traits(span=_absolute, nonnegative=True, codes=Codes.POINTWISE),
+    "Abs": Traits(span=_absolute, nonnegative=True, codes=CodePath.POINTWISE),
     "Ceil": Traits(computes_indices=True),
     "Exp": Traits(nonnegative=True, lacks_int8=True),
     "Floor": Traits(computes_indices=True, lacks_int8=True),
     "Log": Traits(lacks_int8=True),
-    "Neg": Traits(span=_negated, codes=Codes.POINTWISE),
+    "Neg": Traits(span=_negated, codes=CodePath.POINTWISE),
     "Pow": Traits(lacks_int8=True),
     "Round": Traits(computes_indices=True, lacks_int8=True),
     "Sin": Traits(bound=1.0, lacks_int8=True),

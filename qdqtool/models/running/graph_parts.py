@@ -17,7 +17,7 @@ BEFORE = -1
 
 
 @dataclass(slots=True, eq=False)
-class Part:
+class GraphPart:
     """Nodes that run together.
 
     Attributes:
@@ -40,7 +40,7 @@ class Parts:
         made: The number of the part behind which a tensor is known; without those that depend on no input.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[GraphPart, ...]
     made: Mapping[str, int]
 
 
@@ -99,7 +99,7 @@ class _Cutter(ABC):
         self.made = dict.fromkeys(inputs, BEFORE)
         self._last: dict[str, int] = {}
         self._constant: dict[str, onnx.NodeProto] = {}
-        self._parts: list[Part] = [Part()]
+        self._parts: list[GraphPart] = [GraphPart()]
         self._held: list[set[str]] = [set()]
 
     @abstractmethod
@@ -114,7 +114,7 @@ class _Cutter(ABC):
             return
         number = self.number(node, max(0, *ready))
         while len(self._parts) <= number:
-            self._parts.append(Part())
+            self._parts.append(GraphPart())
             self._held.append(set())
         self._add_constants(read, number)
         self._parts[number].nodes.append(node)

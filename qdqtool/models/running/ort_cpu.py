@@ -21,8 +21,8 @@ import numpy as np
 import onnx
 
 from qdqtool.models.graph.index.types import with_open_dimensions
+from qdqtool.models.graph.io.offload import as_external_data
 from qdqtool.models.graph.io.save import ExternalData, inlined, save_model
-from qdqtool.models.graph.io.spill import unspilled
 from qdqtool.models.graph.io.tensors import is_external, is_pending, iter_tensors
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
@@ -256,7 +256,7 @@ def _self_contained(model: Model, stack: ExitStack) -> Model:
     """Make the pending tensors of ``model``, in memory or in a temporary folder that ``stack`` removes."""
     if not any(is_pending(tensor) for tensor in iter_tensors(model.proto)):
         return model
-    mapped = unspilled(model)
+    mapped = as_external_data(model)
     if mapped is not None:
         whole, folders = mapped
         # A folder is deleted with its object, and the session maps its files: the stack keeps the objects alive.

@@ -21,11 +21,11 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.tensors import element_count, iter_tensors
 from qdqtool.models.graph.model import Model
-from qdqtool.models.running.graph_parts import Part, cut_by_weights
+from qdqtool.models.running.graph_parts import GraphPart, cut_by_weights
 from qdqtool.models.running.ort_cpu import Profile, Session
 from qdqtool.models.running.own_nodes import evaluate
 from qdqtool.models.running.own_segments import Segment, Stage, Stages, make_stages, run_segment, segment_model
-from qdqtool.models.running.own_support import OwnNode, Split
+from qdqtool.models.running.own_support import EvaluatorSplit, OwnNode
 from qdqtool.numerics.cores import ahead, cores, side_by_side
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
 
@@ -54,7 +54,7 @@ class PartedSession:
         profile: How ONNX Runtime runs each of them.
     """
 
-    def __init__(self, split: Split, parts: Sequence[Part], profile: Profile) -> None:
+    def __init__(self, split: EvaluatorSplit, parts: Sequence[GraphPart], profile: Profile) -> None:
         self._split, self._model = split, split.index.model
         self._parts = [part for part in parts if part.nodes]
         self._profile = Profile.LEAN if profile is Profile.DEPLOYED else profile
@@ -81,7 +81,7 @@ class PartedSession:
         crossing = {name for part in parts for name in part.kept} - set(main.output_names())
         if not crossing <= types.keys():
             return None
-        return cls(Split({}, frozenset(), types, index), parts, profile)
+        return cls(EvaluatorSplit({}, frozenset(), types, index), parts, profile)
 
     def __enter__(self) -> Self:
         return self
@@ -118,7 +118,7 @@ LARGE_RUN = 1 << 28
 """Bytes of activations of a run beside which there should be no other one in memory."""
 
 
-class Runner(Protocol):
+class ModelSession(Protocol):
     """A session of a model: a :class:`Session`, or another class with the same methods."""
 
     def __enter__(self) -> Self: ...
@@ -132,7 +132,7 @@ class Runner(Protocol):
         """Run the model once."""
 
 
-def open_session(model: Model, split: Split | None, profile: Profile = Profile.SEMANTIC) -> Runner:
+def open_session(model: Model, split: EvaluatorSplit | None, profile: Profile = Profile.SEMANTIC) -> ModelSession:
     """Open a session of a model, divided where that is needed, or where its weights would take much memory.
 
     Args:
@@ -146,7 +146,7 @@ def open_session(model: Model, split: Split | None, profile: Profile = Profile.S
 
 
 def run_each(
-    session: Runner, samples: Iterable[Mapping[str, Array]], outputs: Sequence[str], values: int
+    session: ModelSession, samples: Iterable[Mapping[str, Array]], outputs: Sequence[str], values: int
 ) -> Iterator[dict[str, Array]]:
     """Yield the outputs of each sample, in order. Runs of a session with one thread go side by side, on all cores.
 
@@ -176,7 +176,7 @@ class SplitSession:
     The sessions are made in the first run, when the types of what crosses the cuts are known.
     """
 
-    def __init__(self, model: Model, split: Split, profile: Profile) -> None:
+    def __init__(self, model: Model, split: EvaluatorSplit, profile: Profile) -> None:
         self._model, self._split, self._profile = model, split, profile
         self._open = ExitStack()
         self._sessions: dict[int, tuple[Segment, Session]] = {}

@@ -12,7 +12,7 @@ from qdqtool.models.graph.index.view import DEFAULT_DOMAINS
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import node_bodies
 from qdqtool.models.running.ort_cpu import Session
-from qdqtool.models.running.own_support import ABSENT_TYPES, NEWEST_OPSET, OwnNode, Split
+from qdqtool.models.running.own_support import ABSENT_TYPES, NEWEST_OPSET, EvaluatorSplit, OwnNode
 from qdqtool.models.targets import type_name
 from qdqtool.models.transforms.opset import NEWEST_IR
 from qdqtool.models.transforms.taps import READABLE_AS
@@ -50,7 +50,7 @@ class Stages:
     constant: list[OwnNode]
 
 
-def make_stages(proto: onnx.ModelProto, split: Split) -> Stages:
+def make_stages(proto: onnx.ModelProto, split: EvaluatorSplit) -> Stages:
     """Divide the nodes of a model into stages, each node as early as its inputs allow."""
     planner = _Planner(split)
     for node in proto.graph.node:
@@ -70,7 +70,7 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
 
 
 class _Planner:
-    def __init__(self, split: Split) -> None:
+    def __init__(self, split: EvaluatorSplit) -> None:
         self.stages: list[Stage] = []
         self.constant: list[OwnNode] = []
         self._split = split
@@ -144,7 +144,7 @@ class Segment:
     outputs: dict[str, tuple[str, np.dtype[np.generic] | None]] = field(default_factory=dict)
 
 
-def segment_model(model: Model, split: Split, stage: Stage, known: Mapping[str, Array]) -> Segment:
+def segment_model(model: Model, split: EvaluatorSplit, stage: Stage, known: Mapping[str, Array]) -> Segment:
     """Make the model of the nodes that ONNX Runtime runs in one stage.
 
     Args:
@@ -189,7 +189,7 @@ def _readable(array: Array) -> Array:
 
 
 class _Builder:
-    def __init__(self, model: Model, split: Split, stage: Stage) -> None:
+    def __init__(self, model: Model, split: EvaluatorSplit, stage: Stage) -> None:
         self.made = produced(stage.nodes)
         self._split = split
         self._names = {value.name for value in split.index.view.values()} | self.made

@@ -50,7 +50,7 @@ class OwnNode:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Split:
+class EvaluatorSplit:
     """The nodes of a model's main graph that ONNX Runtime does not run as they are, identified by their outputs.
 
     Attributes:
@@ -66,7 +66,7 @@ class Split:
     index: ModelIndex
 
 
-def plan_split(index: ModelIndex) -> Split | None:
+def plan_split(index: ModelIndex) -> EvaluatorSplit | None:
     """Divide a model between ONNX Runtime and our own core; return None where ONNX Runtime can run all of it."""
     main = index.view.main
     _refuse_placeholders(index.view)
@@ -87,7 +87,7 @@ def plan_split(index: ModelIndex) -> Split | None:
     if not own and not widened and not declared and main.opset <= NEWEST_OPSET:
         return None
     _check_schemas(index.view, own)
-    return Split(own, widened, known, index)
+    return EvaluatorSplit(own, widened, known, index)
 
 
 def _refuse_placeholders(view: GraphView) -> None:

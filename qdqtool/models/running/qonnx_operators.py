@@ -32,7 +32,7 @@ _ROUNDINGS: Mapping[str, Rounding] = {
 
 
 @dataclass(frozen=True, slots=True)
-class CodeRange:
+class QuantRange:
     """The codes of a ``Quant``.
 
     Attributes:
@@ -80,7 +80,7 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> tuple[Arra
         return (((codes - zero_point) * scale).astype(FLOAT32),)
 
 
-def code_range(node: onnx.NodeProto, bit_width: Array) -> CodeRange:
+def code_range(node: onnx.NodeProto, bit_width: Array) -> QuantRange:
     """Return the codes of a ``Quant``.
 
     Args:
@@ -103,5 +103,5 @@ def code_range(node: onnx.NodeProto, bit_width: Array) -> CodeRange:
     if not (1 + is_signed <= bits <= 32 and bits.is_integer()):
         raise ArgumentError(f"its bit width is {bits:g}; known are whole numbers from {1 + is_signed} to 32")
     if is_signed:
-        return CodeRange(-(2 ** (bits - 1)) + is_narrow, 2 ** (bits - 1) - 1, rounding)
-    return CodeRange(0, 2**bits - 1 - is_narrow, rounding)
+        return QuantRange(-(2 ** (bits - 1)) + is_narrow, 2 ** (bits - 1) - 1, rounding)
+    return QuantRange(0, 2**bits - 1 - is_narrow, rounding)

@@ -32,7 +32,7 @@ SIGNED = {"uint2": "int2", "uint4": "int4", "uint8": "int8", "uint16": "int16"}
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedProperty:
     """One property that a target does not accept.
 
     Attributes:
@@ -44,7 +44,7 @@ class Refusal:
     alternative: str
 
 
-def refusals(target: Target, params: QuantParams, data_type: str, shape: Shape | None) -> Iterator[Refusal]:
+def refusals(target: Target, params: QuantParams, data_type: str, shape: Shape | None) -> Iterator[RefusedProperty]:
     """Yield everything about a Q/DQ pair that a target does not accept.
 
     Args:
@@ -56,19 +56,19 @@ def refusals(target: Target, params: QuantParams, data_type: str, shape: Shape |
     fmt = params.scheme.format
     if fmt.name not in target.quantize_types:
         later = f" before release {target.later[fmt.name]}" if fmt.name in target.later else ""
-        yield Refusal(f"takes no {fmt}{later}", _other_format(target, params))
+        yield RefusedProperty(f"takes no {fmt}{later}", _other_format(target, params))
     elif fmt.name in target.symmetric_types and _zero_points(params):
         zero = "a zero point other than 0"
-        yield Refusal(f"takes no {fmt} with {zero}", "zero point 0, with a symmetric scale derived for it")
+        yield RefusedProperty(f"takes no {fmt} with {zero}", "zero point 0, with a symmetric scale derived for it")
     if data_type not in target.data_types:
-        yield Refusal(f"quantizes no {data_type}", f"a model in {_words(target.data_types)}")
+        yield RefusedProperty(f"quantizes no {data_type}", f"a model in {_words(target.data_types)}")
     yield from _scale_refusals(target, params, data_type)
     if isinstance(params.scheme.granularity, Blocked) and shape is not None:
         yield from _block_refusals(target, params.scheme.granularity, shape)
     if target.even_sub_bytes and fmt.bits < 8 and shape is not None and _count(shape) % 2:
-        yield Refusal(f"takes no {fmt} tensor with an odd number of elements", "a padded tensor, or int8")
+        yield RefusedProperty(f"takes no {fmt} tensor with an odd number of elements", "a padded tensor, or int8")
     elif target.even_last_dimension and fmt.bits < 8 and shape and isinstance(shape[-1], int) and shape[-1] % 2:
-        yield Refusal(f"takes no {fmt} tensor with an odd last dimension", "a padded tensor, or int8")
+        yield RefusedProperty(f"takes no {fmt} tensor with an odd last dimension", "a padded tensor, or int8")
 
 
 def _other_format(target: Target, params: QuantParams) -> str:
@@ -100,32 +100,34 @@ def _zero_points(params: QuantParams) -> set[int]:
     return found if found != {0} else set()
 
 
-def _scale_refusals(target: Target, params: QuantParams, data_type: str) -> Iterator[Refusal]:
+def _scale_refusals(target: Target, params: QuantParams, data_type: str) -> Iterator[RefusedProperty]:
     inner = params.scheme.scale_scheme
     if params.scale.dtype == FLOAT8E8M0:
         if "float8e8m0" not in target.scale_types:
             same = f"scales in {data_type}, which holds the same powers of two" if data_type != "float16" else ""
-            yield Refusal("takes no scales in float8e8m0", same)
+            yield RefusedProperty("takes no scales in float8e8m0", same)
     elif inner is not None and inner.format.name not in target.dequantize_types:
-        yield Refusal(f"takes no scales in {inner.format}", f"scales in {data_type}")
+        yield RefusedProperty(f"takes no scales in {inner.format}", f"scales in {data_type}")
     fmt = params.scheme.format
     if fmt.name not in target.negative_scale_types and np.any(params.scale.astype(np.float64) < 0):
-        yield Refusal(f"takes no negative scales of {fmt}", "positive scales, with codes chosen for them")
+        yield RefusedProperty(f"takes no negative scales of {fmt}", "positive scales, with codes chosen for them")
 
 
-def _block_refusals(target: Target, blocks: Blocked, shape: Shape) -> Iterator[Refusal]:
+def _block_refusals(target: Target, blocks: Blocked, shape: Shape) -> Iterator[RefusedProperty]:
     axis = normalize_axis(blocks.axis, len(shape))
     if target.block_axes is not None and axis - len(shape) not in target.block_axes:
         last = " or ".join(str(len(shape) + back) for back in sorted(target.block_axes) if len(shape) + back >= 0)
-        yield Refusal(f"takes no blocks along axis {axis} of {len(shape)} dimensions", f"blocks along axis {last}")
+        yield RefusedProperty(
+            f"takes no blocks along axis {axis} of {len(shape)} dimensions", f"blocks along axis {last}"
+        )
     if blocks.block_size < target.min_block:
-        yield Refusal(f"takes no blocks of {blocks.block_size}", f"blocks of at least {target.min_block}")
+        yield RefusedProperty(f"takes no blocks of {blocks.block_size}", f"blocks of at least {target.min_block}")
     extent = shape[axis]
     if target.whole_blocks and isinstance(extent, int) and extent % blocks.block_size:
         sizes = (size for size in range(min(blocks.block_size, extent), target.min_block - 1, -1) if not extent % size)
         size = next(sizes, None)
         other = f"blocks of {size}, or a tensor padded to whole blocks" if size else "a tensor padded to whole blocks"
-        yield Refusal(f"takes no shorter last block: {extent} elements in blocks of {blocks.block_size}", other)
+        yield RefusedProperty(f"takes no shorter last block: {extent} elements in blocks of {blocks.block_size}", other)
 
 
 def _count(shape: Shape) -> int:

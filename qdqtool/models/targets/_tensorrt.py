@@ -11,7 +11,7 @@ from qdqtool.models.targets._target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ReleaseChange:
     """The changes of one release.
 
     Attributes:
@@ -43,7 +43,7 @@ class Releases:
     title: str
     verified: str
     numbers: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ReleaseChange, ...]
 
     def older(self, newest: Target, number: str) -> Target:
         """Return the target as it was in the release ``number``, one of :attr:`numbers`."""
@@ -56,7 +56,7 @@ class Releases:
         return target
 
 
-def _before(target: Target, change: Change) -> Target:
+def _before(target: Target, change: ReleaseChange) -> Target:
     less = replace(
         target,
         quantize_types=target.quantize_types - change.brings,
@@ -73,13 +73,13 @@ def _order(number: str) -> tuple[int, ...]:
 
 
 CHANGES = (
-    Change(
+    ReleaseChange(
         since="11.0",
         summary="the operators TRT_Attention, TRT_KVCacheUpdate and TRT_MoE",
         evidence="release notes; add_attention_v2 in the Python package for the first",
         brings=frozenset({"TRT_Attention", "TRT_KVCacheUpdate", "TRT_MoE"}),
     ),
-    Change(
+    ReleaseChange(
         since="10.15",
         summary="several scales without an axis are read along axis 1, as ONNX says, not 0; blocks of two dimensions "
         "(TRT_BlockQuantize, TRT_BlockDequantize, TRT_DynamicQuantize); RMSNormalization, RotaryEmbedding, "
@@ -98,26 +98,26 @@ CHANGES = (
         ),
         before={"default_axis": 0},
     ),
-    Change(
+    ReleaseChange(
         since="10.14",
         summary="the operator Attention",
         evidence="changelog of the parser; add_attention in the Python package",
         brings=frozenset({"Attention"}),
     ),
-    Change(
+    ReleaseChange(
         since="10.12",
         summary="MXFP8, through TRT_MXFP8QuantizeLinear, TRT_MXFP8DequantizeLinear and TRT_MXFP8DynamicQuantize",
         evidence="changelog of the parser; DataType.E8M0 in the Python package",
         brings=frozenset({"TRT_MXFP8DequantizeLinear", "TRT_MXFP8DynamicQuantize", "TRT_MXFP8QuantizeLinear"}),
     ),
-    Change(
+    ReleaseChange(
         since="10.10",
         summary="a Q to uint8 is taken and computed as int8, where it was refused; output_dtype of a DQ",
         evidence="changelog of the parser for uint8; its source in the states of 10.8 and 10.10",
         brings=frozenset({"DequantizeLinear.output_dtype"}),
         before={"uint8_as_int8": False},
     ),
-    Change(
+    ReleaseChange(
         since="10.8",
         summary="float4e2m1 and TRT_FP4DynamicQuantize; GPUs from compute capability 10.0 on; a 4-bit tensor needs an "
         "even number of elements, where it needed an even last dimension",

@@ -11,7 +11,7 @@ from qdqtool.models.graph.index.model_index import FLOATS, ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Scope
 from qdqtool.models.graph.io.tensors import make_tensor
-from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsError
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError
 
 OPSET_WITH_CLIP_INPUTS = 11
 """The first opset in which the bounds of a Clip are inputs; they are attributes before."""
@@ -63,12 +63,12 @@ class Restored:
 
     node: NodeView
     op_type: str
-    bounds: Bounds
+    bounds: ImposedBounds
     tensor: str
     edits: tuple[Edit, ...]
 
 
-def check_restorable(quantizer: QdqNode, bounds: Bounds, index: ModelIndex) -> None:
+def check_restorable(quantizer: QdqNode, bounds: ImposedBounds, index: ModelIndex) -> None:
     """Check that a Relu or Clip with these bounds can be written.
 
     Raises:
@@ -81,7 +81,7 @@ def check_restorable(quantizer: QdqNode, bounds: Bounds, index: ModelIndex) -> N
 
 
 def restore(
-    quantizer: QdqNode, bounds: Bounds, index: ModelIndex, namer: Namer, names: tuple[str, str | None]
+    quantizer: QdqNode, bounds: ImposedBounds, index: ModelIndex, namer: Namer, names: tuple[str, str | None]
 ) -> Restored:
     """Make the Relu or Clip in the scope of a Q.
 

@@ -22,7 +22,7 @@ from qdqtool.models.graph.index.qdq import QdqNode, QdqPair, is_quantize
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import element_count, pending_tensor, read_array
 from qdqtool.models.graph.scope import NodeReason
-from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, Bounds, UnknownBoundsError, imposed_bounds
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError, imposed_bounds
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.restored_bounds import Restored, check_restorable, restore
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
@@ -68,7 +68,7 @@ class StripEdits:
     restored: list[Restored] = field(default_factory=list)
     lost: list[NodeReason] = field(default_factory=list)
     _namer: Namer = field(init=False)
-    _bounds: dict[QdqNode, Bounds] = field(default_factory=dict)
+    _bounds: dict[QdqNode, ImposedBounds] = field(default_factory=dict)
     _bounded: dict[QdqNode, str] = field(default_factory=dict)
     _gone: set[NodeView] = field(default_factory=set)
     _stands_for: dict[Value, str] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class StripEdits:
             self._bounded[quantizer] = made.tensor
         return self._bounded[quantizer]
 
-    def _bounds_of(self, quantizer: QdqNode) -> Bounds:
+    def _bounds_of(self, quantizer: QdqNode) -> ImposedBounds:
         if quantizer not in self._bounds:
             try:
                 bounds = imposed_bounds(quantizer, self.index)

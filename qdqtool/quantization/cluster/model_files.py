@@ -26,7 +26,7 @@ _COPIES = "qdqtool-models"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFile:
+class SharedFile:
     """One file of a model.
 
     Attributes:
@@ -50,7 +50,7 @@ class ModelFiles:
     """
 
     folder: Path
-    files: tuple[ModelFile, ...]
+    files: tuple[SharedFile, ...]
 
     @property
     def digest(self) -> str:
@@ -89,9 +89,9 @@ def files_of(model: Path | Model) -> Iterator[ModelFiles]:
         yield ModelFiles(folder=folder, files=tuple(_described(each, folder) for each in paths))
 
 
-def _described(path: Path, folder: Path) -> ModelFile:
+def _described(path: Path, folder: Path) -> SharedFile:
     location = path.relative_to(folder).as_posix()
-    return ModelFile(location=location, size=path.stat().st_size, sha256=_sha256(path))
+    return SharedFile(location=location, size=path.stat().st_size, sha256=_sha256(path))
 
 
 def _sha256(path: Path) -> str:

@@ -12,7 +12,7 @@ from qdqtool.errors import CapabilityError, QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import model_digest
-from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.cluster.machine import PROCESSOR, Machine, require_versions, this_machine
 from qdqtool.quantization.cluster.model_files import ModelFiles, find_copy
@@ -148,7 +148,7 @@ class OpenModel:
 
     def __init__(self, job: Job, folder: Path, worker: str) -> None:
         self.job, self.folder = job, folder
-        settled = settle_model(spilled(load_model(job.files.model_in(folder))), job.recipe)
+        settled = settle_model(offloaded(load_model(job.files.model_in(folder))), job.recipe)
         fixed = with_fixed_inputs(settled.model, settled.recipe)
         prepared = prepare_as_recorded(fixed, job.record.preparation, settled.recipe.preparation).model
         if model_digest(prepared) != job.record.model_sha256:

@@ -22,7 +22,7 @@ from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_dequantized, is_qdq
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
-from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath
@@ -50,7 +50,7 @@ def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str
     if targets.get(target).family != "tensorrt" or not any(_quantized_sites(ModelIndex.of(quantized))):
         return Transformed(quantized, ())
     # Spilled, so that codes are computed once and not for each part.
-    separated = _cut(spilled(quantized), _quantized_sites)
+    separated = _cut(offloaded(quantized), _quantized_sites)
     return separated if separated.report else Transformed(quantized, ())
 
 

@@ -13,7 +13,7 @@ from qdqtool.models.graph.scope import ScopePath, display
 from qdqtool.models.transforms.inline_functions import InlinedFunction, inline_repeated
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.placement import Proposal, ProposedSlot, Reason, SkippedNode
+from qdqtool.quantization.planning.placement import PlacementProposal, ProposedSlot, Reason, SkippedNode
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.samples.calibration_note import decode_note
 
@@ -23,7 +23,7 @@ _Node = tuple[ScopePath, NodeKey]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ResolvedModel:
     """A model that may have had Q/DQ nodes, ready to be quantized.
 
     Attributes:
@@ -39,7 +39,7 @@ class Settled:
     inlined: tuple[InlinedFunction, ...] = ()
 
 
-def settle_model(source: Model, recipe: Recipe) -> Settled:
+def settle_model(source: Model, recipe: Recipe) -> ResolvedModel:
     """Return the model that is quantized, and the recipe for it: Q/DQ as :func:`settle_existing`, functions inlined.
 
     A local function that is called more than once is inlined where activations in it are to be quantized: its ranges
@@ -52,7 +52,7 @@ def settle_model(source: Model, recipe: Recipe) -> Settled:
     return replace(settled, model=inlined.model, inlined=inlined.report)
 
 
-def settle_existing(source: Model, recipe: Recipe) -> Settled:
+def settle_existing(source: Model, recipe: Recipe) -> ResolvedModel:
     """Return the model that is quantized, and the recipe for it.
 
     A model whose Q/DQ stay is not prepared: preparing it would change what its pairs were made for.
@@ -63,9 +63,9 @@ def settle_existing(source: Model, recipe: Recipe) -> Settled:
     """
     count = len(ModelIndex.of(source).qdq.nodes)
     if not count:
-        return Settled(source, recipe)
+        return ResolvedModel(source, recipe)
     if recipe.existing is Existing.KEEP:
-        return Settled(source, replace(recipe, preparation=UNPREPARED), Existing.KEEP)
+        return ResolvedModel(source, replace(recipe, preparation=UNPREPARED), Existing.KEEP)
     if recipe.existing is Existing.REFUSE:
         raise UsageError(
             f"the model is quantized already: it has {count} Q/DQ nodes",
@@ -78,7 +78,7 @@ def settle_existing(source: Model, recipe: Recipe) -> Settled:
         raise UsageError(
             f"the Q/DQ of the model cannot be replaced: {lost[0]}", hint="`--existing keep`, or another source model"
         )
-    return Settled(stripped.model, recipe, Existing.REPLACE)
+    return ResolvedModel(stripped.model, recipe, Existing.REPLACE)
 
 
 def way_out(existing: Existing | None) -> str:
@@ -103,7 +103,7 @@ def _is_random(value: str | None) -> bool:
     return note is not None and note.random
 
 
-def only_float_layers(proposal: Proposal, index: ModelIndex, twin: Proposal) -> Proposal:
+def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: PlacementProposal) -> PlacementProposal:
     """Return a proposal without what would stay float if the model had no Q/DQ yet.
 
     Without this, quantizing a model again would quantize layers that were left in float for a reason that is seen only
@@ -132,7 +132,7 @@ def only_float_layers(proposal: Proposal, index: ModelIndex, twin: Proposal) -> 
         for node in index.view.nodes()
         if (node.scope.path, node.key) in dropped
     ]
-    return Proposal(tuple(slots), (*proposal.skipped, *skipped))
+    return PlacementProposal(tuple(slots), (*proposal.skipped, *skipped))
 
 
 UNSEEN = Reason("no-gain", "it would stay float in the model without Q/DQ")

@@ -14,7 +14,7 @@ from qdqtool.quantization.planning.existing_pairs import only_float_layers
 from qdqtool.quantization.planning.placement import (
     FOR_ACCURACY,
     IN_FALLBACK,
-    Proposal,
+    PlacementProposal,
     ProposedSlot,
     SkippedNode,
     WeightGoal,
@@ -32,7 +32,7 @@ NEVER_RUN = (
 NOT_GIVEN = "the given file has no range for it"
 
 
-def propose_for(index: ModelIndex, recipe: Recipe) -> Proposal:
+def propose_for(index: ModelIndex, recipe: Recipe) -> PlacementProposal:
     """Propose the pairs of a prepared model; of one whose Q/DQ stay, for the layers that are still float."""
     proposal = _propose(index, recipe)
     if recipe.existing is not Existing.KEEP or not index.qdq.nodes:
@@ -41,7 +41,7 @@ def propose_for(index: ModelIndex, recipe: Recipe) -> Proposal:
     return only_float_layers(proposal, index, _propose(twin, recipe))
 
 
-def _propose(index: ModelIndex, recipe: Recipe) -> Proposal:
+def _propose(index: ModelIndex, recipe: Recipe) -> PlacementProposal:
     """Propose the pairs of a model, those of layers in the fallback format included."""
     proposal, chosen = _propose_mode(index, recipe), recipe.selection.fallback_nodes
     if not chosen:
@@ -50,13 +50,13 @@ def _propose(index: ModelIndex, recipe: Recipe) -> Proposal:
     finer = _propose_mode(index, recipe.in_fallback(frozenset(order) - chosen))
     slots = (*proposal.slots, *(replace(slot, reason=f"{slot.reason}, {IN_FALLBACK.text}") for slot in finer.slots))
     skipped = (*proposal.skipped, *(node for node in finer.skipped if node.reason is not FOR_ACCURACY))
-    return Proposal(
+    return PlacementProposal(
         tuple(sorted(slots, key=lambda slot: min(order[use.scope, use.node] for use in slot.uses))),
         tuple(node for node in skipped if node.reason is not IN_FALLBACK),
     )
 
 
-def _propose_mode(index: ModelIndex, recipe: Recipe) -> Proposal:
+def _propose_mode(index: ModelIndex, recipe: Recipe) -> PlacementProposal:
     mode, target = recipe.mode, targets.get(recipe.target)
     if not mode.needs_ranges:
         goal = WeightGoal(mode, mode.block_size(recipe.block_size))

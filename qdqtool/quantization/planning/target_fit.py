@@ -10,7 +10,7 @@ from qdqtool.models import targets
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.scope import display
 from qdqtool.models.plan import QuantPlan
-from qdqtool.models.targets import Refusal, Target, refusals, type_name
+from qdqtool.models.targets import RefusedProperty, Target, refusals, type_name
 from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.quantization.planning import modes
@@ -57,7 +57,7 @@ def taken_modes(target: str) -> tuple[str, ...]:
     return tuple(name for name in modes.in_order() if _mode_refusal(modes.get(name), target) is None)
 
 
-def _mode_refusal(mode: modes.Mode, target: str) -> Refusal | None:
+def _mode_refusal(mode: modes.Mode, target: str) -> RefusedProperty | None:
     """Return what a target does not take about a mode; None where it takes the mode."""
     scheme = mode.example_scheme()
     powers = scheme.scale_scheme is not None and scheme.scale_scheme.format.dtype == FLOAT8E8M0

@@ -83,7 +83,7 @@ class CalibrationScope:
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class CalibrationSamples:
     """Calibration data.
 
     Attributes:
@@ -111,7 +111,7 @@ class CalibrationResult:
 def fold_samples(
     collector: Collector,
     record: CalibrationRecord,
-    samples: Samples,
+    samples: CalibrationSamples,
     scope: CalibrationScope,
     progress: Progress | None,
 ) -> CalibrationResult:
@@ -251,7 +251,7 @@ def calibrate_model(
         collector = RangeCollector(index, values, runs, histograms=histograms, held=split.held)
     else:
         collector = scope.elsewhere(record, [tensor_key(value) for value in values], split.held)
-    done = fold_samples(collector, record, Samples(feeds, digests), scope, progress)
+    done = fold_samples(collector, record, CalibrationSamples(feeds, digests), scope, progress)
     return Calibrated(prepared, done.ranges, feeds, split, done.resumed, None if tried is None else tried.methods)
 
 

@@ -17,7 +17,7 @@ from qdqtool.models.running.observer import Observer, Run, is_fed
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
-from qdqtool.quantization.preparation.step import Change
+from qdqtool.quantization.preparation.step import ProposedChange
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns, Outputs
 from qdqtool.samples import Feeds
@@ -60,7 +60,7 @@ class PreparationGate:
         self._runs = runs
         self.limit = gate_limit(given)
 
-    def difference(self, previous: Model, change: Change) -> float:
+    def difference(self, previous: Model, change: ProposedChange) -> float:
         """Return the largest relative difference that a change makes.
 
         Outputs are compared with those of the given model: the largest difference over the largest magnitude. What

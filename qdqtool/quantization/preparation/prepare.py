@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from qdqtool.errors import UsageError
-from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.recipe import Preparation
 from qdqtool.quantization.preparation.bias_correction import (
@@ -17,7 +17,7 @@ from qdqtool.quantization.preparation.bias_correction import (
     shortened,
 )
 from qdqtool.quantization.preparation.gate import GATE_LIMIT, PreparationGate
-from qdqtool.quantization.preparation.step import Change, Site, StepRequest
+from qdqtool.quantization.preparation.step import ProposedChange, Site, StepRequest
 from qdqtool.quantization.preparation.steps import asked_steps, known_steps
 from qdqtool.quantization.preparation.trial import TrialRunner
 from qdqtool.quantization.ranges.method_choice import PLANNED
@@ -141,18 +141,18 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
                 hint="calibrate again, or use the qdqtool that wrote them",
             )
         step = known[entry.step]
-        change = step.replay(model, entry.parameters) if entry.was_made else Change(model=model)
+        change = step.replay(model, entry.parameters) if entry.was_made else ProposedChange(model=model)
         model = change.model
         report = _report(entry.step, change, applied=bool(change.done), difference=None)
         reports.append(replace(report, trial=entry.trial))
-    return Prepared(spilled(model), tuple(reports), tuple(record), means)
+    return Prepared(offloaded(model), tuple(reports), tuple(record), means)
 
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
     """A change, the difference that it makes to the outputs, and its trial; None where these were not measured."""
 
-    change: Change
+    change: ProposedChange
     difference: float | None = None
     trial: Trial | None = None
 
@@ -162,10 +162,12 @@ class _StepGate:
     """The gate for changes of one model: the largest difference that is allowed, and how a change is measured."""
 
     limit: float
-    difference: Callable[[Change], float]
+    difference: Callable[[ProposedChange], float]
 
 
-def _first_good(changes: Iterator[Change], gate: _StepGate, run_trial: Callable[[Change], Trial | None]) -> _Tried:
+def _first_good(
+    changes: Iterator[ProposedChange], gate: _StepGate, run_trial: Callable[[ProposedChange], Trial | None]
+) -> _Tried:
     """Return the first change that no trial refuses and that passes the gate."""
     # Where there is none, return the first that a trial refused, otherwise the first that failed the gate. If there is
     # nothing to do, neither the difference nor a trial is measured.
@@ -178,11 +180,11 @@ def _first_good(changes: Iterator[Change], gate: _StepGate, run_trial: Callable[
         if any(change.done == other.change.done for other in refused):
             continue
         # A trial with rehearsals makes models of its own: weights are rescaled here only where it accepts the change.
-        trial = run_trial(change if change.rehearsals else replace(change, model=spilled(change.model)))
+        trial = run_trial(change if change.rehearsals else replace(change, model=offloaded(change.model)))
         if trial is not None and not trial.kept:
             refused.append(_Tried(change, trial=trial))
             continue
-        candidate = replace(change, model=spilled(change.model))
+        candidate = replace(change, model=offloaded(change.model))
         difference = gate.difference(candidate)
         if difference <= gate.limit:
             return _Tried(candidate, difference, trial)
@@ -191,7 +193,7 @@ def _first_good(changes: Iterator[Change], gate: _StepGate, run_trial: Callable[
     return [*refused, *harmful][0]
 
 
-def _run_trial(runner: TrialRunner | None, model: Model, change: Change) -> Trial | None:
+def _run_trial(runner: TrialRunner | None, model: Model, change: ProposedChange) -> Trial | None:
     return runner.run(model, change) if runner is not None and change.on_trial else None
 
 
@@ -202,5 +204,5 @@ def _check_agreement(made: AbstractSet[str], asked: Preparation) -> None:
             raise UsageError(problem, hint="calibrate again with the options that you want")
 
 
-def _report(step: str, change: Change, *, applied: bool, difference: float | None) -> PreparationReport:
+def _report(step: str, change: ProposedChange, *, applied: bool, difference: float | None) -> PreparationReport:
     return PreparationReport(step=step, applied=applied, sites=change.done, left=change.left, max_difference=difference)

@@ -20,18 +20,18 @@ from qdqtool.models.graph.edits.unused import DeadCode
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Value
-from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.tensors import element_count, make_tensor, nbytes, pending_tensor, read_array
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import display
 from qdqtool.models.ops.support.weights import StoredWeight
 from qdqtool.models.payload import Payload
-from qdqtool.models.transforms.joints import Joint, JointKind, Reader, find_joints
+from qdqtool.models.transforms.rescaling_points import PointKind, Reader, RescalingPoint, find_rescaling_points
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.quantization.preparation.factors.equalization import ReadWeight, powers_of_two
-from qdqtool.quantization.preparation.step import Change, Site, Step
+from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange, Site
 from qdqtool.quantization.statistics.channel_statistics import ChannelStatistics
 
 SUFFIX = "_rescaled"
@@ -52,12 +52,12 @@ class WeightFactors:
     outputs: Factors | None = None
 
 
-def rescale(index: ModelIndex, factors: Mapping[Joint, Factors]) -> Transformed[Mapping[TensorKey, Factors]]:
+def rescale(index: ModelIndex, factors: Mapping[RescalingPoint, Factors]) -> Transformed[Mapping[TensorKey, Factors]]:
     """Divide the channels of tensors by factors, and multiply the weights that read them.
 
     Args:
-        index: The index of the model that the joints were found in. Its model is not changed.
-        factors: Positive, finite, one for each channel of the joint.
+        index: The index of the model that the rescaling points were found in. Its model is not changed.
+        factors: Positive, finite, one for each channel of the rescaling point.
 
     Returns:
         The model, with the factors by which the channels of every tensor are divided that a reader reads.
@@ -74,29 +74,29 @@ def rescale(index: ModelIndex, factors: Mapping[Joint, Factors]) -> Transformed[
     return Transformed(apply_edits(model, edits + dead.edits()), _divided(factors))
 
 
-def _divided(factors: Mapping[Joint, Factors]) -> dict[TensorKey, Factors]:
+def _divided(factors: Mapping[RescalingPoint, Factors]) -> dict[TensorKey, Factors]:
     return {
         tensor_key(reader.tensor): np.repeat(by, reader.repeat)
-        for joint, by in factors.items()
-        for reader in joint.readers
+        for point, by in factors.items()
+        for reader in point.readers
     }
 
 
-def weight_factors(factors: Mapping[Joint, Factors]) -> tuple[WeightFactors, ...]:
-    """Return the factors of every weight at these joints; most weights are between two joints."""
+def weight_factors(factors: Mapping[RescalingPoint, Factors]) -> tuple[WeightFactors, ...]:
+    """Return the factors of every weight at these rescaling points; most weights are between two rescaling points."""
     found: dict[NodeView, WeightFactors] = {}
-    for joint, by in factors.items():
-        if joint.weight is not None:
-            found.setdefault(joint.weight.node, WeightFactors(joint.weight)).outputs = by
-        for reader in joint.readers:
+    for point, by in factors.items():
+        if point.weight is not None:
+            found.setdefault(point.weight.node, WeightFactors(point.weight)).outputs = by
+        for reader in point.readers:
             change = found.setdefault(reader.weight.node, WeightFactors(reader.weight))
             change.inputs = np.repeat(by, reader.repeat)
     return tuple(found.values())
 
 
-def _vectors(factors: Mapping[Joint, Factors]) -> Iterator[tuple[NodeView, int, Factors]]:
-    for joint, by in factors.items():
-        for node, index in joint.vectors:
+def _vectors(factors: Mapping[RescalingPoint, Factors]) -> Iterator[tuple[NodeView, int, Factors]]:
+    for point, by in factors.items():
+        for node, index in point.vectors:
             yield node, index, by
 
 
@@ -137,66 +137,68 @@ class _Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     joints: list[_Entry]
 
 
-def encode_factors(factors: Mapping[Joint, Factors]) -> dict[str, Any]:
+def encode_factors(factors: Mapping[RescalingPoint, Factors]) -> dict[str, Any]:
     """Factors as JSON values."""
     return {
         "joints": [
-            {"tensor": joint.key[1], "scope": list(joint.key[0]), "factors": by.tolist()}
-            for joint, by in factors.items()
+            {"tensor": point.key[1], "scope": list(point.key[0]), "factors": by.tolist()}
+            for point, by in factors.items()
         ]
     }
 
 
-def decode_factors(parameters: Mapping[str, Any], joints: tuple[Joint, ...], step: str) -> dict[Joint, Factors]:
+def decode_factors(
+    parameters: Mapping[str, Any], points: tuple[RescalingPoint, ...], step: str
+) -> dict[RescalingPoint, Factors]:
     """The reverse of :func:`encode_factors`.
 
     Args:
         parameters: JSON values.
-        joints: The joints of the model.
+        points: The rescaling points of the model.
         step: Public id of the step, for messages.
 
     Raises:
-        UsageError: The values are malformed, or the model has no such joint.
+        UsageError: The values are malformed, or the model has no such rescaling point.
     """
     try:
         entries = msgspec.convert(dict(parameters), _Parameters).joints
     except msgspec.ValidationError as error:
         reason = str(error).replace("`", "'")
         raise UsageError(f"the ranges have malformed parameters of step '{step}': {reason}") from None
-    known = {joint.key: joint for joint in joints}
-    found: dict[Joint, Factors] = {}
+    known = {point.key: point for point in points}
+    found: dict[RescalingPoint, Factors] = {}
     for entry in entries:
-        joint = known.get((tuple(entry.scope), entry.tensor))
-        if joint is None or joint.channels != len(entry.factors) or joint in found:
+        point = known.get((tuple(entry.scope), entry.tensor))
+        if point is None or point.channels != len(entry.factors) or point in found:
             raise UsageError(
                 f"the ranges scale the {len(entry.factors)} channels of tensor '{entry.tensor}' (step '{step}'), "
                 "and the model has no such tensor between its layers",
                 hint="calibrate this model",
             )
-        found[joint] = np.array(entry.factors)
+        found[point] = np.array(entry.factors)
     return found
 
 
-def with_statistics(joints: Sequence[Joint], seen: Mapping[Value, ChannelStatistics]) -> list[Joint]:
-    """The joints whose every reader has statistics of as many channels as its weight has inputs."""
+def with_statistics(points: Sequence[RescalingPoint], seen: Mapping[Value, ChannelStatistics]) -> list[RescalingPoint]:
+    """The rescaling points whose every reader has statistics of as many channels as its weight has inputs."""
     return [
-        joint
-        for joint in joints
-        if all(r.tensor in seen and len(seen[r.tensor].peak) == r.weight.layout.inputs for r in joint.readers)
+        point
+        for point in points
+        if all(r.tensor in seen and len(seen[r.tensor].peak) == r.weight.layout.inputs for r in point.readers)
     ]
 
 
-def joint_site(joint: Joint, note: str) -> Site:
-    """A joint as a report names it."""
-    return Site(name=joint.tensor.name, graph=display(joint.tensor.scope.path), note=note)
+def point_site(point: RescalingPoint, note: str) -> Site:
+    """A rescaling point as a report names it."""
+    return Site(name=point.tensor.name, graph=display(point.tensor.scope.path), note=note)
 
 
 MOST_WEIGHTS = 1 << 22
-"""Elements of all weights of a joint; of larger ones, evenly spaced columns are tried. Each is rounded by itself."""
+"""Elements of all weights of a point; of larger ones, evenly spaced columns are tried. Each is rounded by itself."""
 
 
 def tried_weights(readers: Sequence[Reader], read: ReadWeight) -> list[Array]:
-    """Return the weight of each reader of a joint, ``[inputs, outputs]``, as a view.
+    """Return the weight of each reader of a rescaling point, ``[inputs, outputs]``, as a view.
 
     Every weight loses the same share of its columns, so each keeps its share of the error.
 
@@ -215,8 +217,8 @@ become as large as the others; weights multiplied by such factors leave the rang
 """
 
 
-class RescalingStep(Step):
-    """A step that moves factors through the joints of one kind.
+class RescalingStep(PreparationMethod):
+    """A step that moves factors through the rescaling points of one kind.
 
     Attributes:
         kind: The kind.
@@ -224,48 +226,48 @@ class RescalingStep(Step):
 
     rescales_tensors = True
     refused_parameters = encode_factors({})
-    kind: ClassVar[JointKind]
+    kind: ClassVar[PointKind]
 
-    def joints(self, index: ModelIndex) -> tuple[tuple[Joint, ...], tuple[Site, ...]]:
-        """The joints of a model, and the layers that have none, with the reason."""
-        joints, alone = find_joints(index, self.kind)
-        return joints, tuple(Site(name=entry.node, graph=entry.graph, note=entry.reason) for entry in alone)
+    def points(self, index: ModelIndex) -> tuple[tuple[RescalingPoint, ...], tuple[Site, ...]]:
+        """The rescaling points of a model, and the layers that have none, with the reason."""
+        points, alone = find_rescaling_points(index, self.kind)
+        return points, tuple(Site(name=entry.node, graph=entry.graph, note=entry.reason) for entry in alone)
 
-    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> ProposedChange:
         """Move the recorded factors."""
         index = ModelIndex.of(model)
-        joints, _ = self.joints(index)
-        factors = decode_factors(parameters, joints, self.name)
-        done = tuple(joint_site(joint, "as recorded") for joint in factors)
-        return Change(model=rescale(index, factors).model, parameters=parameters, done=done)
+        points, _ = self.points(index)
+        factors = decode_factors(parameters, points, self.name)
+        done = tuple(point_site(point, "as recorded") for point in factors)
+        return ProposedChange(model=rescale(index, factors).model, parameters=parameters, done=done)
 
 
 def rescalings(
     index: ModelIndex,
-    factors: Mapping[Joint, Factors],
+    factors: Mapping[RescalingPoint, Factors],
     done: Sequence[Site],
     left: Sequence[Site],
     *,
-    of_folds: Mapping[Joint, Sequence[Factors]],
-) -> Iterator[Change]:
+    of_folds: Mapping[RescalingPoint, Sequence[Factors]],
+) -> Iterator[ProposedChange]:
     """Propose these factors, then the nearest powers of two, which round nothing; no change where there are none.
 
     Args:
-        index: The index of the model that the joints were found in.
-        factors: Positive factors, one for each channel of a joint; they are clipped to :data:`LARGEST_FACTOR`.
-        done: The joints that change.
+        index: The index of the model that the rescaling points were found in.
+        factors: Positive factors, one for each channel of a point; they are clipped to :data:`LARGEST_FACTOR`.
+        done: The rescaling points that change.
         left: Those that do not.
-        of_folds: The factors of each joint that each part of the samples alone gives, for the trial.
+        of_folds: The factors of each rescaling point that each part of the samples alone gives, for the trial.
     """
     if not factors:
-        yield Change(model=index.model, left=tuple(left))
+        yield ProposedChange(model=index.model, left=tuple(left))
         return
     factors = _clipped(factors)
     folds = min((len(found) for found in of_folds.values()), default=0)
-    parts = [_clipped({joint: found[number] for joint, found in of_folds.items()}) for number in range(folds)]
-    for by in (factors, {joint: powers_of_two(exact) for joint, exact in factors.items()}):
+    parts = [_clipped({point: found[number] for point, found in of_folds.items()}) for number in range(folds)]
+    for by in (factors, {point: powers_of_two(exact) for point, exact in factors.items()}):
         rescaled = rescale(index, by)
-        yield Change(
+        yield ProposedChange(
             model=rescaled.model,
             parameters=encode_factors(by),
             done=tuple(done),
@@ -276,11 +278,11 @@ def rescalings(
         )
 
 
-def _rescaled(index: ModelIndex, factors: Mapping[Joint, Factors]) -> Change:
+def _rescaled(index: ModelIndex, factors: Mapping[RescalingPoint, Factors]) -> ProposedChange:
     rescaled = rescale(index, factors)
     # That of the whole data is in memory meanwhile.
-    return Change(model=spilled(rescaled.model), rescaled=rescaled.report)
+    return ProposedChange(model=offloaded(rescaled.model), rescaled=rescaled.report)
 
 
-def _clipped(factors: Mapping[Joint, Factors]) -> dict[Joint, Factors]:
-    return {joint: np.clip(by, 1 / LARGEST_FACTOR, LARGEST_FACTOR) for joint, by in factors.items()}
+def _clipped(factors: Mapping[RescalingPoint, Factors]) -> dict[RescalingPoint, Factors]:
+    return {point: np.clip(by, 1 / LARGEST_FACTOR, LARGEST_FACTOR) for point, by in factors.items()}

@@ -34,7 +34,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ProposedChange:
     """The change that a step proposes for a model.
 
     Attributes:
@@ -54,7 +54,7 @@ class Change:
     left: tuple[Site, ...] = ()
     rescaled: Mapping[TensorKey, Factors] = field(default_factory=dict)
     on_trial: bool = False
-    rehearsals: "tuple[Callable[[], Change], ...]" = ()
+    rehearsals: "tuple[Callable[[], ProposedChange], ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class StepRequest:
     few_bits: bool = False
 
 
-class Step(ABC):
+class PreparationMethod(ABC):
     """A step. Each module of :mod:`qdqtool.quantization.preparation.steps` has one as ``STEP``.
 
     Attributes:
@@ -115,7 +115,7 @@ class Step(ABC):
         del asked, made
         return ""
 
-    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[Change]:
+    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
         """Propose changes, the best first: the next one is made only if that fails its trial or changes an output.
 
         At least one, with ``done`` empty where there is nothing to do. Here for a step that needs no data.
@@ -129,10 +129,10 @@ class Step(ABC):
         yield self.replay(model, {})
 
     @abstractmethod
-    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> ProposedChange:
         """Make a recorded change again, without data.
 
         Args:
             model: The float model; it is not changed.
-            parameters: Those of the :class:`Change` that was made then.
+            parameters: Those of the :class:`ProposedChange` that was made then.
         """

@@ -29,7 +29,7 @@ import numpy as np
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
-from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.models.running.accumulated_error import AccumulatedError
@@ -44,7 +44,7 @@ from qdqtool.quantization.planning.high_precision import HighPrecision, rule_for
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.preparation.bias_correction import correct_biases
-from qdqtool.quantization.preparation.step import Change, Slots
+from qdqtool.quantization.preparation.step import ProposedChange, Slots
 from qdqtool.quantization.ranges.types import Trial, TrialOutput
 from qdqtool.quantization.statistics.channel_statistics import FOLDS, ChannelData, ChannelStatistics
 
@@ -83,7 +83,7 @@ class TrialRunner:
         self._expected: list[Mapping[str, Array]] = []
         self._before: tuple[Model, bool, OutputErrors] | None = None
 
-    def run(self, model: Model, change: Change) -> Trial:
+    def run(self, model: Model, change: ProposedChange) -> Trial:
         """Quantize a model with and without a change.
 
         Args:
@@ -97,7 +97,7 @@ class TrialRunner:
         splits = len(change.rehearsals) == FOLDS and all(found.folds for found in seen.values())
         try:
             if self._before is None or self._before[0] is not model or self._before[1] != splits:
-                unchanged = [lambda: Change(model=model)] * (FOLDS if splits else 1)
+                unchanged = [lambda: ProposedChange(model=model)] * (FOLDS if splits else 1)
                 self._before = model, splits, self._judged(unchanged, seen)
             after = self._judged(change.rehearsals if splits else [lambda: change], seen)
             return decide(self._before[2], after)
@@ -105,7 +105,7 @@ class TrialRunner:
             return Trial(samples=0, kept=True, problem=error.message)
 
     def _judged(
-        self, changes: Sequence[Callable[[], Change]], seen: Mapping[TensorKey, ChannelStatistics]
+        self, changes: Sequence[Callable[[], ProposedChange]], seen: Mapping[TensorKey, ChannelStatistics]
     ) -> OutputErrors:
         """The errors of the change of each part of the samples on the other part; of one change on all samples."""
         errors: list[Mapping[str, AccumulatedError]] = []
@@ -126,7 +126,7 @@ class TrialRunner:
         # The float session is closed, so that only one model is in memory; its outputs are kept.
         self._data.runs.close()
         # Spilled, so that the session maps the codes, which are made on all cores.
-        quantized = spilled(self._quantized(candidate))
+        quantized = offloaded(self._quantized(candidate))
         with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
             judges = [number for number in range(len(self._expected)) if number % FOLDS != fold]
             samples = (sample for number, sample in enumerate(feeds) if number % FOLDS != fold)

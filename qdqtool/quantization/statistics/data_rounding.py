@@ -9,7 +9,7 @@ import numpy as np
 
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.io.spill import spilled_bytes
+from qdqtool.models.graph.io.offload import offloaded_bytes
 from qdqtool.models.payload import Payload
 from qdqtool.models.plan import Slot
 from qdqtool.numerics.affine import dequantize
@@ -21,7 +21,7 @@ from qdqtool.numerics.granularity import Blocked, Granularity
 from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.statistics.input_moments import InputMoments
-from qdqtool.quantization.statistics.staged_moments import StagedMoments
+from qdqtool.quantization.statistics.sequential_moments import SequentialMoments
 from qdqtool.samples import Feeds
 from qdqtool.samples.feeds import Progress
 
@@ -79,7 +79,7 @@ class DataRounding:
 
     def _in_order(self, schemes: Mapping[Slot, QuantScheme]) -> dict[Slot, DerivedScales]:
         """Return those of weights whose inputs can be observed in the quantized model."""
-        staged = StagedMoments(self.index, self.feeds, self.progress)
+        staged = SequentialMoments(self.index, self.feeds, self.progress)
         rounded: dict[Slot, DerivedScales] = {}
         # What ONNX Runtime does not run in parts, it may run as a whole; what it does not run at all fails there.
         with suppress(QdqError):
@@ -119,7 +119,7 @@ class DataRounding:
         codes = round_weights(wanted, found.params, moments)
         restored = dequantize(codes, found.params.scale, found.params.scheme.granularity)
         # Those of a whole model are half a byte for each weight until they are written.
-        kept = spilled_bytes(pack(codes, found.params.scheme.format).tobytes())
+        kept = offloaded_bytes(pack(codes, found.params.scheme.format).tobytes())
         return replace(found, codes=kept), restored
 
     def _values(self, slot: Slot) -> Array:

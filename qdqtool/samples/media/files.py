@@ -16,7 +16,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.sample import NoLabelsError, Sample
 
 
-class Row(NamedTuple):
+class BatchRow(NamedTuple):
     """One row of a batch.
 
     Attributes:
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     file: str = ""
 
 
-def batched(rows: Iterable[Row], batch: int | None) -> Iterator[Sample]:
+def batched(rows: Iterable[BatchRow], batch: int | None) -> Iterator[Sample]:
     """Yield one sample for each batch of rows. The last row is repeated where the batch is not full.
 
     Args:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.columns import Column, common_count, make_sample, read_column, read_rows
+from qdqtool.samples.columns import StoredColumn, common_count, make_sample, read_column, read_rows
 from qdqtool.samples.sample import Sample
 from qdqtool.samples.signature import InputSpec, needed
 
@@ -22,7 +22,7 @@ class NpySamples:
     """The samples of one file."""
 
     path: Path
-    column: Column
+    column: StoredColumn
     count: int
 
     def __iter__(self) -> Iterator[Sample]:

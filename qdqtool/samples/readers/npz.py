@@ -15,7 +15,7 @@ import numpy as np
 from qdqtool.errors import UsageError
 from qdqtool.samples.columns import (
     DAMAGED_ARCHIVE,
-    Column,
+    StoredColumn,
     common_count,
     fit_labels,
     make_sample,
@@ -46,9 +46,9 @@ class NpzSamples:
     """
 
     path: Path
-    columns: tuple[Column, ...]
+    columns: tuple[StoredColumn, ...]
     count: int
-    labels: Column | None = None
+    labels: StoredColumn | None = None
 
     def __iter__(self) -> Iterator[Sample]:
         with contextlib.ExitStack() as stack:
@@ -119,6 +119,6 @@ def readable(path: Path) -> Iterator[None]:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def _column(archive: zipfile.ZipFile, member: str, spec: InputSpec, path: Path) -> Column:
+def _column(archive: zipfile.ZipFile, member: str, spec: InputSpec, path: Path) -> StoredColumn:
     with archive.open(member) as stream:
         return read_column(stream, archive.getinfo(member).file_size, spec, f"{path}: '{spec.name}'")

@@ -19,7 +19,7 @@ from support.qdq import pair_model
 from qdqtool.accuracy.checking.pair_error import LEAST_DB, LEAST_DB_OF_8_BITS, PairError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, Bounds
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds
 from qdqtool.numerics import formats, metrics
 from qdqtool.numerics.derive import scale_from_tensor
 from qdqtool.numerics.granularity import PerTensor
@@ -172,7 +172,7 @@ class Case:
     scale: np.ndarray
     zero: int | None
     samples: list[tuple[np.ndarray, np.ndarray]]
-    bounds: Bounds
+    bounds: ImposedBounds
 
     @property
     def fmt(self) -> NumberFormat:
@@ -222,7 +222,7 @@ def cases(draw: st.DrawFn) -> Case:
         codes = draw(arrays(np.int64, SHAPE, elements=st.integers(int(max(fmt.low, -8)), 7)))
         with np.errstate(over="ignore"):
             samples.append((values.astype(x_type), codes.astype(fmt.dtype)))
-    bounds = draw(st.sampled_from([NO_BOUNDS, NO_BOUNDS, Bounds(0.0, math.inf), Bounds(-2.0, 6.0)]))
+    bounds = draw(st.sampled_from([NO_BOUNDS, NO_BOUNDS, ImposedBounds(0.0, math.inf), ImposedBounds(-2.0, 6.0)]))
     return Case(kind, granularity, scale, zero, samples, bounds)
 
 

@@ -18,8 +18,8 @@ from support.small import make_model
 from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting, SwitchedBias, mask_model, with_alternatives
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.save import ExternalData, save_model
-from qdqtool.models.graph.io.spill import spilled
 from qdqtool.models.graph.model import Model
 from qdqtool.models.payload import Payload
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
@@ -613,7 +613,7 @@ def test_weights_that_are_not_in_the_model_file_are_read(how, tmp_path):
     proto = make_model(nodes, {"x": (2, 64)}, {"y": (2, 64)}, weights)
     plan = [pair("w", 4, "m", index=1), pair("m", 64, "y"), pair("v", 2, "y", index=1)]
     case = Case(proto, plan, {"x": whole(2, 64, high=2, seed=3)}, {((), "m"): whole(64, seed=4)})
-    source = spilled(Model(proto)) if how == "spilled" else _with_external_data(proto, tmp_path)
+    source = offloaded(Model(proto)) if how == "spilled" else _with_external_data(proto, tmp_path)
     assert not any(tensor.raw_data for tensor in source.proto.graph.initializer if tensor.name in ("w", "v"))
     masked = masked_of(case, source)
     for part in ([], [0, 1, 2], [1], [0, 2]):

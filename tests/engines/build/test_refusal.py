@@ -11,7 +11,7 @@ from support.engine_models import Net, crashing, matmul, recursive, refused, sav
 
 from qdqtool.__main__ import main
 from qdqtool.engines.build.options import BuildOptions
-from qdqtool.engines.build.refusal import Attempt, explain
+from qdqtool.engines.build.refusal import FailedBuild, explain
 from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedError, EngineRequest, Refusal
 from qdqtool.engines.tensorrt.parser_errors import builder_refusals, translate
 from qdqtool.jobs.build import build_engine
@@ -33,9 +33,9 @@ class Refusing:
         raise self._error
 
 
-def attempt(path: Path, folder: Path, options: BuildOptions | None = None) -> Attempt:
+def attempt(path: Path, folder: Path, options: BuildOptions | None = None) -> FailedBuild:
     request = EngineRequest(model=load_model(path), engine=folder / "e")
-    return Attempt(
+    return FailedBuild(
         builder=Refusing(), request=request, path=path, options=options or BuildOptions(), is_specialized=False
     )
 

@@ -8,19 +8,19 @@ from qdqtool.engines.gpu.comparison import compare_layers
 from qdqtool.engines.gpu.runner import LayerTime
 from qdqtool.engines.gpu.speedup import clock_warning, judge, speedup_of
 from qdqtool.engines.gpu.speedup_gate import SpeedupGate
-from qdqtool.engines.gpu.timing import Measured
+from qdqtool.engines.gpu.timing import MeasuredEngine
 
 
 def test_the_speedup_is_the_ratio_of_the_medians():
     fast, slow = np.random.default_rng(0).gamma(9.0, 0.1, (2, 5, 21))
-    found = speedup_of(Measured(fast.tolist()), Measured((3 * slow).tolist()))
+    found = speedup_of(MeasuredEngine(fast.tolist()), MeasuredEngine((3 * slow).tolist()))
     assert found.ratio == pytest.approx(np.median(3 * slow) / np.median(fast))
     rounds = np.median(3 * slow, axis=1) / np.median(fast, axis=1)
     assert (found.lowest, found.highest) == pytest.approx((rounds.min(), rounds.max()))
 
 
 def test_a_slower_engine_has_a_speedup_below_1():
-    assert speedup_of(Measured([[2.0]]), Measured([[1.0]])).ratio == 0.5
+    assert speedup_of(MeasuredEngine([[2.0]]), MeasuredEngine([[1.0]])).ratio == 0.5
 
 
 @pytest.mark.parametrize(("limit", "passed"), [(1.9, True), (2.0, True), (2.01, False)])
@@ -28,13 +28,13 @@ def test_the_gate_asks_for_at_least_its_ratio(limit, passed):
     comparison = compare_layers(
         [LayerTime("a", (), 1.0), LayerTime("b", (), 1.0)], [LayerTime("a", (), 2.0), LayerTime("b", (), 0.5)]
     )
-    result = judge(SpeedupGate(limit), speedup_of(Measured([[1.0]]), Measured([[2.0]])), comparison)
+    result = judge(SpeedupGate(limit), speedup_of(MeasuredEngine([[1.0]]), MeasuredEngine([[2.0]])), comparison)
     assert (result.passed, result.found) == (passed, "2.000x")
     assert [group.layers for group in result.slower_layers] == ([] if passed else [("b",)])
 
 
 def test_a_gate_is_judged_where_layers_are_not_known():
-    result = judge(SpeedupGate(3), speedup_of(Measured([[1.0]]), Measured([[2.0]])), None)
+    result = judge(SpeedupGate(3), speedup_of(MeasuredEngine([[1.0]]), MeasuredEngine([[2.0]])), None)
     assert not result.passed
     assert result.slower_layers == ()
 
@@ -50,5 +50,5 @@ def test_a_gate_is_judged_where_layers_are_not_known():
     ],
 )
 def test_clocks_that_differ_are_told(clocks, warns):
-    measured = [Measured([[1.0]], [Clocks(sm, 5000) for sm in each]) for each in clocks]
+    measured = [MeasuredEngine([[1.0]], [Clocks(sm, 5000) for sm in each]) for each in clocks]
     assert (clock_warning(measured) is not None) == warns

@@ -7,7 +7,7 @@ import pytest
 from support.fake_runner import FakeRunner
 
 from qdqtool.engines.gpu.clocks import Clocks
-from qdqtool.engines.gpu.timing import Measured, TimingOptions, time_in_turn
+from qdqtool.engines.gpu.timing import MeasuredEngine, TimingOptions, time_in_turn
 from qdqtool.errors import UsageError
 
 SAMPLE = {"x": np.zeros((1, 3), np.float32)}
@@ -22,21 +22,21 @@ class Meter:
 
 
 def test_percentiles_of_known_times():
-    found = Measured([[float(each) for each in range(100, -1, -1)]]).percentiles()
+    found = MeasuredEngine([[float(each) for each in range(100, -1, -1)]]).percentiles()
     assert (found.p50, found.p90, found.p99) == (50, 90, 99)
     assert (found.count, found.mean, found.min, found.max) == (101, 50, 0, 100)
 
 
 def test_percentiles_are_those_of_another_library():
     times = np.random.default_rng(1).gamma(2.0, 1.0, (4, 63))
-    found = Measured(times.tolist()).percentiles()
+    found = MeasuredEngine(times.tolist()).percentiles()
     hundredths = statistics.quantiles(times.reshape(-1).tolist(), n=100, method="inclusive")
     assert (found.p50, found.p90, found.p99) == pytest.approx((hundredths[49], hundredths[89], hundredths[98]))
 
 
 def test_below_100_times_there_is_no_99th_percentile():
-    assert Measured([[1.0] * 50, [1.0] * 49]).percentiles().p99 is None
-    assert Measured([[1.0] * 50, [1.0] * 50]).percentiles().p99 == 1
+    assert MeasuredEngine([[1.0] * 50, [1.0] * 49]).percentiles().p99 is None
+    assert MeasuredEngine([[1.0] * 50, [1.0] * 50]).percentiles().p99 == 1
 
 
 def test_engines_take_turns_and_each_is_first_in_half_of_the_rounds():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from support.qdq import constant
 
-from qdqtool.models.diff.matching import Side, Step
+from qdqtool.models.diff.matching import QdqStep, Side
 from qdqtool.models.diff.parameters import Change, changes, form, granularity_name, is_weight, kind
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
@@ -19,7 +19,7 @@ INT8, UINT8, FLOAT = TensorProto.INT8, TensorProto.UINT8, TensorProto.FLOAT
 SHAPE = (2, 4)
 CODES = [[1, -2, 3, -4], [5, 6, -7, 8]]
 
-Found = tuple[Side, Step]
+Found = tuple[Side, QdqStep]
 
 
 def step(

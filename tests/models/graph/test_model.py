@@ -1,4 +1,4 @@
-"""A model in memory: its folder, its opset, forks of its own, and a folder for spilled weights that goes with it."""
+"""A model in memory: its folder, its opset, forks of its own, and a folder for offloaded weights that goes with it."""
 
 from pathlib import Path
 

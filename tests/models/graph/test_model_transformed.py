@@ -23,12 +23,12 @@ from qdqtool.models.graph.edits.unused import without_unused
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.io.load import load_model
-from qdqtool.models.graph.io.spill import spilled
+from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.transforms.batchnorm import fold_batchnorm
 from qdqtool.models.transforms.float16 import convert_to_float16
-from qdqtool.models.transforms.joints import JointKind, find_joints
 from qdqtool.models.transforms.opset import upgrade_opset
+from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from qdqtool.models.transforms.specialize import specialize
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.models.transforms.taps import tap_tensors
@@ -43,8 +43,8 @@ def _shape(model: Model) -> tuple[int, ...]:
 
 def _rescaled(model: Model) -> Transformed[Any]:
     index = ModelIndex.of(model)
-    joints, _ = find_joints(index, JointKind.PRODUCT)
-    return rescale(index, {joint: np.full(joint.channels, 2.0) for joint in joints})
+    points, _ = find_rescaling_points(index, PointKind.PRODUCT)
+    return rescale(index, {point: np.full(point.channels, 2.0) for point in points})
 
 
 def _tapped(model: Model) -> Transformed[Any]:
@@ -88,11 +88,11 @@ TRANSFORMS: dict[str, Callable[[Model], Transformed[Any]]] = {
 
 @pytest.fixture(scope="module")
 def models() -> list[Model]:
-    """Float models with much to do, one with an unused weight, and a quantized one; weights are spilled."""
+    """Float models with much to do, one with an unused weight, and a quantized one; weights are offloaded."""
     depthwise = load_model(ROOT / "sample_models" / "digits_depthwise" / "uneven.onnx")
     attention = joint_attention()
     attention.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(4, np.float32), "unused"))
-    return [spilled(model) for model in (Model(batchnorm_model(1.0)), depthwise, Model(attention), _placed())]
+    return [offloaded(model) for model in (Model(batchnorm_model(1.0)), depthwise, Model(attention), _placed())]
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)

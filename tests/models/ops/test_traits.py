@@ -15,7 +15,7 @@ from support.onnx_cases import Array, OnnxCase, floats, integers, make_case, nod
 from support.paths import ROOT
 
 from qdqtool.models import ops
-from qdqtool.models.ops import ChannelLayout, Codes, ProductOp, Span, Traits, constant_span
+from qdqtool.models.ops import ChannelLayout, CodePath, ProductOp, Span, Traits, constant_span
 from qdqtool.registry import load_unit, unit_names
 
 WRITTEN = (
@@ -183,7 +183,7 @@ def test_what_carries_codes_multiplies_with_their_scale(op_type: str):
     found = [case for case in examples(op_type) if not pads_with_a_number(case)]
     assert found
     for case in found:
-        joined = range(1, len(case.inputs)) if ops.traits(case.node).codes is Codes.JOINED else ()
+        joined = range(1, len(case.inputs)) if ops.traits(case.node).codes is CodePath.JOINED else ()
         codes = {position: np.rint(20 * random_like(case.inputs[position], seed=position)) for position in [0, *joined]}
         values = {position: scale * array for position, array in codes.items()}
         of_codes, of_values = (case.run(fed.pop(0), fed)[0] for fed in (codes, values))

@@ -22,7 +22,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops.support.imposed_bounds import absorbs_relu
 from qdqtool.models.transforms.float16.magnitudes import Magnitudes, find_infinity_constants
-from qdqtool.models.transforms.joints import JointKind, find_joints
+from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.quantization.planning.high_precision import measure_magnitudes
 from qdqtool.quantization.planning.placement.propose import origin
@@ -171,6 +171,6 @@ def test_a_joint_ends_at_it_unless_a_rule_says_where_channels_go(op_type: str):
     columns = floats(case.x.shape[-1], case.x.shape[-1])
     before, behind = helper.make_node("MatMul", ["x", "v"], ["moved"]), helper.make_node("MatMul", ["y0", "w"], ["y"])
     index = ModelIndex.of(network(case, [before], [behind], {"v": columns, "w": weight(case)}, "y"))
-    joints, alone = find_joints(index, JointKind.PRODUCT)
-    assert joints == ()
+    points, alone = find_rescaling_points(index, PointKind.PRODUCT)
+    assert points == ()
     assert f"{op_type} " in alone[0].reason

@@ -16,13 +16,13 @@ from qdqtool.models.running import own_evaluator
 from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.ort_errors import RunError
 from qdqtool.models.running.own_evaluator import SplitSession, open_session, run_each
-from qdqtool.models.running.own_support import Split, plan_split
+from qdqtool.models.running.own_support import EvaluatorSplit, plan_split
 
 T = TensorProto
 X = np.random.default_rng(4).normal(size=(4, 32)).astype(np.float32) * 2
 
 
-def split_of(model: Model) -> Split | None:
+def split_of(model: Model) -> EvaluatorSplit | None:
     return plan_split(ModelIndex.of(model))
 
 

@@ -9,7 +9,7 @@ from qdqtool.numerics import formats
 from qdqtool.numerics.fit import Fit
 from qdqtool.numerics.fit import fit as fit_blocks
 from qdqtool.numerics.granularity import Blocked
-from qdqtool.numerics.groups import Blocks
+from qdqtool.numerics.groups import BlockLayout
 
 pytest.importorskip("numba")
 
@@ -32,7 +32,7 @@ def flat(values):
 )
 @example([2, 3, 5], 1, 2, np.float32, (3, 14))
 def test_a_tile_holds_the_groups_that_blocks_gathers(shape, axis, size, dtype, ends):
-    blocks = Blocks.of(tuple(shape), Blocked(axis % len(shape), size))
+    blocks = BlockLayout.of(tuple(shape), Blocked(axis % len(shape), size))
     values = np.random.default_rng(3).normal(size=shape).astype(dtype)
     start, last = sorted(end % blocks.groups for end in ends)
     stop = last + 1
@@ -57,7 +57,7 @@ def test_steps_and_magnitudes_have_the_bits_of_the_numpy_twin(name, groups, eith
     wanted = Fit(formats.get(name), either_sign)
     values = np.random.default_rng(groups).normal(size=(groups, 20)).astype(np.float32)
     values[0, :3] = 0, 1e-38, 7
-    blocks = Blocks.of(values.shape, Blocked(1, 20))
+    blocks = BlockLayout.of(values.shape, Blocked(1, 20))
     steps, peaks = np.zeros(groups, np.float32), np.zeros(groups, np.float32)
     options = (*wanted.bounds, wanted.shares, either_sign)
     fit(flat(values), False, (*blocks.place, 0, groups), options, (steps, peaks.view(np.int32)))
@@ -68,7 +68,7 @@ def test_steps_and_magnitudes_have_the_bits_of_the_numpy_twin(name, groups, eith
 
 def test_only_the_groups_asked_for_are_written():
     values = np.random.default_rng(1).normal(size=(300, 8)).astype(np.float32)
-    blocks, wanted = Blocks.of(values.shape, Blocked(1, 8)), Fit(formats.get("int4"))
+    blocks, wanted = BlockLayout.of(values.shape, Blocked(1, 8)), Fit(formats.get("int4"))
     steps, peaks = np.full(300, np.float32(-5)), np.zeros(300, np.float32)
     options = (*wanted.bounds, wanted.shares, False)
     fit(flat(values), False, (*blocks.place, 100, 240), options, (steps, peaks.view(np.int32)))

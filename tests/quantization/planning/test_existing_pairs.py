@@ -20,7 +20,7 @@ from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, PREPARATION_KEY
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.existing_pairs import Settled, notes_beside, settle_existing, settle_model
+from qdqtool.quantization.planning.existing_pairs import ResolvedModel, notes_beside, settle_existing, settle_model
 from qdqtool.quantization.planning.placement import Selection
 from qdqtool.quantization.planning.proposal import propose_for
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
@@ -169,7 +169,7 @@ def test_a_random_note_replaces_an_old_one_of_the_calibration_only(half: Path) -
 def test_a_model_whose_pairs_stay_is_not_prepared(half: Path) -> None:
     source, recipe = load_model(half), Recipe(existing=Existing.KEEP)
     off = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False, float_layer=False)
-    assert settle_existing(source, recipe) == Settled(
+    assert settle_existing(source, recipe) == ResolvedModel(
         source, Recipe(existing=Existing.KEEP, preparation=off), Existing.KEEP
     )
 
@@ -203,7 +203,7 @@ def test_a_function_that_is_called_twice_is_inlined_where_activations_are_quanti
     settled = settle_model(source, Recipe())
     assert [(each.function, each.calls) for each in settled.inlined] == [("my::Layer", 2)]
     assert [node.op_type for node in settled.model.proto.graph.node].count("MatMul") == 2
-    assert settle_model(source, Recipe(quantize_mode="int4")) == Settled(source, Recipe(quantize_mode="int4"))
+    assert settle_model(source, Recipe(quantize_mode="int4")) == ResolvedModel(source, Recipe(quantize_mode="int4"))
 
 
 def proposed(net: Net, output: str = "y") -> tuple[dict[str, list[str]], list[tuple[str, str]]]:

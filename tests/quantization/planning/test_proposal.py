@@ -9,7 +9,7 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.placement import Proposal, Reason, Selection, SkippedNode
+from qdqtool.quantization.planning.placement import PlacementProposal, Reason, Selection, SkippedNode
 from qdqtool.quantization.planning.placement.proposal import on_request
 from qdqtool.quantization.planning.proposal import propose_for, refuse_nothing
 from qdqtool.quantization.planning.recipe import Recipe
@@ -17,11 +17,11 @@ from qdqtool.quantization.planning.recipe import Recipe
 TINY = "it has 64 input and 4 output channels, and no kernel gains below 16"
 
 
-def proposed(model: onnx.ModelProto, **recipe: object) -> Proposal:
+def proposed(model: onnx.ModelProto, **recipe: object) -> PlacementProposal:
     return propose_for(ModelIndex.of(Model(model)), Recipe(**recipe))
 
 
-def pairs(found: Proposal) -> dict[str, list[str]]:
+def pairs(found: PlacementProposal) -> dict[str, list[str]]:
     return {each.slot.tensor: [use.node[0] for use in each.slot.uses or ()] for each in found.slots}
 
 
@@ -113,10 +113,10 @@ def test_a_model_without_any_product_has_nothing_in_every_mode():
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     for mode in ("int8", "int4"):
-        assert proposed(model, quantize_mode=mode) == Proposal((), ())
+        assert proposed(model, quantize_mode=mode) == PlacementProposal((), ())
 
 
-def in_two_formats(mode: str, fallback: str, *names: str, **more: object) -> Proposal:
+def in_two_formats(mode: str, fallback: str, *names: str, **more: object) -> PlacementProposal:
     """Products by the names of their outputs, those that are named in the fallback format."""
     selection = Selection(fallback_nodes=frozenset(((), (name,)) for name in names), **more)
     return proposed(layers(quantized=False), quantize_mode=mode, fallback=fallback, selection=selection)

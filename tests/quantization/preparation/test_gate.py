@@ -9,7 +9,7 @@ from support.small import make_model
 
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.preparation.gate import GATE_LIMIT, HALF_GATE_LIMIT, PreparationGate, gate_limit
-from qdqtool.quantization.preparation.step import Change
+from qdqtool.quantization.preparation.step import ProposedChange
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples import Feeds, input_specs, load_feeds
 
@@ -36,25 +36,27 @@ def feeds(tmp_path: Path) -> Feeds:
     return load_feeds(tmp_path / "d.npz", input_specs(network()))
 
 
-def difference(change: Change, feeds: Feeds) -> float:
+def difference(change: ProposedChange, feeds: Feeds) -> float:
     given = network()
     with FloatRuns() as runs:
         return PreparationGate(given, feeds, runs).difference(given, change)
 
 
 def test_nothing_changed_is_no_difference(feeds: Feeds) -> None:
-    assert difference(Change(model=network()), feeds) == 0
+    assert difference(ProposedChange(model=network()), feeds) == 0
 
 
 def test_a_change_that_the_output_hides_is_measured_where_products_read(feeds: Feeds) -> None:
-    assert difference(Change(model=network(first=FIRST * np.float32(1.01))), feeds) == pytest.approx(0.01, rel=1e-3)
+    assert difference(ProposedChange(model=network(first=FIRST * np.float32(1.01))), feeds) == pytest.approx(
+        0.01, rel=1e-3
+    )
 
 
 def test_channels_that_a_change_divides_are_compared_without_their_factors(feeds: Feeds) -> None:
     factors = np.array([1, 3, 0.5, 7, 1.3, 2.0])
     model = network(FIRST / factors, SECOND * factors[:, None])
-    assert difference(Change(model=model, rescaled={((), "r"): factors}), feeds) < GATE_LIMIT
-    assert difference(Change(model=model, rescaled={((), "r"): 1.01 * factors}), feeds) > 0.009
+    assert difference(ProposedChange(model=model, rescaled={((), "r"): factors}), feeds) < GATE_LIMIT
+    assert difference(ProposedChange(model=model, rescaled={((), "r"): 1.01 * factors}), feeds) > 0.009
 
 
 def test_the_limit_is_wider_where_weights_are_float16() -> None:

@@ -19,7 +19,7 @@ from qdqtool.models.running.ort_cpu import Session
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.quantization.preparation.gate import GATE_LIMIT, largest_difference
 from qdqtool.quantization.preparation.prepare import prepare, prepare_as_recorded
-from qdqtool.quantization.preparation.step import Change, Site, Step, StepRequest
+from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange, Site, StepRequest
 from qdqtool.quantization.preparation.steps.equalization import EqualizationStep
 from qdqtool.quantization.ranges.types import PreparationStep
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
@@ -88,7 +88,7 @@ def test_nothing_is_asked_nothing_is_done(data):
     assert done.record == ()
 
 
-class _Harm(Step):
+class _Harm(PreparationMethod):
     """A step that doubles a weight."""
 
     name = "harm"
@@ -99,7 +99,7 @@ class _Harm(Step):
         changed.CopyFrom(model.proto)
         weight = changed.graph.initializer[0]
         weight.CopyFrom(numpy_helper.from_array(2 * numpy_helper.to_array(weight), weight.name))
-        return Change(model=Model(changed), done=(Site(name="w", graph="", note="doubled"),))
+        return ProposedChange(model=Model(changed), done=(Site(name="w", graph="", note="doubled"),))
 
 
 def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch):
@@ -117,7 +117,7 @@ def test_a_step_that_changes_an_output_is_refused_and_reported(data, monkeypatch
 class _HarmOrNothing(_Harm):
     def changes(self, model, data, request):
         yield from super().changes(model, data, request)
-        yield Change(model=model, parameters={"twice": False}, done=(Site(name="w", graph="", note="kept"),))
+        yield ProposedChange(model=model, parameters={"twice": False}, done=(Site(name="w", graph="", note="kept"),))
 
 
 def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkeypatch):
@@ -136,7 +136,7 @@ def test_the_second_choice_of_equalisation_changes_no_bit(data):
     _, exact = EqualizationStep().changes(
         model, ChannelData(open_feeds(model, data), FloatRuns()), StepRequest(Preparation())
     )
-    factors = [factor for joint in exact.parameters["joints"] for factor in joint["factors"]]
+    factors = [factor for point in exact.parameters["joints"] for factor in point["factors"]]
     assert all(np.frexp(factor)[0] == 0.5 for factor in factors)
     assert len(set(factors)) > 1
     with np.load(data) as stored:

@@ -1,4 +1,4 @@
-"""Factors moved through joints change no result beyond rounding; with powers of two they change not one bit."""
+"""Factors moved through points change no result beyond rounding; with powers of two they change not one bit."""
 
 import numpy as np
 import onnx
@@ -11,15 +11,15 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.save import ExternalData, save_model
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.joints import JointKind, find_joints
+from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from qdqtool.quantization.preparation.rescaling import rescale
 
 LIMIT = 1e-5
 
 
-def joints_of(proto: onnx.ModelProto, kind: JointKind = JointKind.PRODUCT):
+def points_of(proto: onnx.ModelProto, kind: PointKind = PointKind.PRODUCT):
     index = ModelIndex.of(Model(proto))
-    found, alone = find_joints(index, kind)
+    found, alone = find_rescaling_points(index, kind)
     return index, found, alone
 
 
@@ -30,9 +30,9 @@ def saved(model: Model, tmp_path, external=ExternalData.AUTO) -> str:
 @settings(max_examples=40, deadline=None)
 @given(chains(), st.integers(0, 2**20))
 def test_random_factors_in_random_chains_change_outputs_by_rounding_only(tmp_path_factory, proto, seed):
-    index, joints, _ = joints_of(proto)
+    index, points, _ = points_of(proto)
     rng = np.random.default_rng(seed)
-    factors = {joint: np.exp2(rng.uniform(-6, 6, joint.channels)) for joint in joints}
+    factors = {point: np.exp2(rng.uniform(-6, 6, point.channels)) for point in points}
     path = saved(rescale(index, factors).model, tmp_path_factory.mktemp("chain"))
     feeds = {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
@@ -42,9 +42,9 @@ def test_random_factors_in_random_chains_change_outputs_by_rounding_only(tmp_pat
 @settings(max_examples=20, deadline=None)
 @given(chains(), st.integers(0, 2**20))
 def test_powers_of_two_change_not_one_bit(tmp_path_factory, proto, seed):
-    index, joints, _ = joints_of(proto)
+    index, points, _ = points_of(proto)
     rng = np.random.default_rng(seed)
-    factors = {joint: np.exp2(rng.integers(-6, 7, joint.channels).astype(float)) for joint in joints}
+    factors = {point: np.exp2(rng.integers(-6, 7, point.channels).astype(float)) for point in points}
     path = saved(rescale(index, factors).model, tmp_path_factory.mktemp("chain"))
     feeds = {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
@@ -54,9 +54,9 @@ def test_powers_of_two_change_not_one_bit(tmp_path_factory, proto, seed):
 @settings(max_examples=40, deadline=None)
 @given(chains())
 def test_every_layer_of_a_chain_but_the_last_is_a_joint(proto):
-    _, joints, alone = joints_of(proto)
+    _, points, alone = points_of(proto)
     layers = [node.name for node in proto.graph.node if node.op_type in {"Conv", "ConvTranspose", "Gemm"}]
-    assert [joint.tensor.producer.label for joint in joints] == layers[:-1]
+    assert [point.tensor.producer.label for point in points] == layers[:-1]
     assert [entry.node for entry in alone] == layers[-1:]
 
 
@@ -79,13 +79,13 @@ def branches(**changes: object) -> onnx.ModelProto:
 
 
 def reasons(proto: onnx.ModelProto) -> dict[str, str]:
-    return {entry.node: entry.reason for entry in joints_of(proto)[2]}
+    return {entry.node: entry.reason for entry in points_of(proto)[2]}
 
 
 def test_a_tensor_with_several_readers_is_one_joint(tmp_path):
-    index, (joint,), _ = joints_of(branches())
-    assert [reader.weight.node.label for reader in joint.readers] == ["left", "right"]
-    path = saved(rescale(index, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path)
+    index, (point,), _ = points_of(branches())
+    assert [reader.weight.node.label for reader in point.readers] == ["left", "right"]
+    path = saved(rescale(index, {point: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path)
     feeds = {"x": np.random.default_rng(2).normal(size=(1, 4, 5, 5)).astype(np.float32)}
     (before,), (after,) = run(branches(), feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -95,8 +95,8 @@ def test_rescaled_weights_replace_those_before_under_names_after_them(tmp_path):
     proto = branches()
     proto.graph.node[0].input.append("b")
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(4, np.float32), "b"))
-    index, (joint,), _ = joints_of(proto)
-    after = onnx.load(saved(rescale(index, {joint: np.full(4, 2.0)}).model, tmp_path))
+    index, (point,), _ = points_of(proto)
+    after = onnx.load(saved(rescale(index, {point: np.full(4, 2.0)}).model, tmp_path))
     assert [list(node.input) for node in after.graph.node if node.op_type == "Conv"] == [
         ["x", "w_rescaled", "b_rescaled"],
         ["r", "u_rescaled"],
@@ -149,8 +149,8 @@ def test_external_weights_are_rescaled_from_disk(tmp_path):
     path = save_model(Model(branches()), tmp_path / "outside.onnx", external_data=ExternalData.ALWAYS).model
     model = load_model(path)
     index = ModelIndex.of(model)
-    (joint,), _ = find_joints(index, JointKind.PRODUCT)
-    result = saved(rescale(index, {joint: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path, ExternalData.ALWAYS)
+    (point,), _ = find_rescaling_points(index, PointKind.PRODUCT)
+    result = saved(rescale(index, {point: np.array([1.0, 3.0, 0.2, 7.0])}).model, tmp_path, ExternalData.ALWAYS)
     feeds = {"x": np.random.default_rng(2).normal(size=(1, 4, 5, 5)).astype(np.float32)}
     (before,), (after,) = run(branches(), feeds), run(result, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -177,10 +177,10 @@ def normalized(*, bias: bool, rank_three: bool = False) -> onnx.ModelProto:
 @given(st.booleans(), st.booleans(), st.integers(0, 2**20))
 def test_normalizations_are_joints_with_the_products_behind_them(tmp_path_factory, bias, rank_three, seed):
     proto = normalized(bias=bias, rank_three=rank_three)
-    index, (joint,), _ = joints_of(proto, JointKind.NORM)
-    assert len(joint.readers) == 2
+    index, (point,), _ = points_of(proto, PointKind.NORM)
+    assert len(point.readers) == 2
     rng = np.random.default_rng(seed)
-    path = saved(rescale(index, {joint: np.exp2(rng.uniform(-6, 6, 8))}).model, tmp_path_factory.mktemp("norm"))
+    path = saved(rescale(index, {point: np.exp2(rng.uniform(-6, 6, 8))}).model, tmp_path_factory.mktemp("norm"))
     feeds = {"x": rng.normal(size=(2, 5, 8) if rank_three else (2, 8)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()
@@ -197,9 +197,9 @@ def test_the_bias_of_a_matmul_belongs_to_it(tmp_path):
     ]
     stored = {name: array.astype(np.float32) for name, array in weights.items()}
     proto = make_model(nodes, {"x": (3, 8)}, {"y": (3, 4)}, stored)
-    index, (joint,), _ = joints_of(proto)
-    assert joint.tensor.name == "a"
-    path = saved(rescale(index, {joint: np.array([1.0, 2.0, 3.0, 0.1, 9.0, 0.5])}).model, tmp_path)
+    index, (point,), _ = points_of(proto)
+    assert point.tensor.name == "a"
+    path = saved(rescale(index, {point: np.array([1.0, 2.0, 3.0, 0.1, 9.0, 0.5])}).model, tmp_path)
     feeds = {"x": rng.normal(size=(3, 8)).astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.abs(before - after).max() <= LIMIT * np.abs(before).max()

@@ -1,4 +1,4 @@
-"""Weights on which factors are tried: views of whole ones, or some columns of the weights of a large joint."""
+"""Weights on which factors are tried: views of whole ones, or some columns of the weights of a large point."""
 
 import numpy as np
 import onnx
@@ -8,7 +8,7 @@ from support.small import make_model
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.joints import JointKind, find_joints
+from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from qdqtool.quantization.preparation import rescaling as module
 from qdqtool.quantization.preparation.rescaling import tried_weights
 
@@ -39,8 +39,8 @@ def network() -> onnx.ModelProto:
 def test_every_weight_of_a_joint_keeps_the_same_share_of_its_columns(most, every, monkeypatch):
     monkeypatch.setattr(module, "MOST_WEIGHTS", most)
     index = ModelIndex.of(Model(network()))
-    ((joint,), _) = find_joints(index, JointKind.NORM)
-    found = tried_weights(joint.readers, lambda weight: weight.read(index.model))
+    ((point,), _) = find_rescaling_points(index, PointKind.NORM)
+    found = tried_weights(point.readers, lambda weight: weight.read(index.model))
     assert [each.shape[1] for each in found] == [-(-NARROW // every), -(-WIDE // every)]
     for each, whole in zip(found, AS_INPUTS_FIRST, strict=True):
         np.testing.assert_array_equal(each, whole[:, ::every])

@@ -102,7 +102,7 @@ def test_the_first_matrix_is_rounded_as_by_itself():
 def test_codes_are_kept_outside_of_memory_where_they_are_large(least, monkeypatch):
     """Codes of a model of gigabytes would take a quarter of its float16 weights until they are written."""
     expected = [each.codes.make() for each in planned(6).plan]
-    monkeypatch.setattr("qdqtool.models.graph.io.spill.LEAST_BYTES", least)
+    monkeypatch.setattr("qdqtool.models.graph.io.offload.LEAST_BYTES", least)
     found = [each.codes for each in planned(6).plan]
     assert [each.make() for each in found] == expected
     assert [each.place is not None for each in found] == [least == 1] * len(expected)
@@ -139,7 +139,7 @@ def test_a_weight_with_outputs_first_gets_the_same_codes():
 
 @pytest.mark.parametrize("mode", ["int4", "nvfp4"])
 def test_without_parts_all_matrices_are_rounded_by_the_inputs_of_the_float_model(mode, monkeypatch):
-    monkeypatch.setattr(data_rounding.StagedMoments, "of", lambda *_: iter(()))
+    monkeypatch.setattr(data_rounding.SequentialMoments, "of", lambda *_: iter(()))
     found = planned(4, mode)
     x = np.concatenate([rows(seed) for seed in range(4)]).astype(np.float64)
     first = found.plan.placements[0]

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from qdqtool.samples.media.files import Row, batched
+from qdqtool.samples.media.files import BatchRow, batched
 
 
 def rows(count: int, labels: bool = False):
     return [
-        Row({"x": np.full(2, at), "y": np.array(at)}, 10 + at if labels else None, f"{at // 2}.wav")
+        BatchRow({"x": np.full(2, at), "y": np.array(at)}, 10 + at if labels else None, f"{at // 2}.wav")
         for at in range(count)
     ]
 
@@ -23,7 +23,7 @@ def test_the_last_batch_repeats_its_last_row():
 
 def test_a_batch_has_the_files_of_its_rows_each_once():
     assert [sample.files for sample in batched(rows(5), 4)] == [("0.wav", "1.wav"), ("2.wav",)]
-    assert [sample.files for sample in batched([Row({"x": np.ones(2)})], 4)] == [()]
+    assert [sample.files for sample in batched([BatchRow({"x": np.ones(2)})], 4)] == [()]
 
 
 def test_an_input_without_a_batch_takes_a_row_a_run():

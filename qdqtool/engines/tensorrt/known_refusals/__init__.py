@@ -16,9 +16,9 @@ from qdqtool.engines.tensorrt.known_refusals import (
     types,
 )
 from qdqtool.engines.tensorrt.known_refusals._known import BY_OPERATOR as BY_OPERATOR
-from qdqtool.engines.tensorrt.known_refusals._known import Known as Known
+from qdqtool.engines.tensorrt.known_refusals._known import KnownRefusal as KnownRefusal
 
-KNOWN: tuple[Known, ...] = (
+KNOWN: tuple[KnownRefusal, ...] = (
     *block_operators.ENTRIES,
     *quantization.ENTRIES,
     *quantized_operators.ENTRIES,

@@ -8,7 +8,7 @@ BY_OPERATOR = "by operator"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRefusal:
     """A message of TensorRT that is explained.
 
     Attributes:
@@ -26,6 +26,6 @@ class Known:
     rules: tuple[str, ...] = ()
 
 
-def known(pattern: str, reason: str, hint: str | None = None, *, rules: str = "") -> Known:
+def known(pattern: str, reason: str, hint: str | None = None, *, rules: str = "") -> KnownRefusal:
     """Return an entry; ``rules`` are codes with spaces between them."""
-    return Known(re.compile(pattern, re.DOTALL), reason, hint, tuple(rules.split()))
+    return KnownRefusal(re.compile(pattern, re.DOTALL), reason, hint, tuple(rules.split()))

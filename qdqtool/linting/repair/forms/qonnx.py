@@ -22,7 +22,7 @@ from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as
 from qdqtool.models.graph.index.signature import QUANT, is_quantizer
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import read_array
-from qdqtool.models.running.qonnx_operators import HALF_TO_EVEN, CodeRange, code_range
+from qdqtool.models.running.qonnx_operators import HALF_TO_EVEN, QuantRange, code_range
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.numerics.number_format import NumberFormat
@@ -52,7 +52,7 @@ class _Quant:
     node: NodeView
     source: Value
     stored: onnx.TensorProto | None
-    range: CodeRange
+    range: QuantRange
     scale: Array
     zero_point: npt.NDArray[np.float64]
     axis: int | None

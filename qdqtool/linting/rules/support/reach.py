@@ -1,7 +1,7 @@
 """Follow an operand of a Conv, Gemm or MatMul back to its DQ.
 
-What may stand between is stated with each operator (:class:`qdqtool.models.ops.Codes`): behind these a Conv or MatMul
-still reads codes; behind all others it reads float.
+What may stand between is stated with each operator (:class:`qdqtool.models.ops.CodePath`): behind these a Conv or
+MatMul still reads codes; behind all others it reads float.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import element_count
-from qdqtool.models.ops import Codes, ProductOp
+from qdqtool.models.ops import CodePath, ProductOp
 
 MAX_STEPS = 64
 # Every input of a Concat is followed, so nested joins multiply the work.
@@ -33,7 +33,7 @@ class Operand:
     def axis_here(self, axis: int, rank: int) -> int | None:
         """Return the axis of the operand that is ``axis`` of the DQ's output; None where that is unknown."""
         for node in reversed(self.between):
-            if ops.traits(node).codes in {Codes.POINTWISE, Codes.SCALED}:
+            if ops.traits(node).codes in {CodePath.POINTWISE, CodePath.SCALED}:
                 continue
             behind = ops.axis_behind(node, axis, rank)
             if behind is None:
@@ -75,7 +75,7 @@ def operand(walk: "Walk", value: Value | None) -> Operand | None:
         if producer is None:
             return None
         between.append(producer)
-        if ops.traits(producer).codes is Codes.JOINED:
+        if ops.traits(producer).codes is CodePath.JOINED:
             first = _joined(walk, producer)
             return Operand(first.dequantize, (*between, *first.between)) if first is not None else None
         value = _carried(walk, producer)
@@ -100,14 +100,14 @@ class Walk:
 def _carried(walk: Walk, node: NodeView) -> Value | None:
     """Return the input whose codes pass through ``node``; None where it computes with them."""
     match ops.traits(node).codes:
-        case Codes.MOVED | Codes.POINTWISE | Codes.SELECTED:
+        case CodePath.MOVED | CodePath.POINTWISE | CodePath.SELECTED:
             return node.input(0)
-        case Codes.PADDED:
+        case CodePath.PADDED:
             zeros = node.attribute("mode", b"constant") == b"constant"
             return node.input(0) if not zeros or (walk.padded and _pads_zeros(walk, node)) else None
-        case Codes.SCALED if _is_one_number(walk, node.input(1)):
+        case CodePath.SCALED if _is_one_number(walk, node.input(1)):
             return node.input(0)
-        case Codes.SCALED if node.is_op("Mul") and _is_one_number(walk, node.input(0)):
+        case CodePath.SCALED if node.is_op("Mul") and _is_one_number(walk, node.input(0)):
             return node.input(1)
         case _:
             return None

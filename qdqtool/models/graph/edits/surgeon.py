@@ -12,8 +12,8 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from qdqtool.models.graph.edits.batch import EditError, NodeChange, ScopeBatch, new_batch, sort_edits, where
+from qdqtool.models.graph.edits.copy_changes import copy_changes
 from qdqtool.models.graph.edits.edit import AddNode, Edit, NodeKey
-from qdqtool.models.graph.edits.takeover import take_over
 from qdqtool.models.graph.index.view import DEFAULT_DOMAINS, GraphView, Scope, Use
 from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.model import Model
@@ -146,7 +146,7 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
         batches.setdefault(path, new_batch(view, path))
     # Inner scopes first: placing a node reads the edited bodies of its neighbours.
     for path, batch in sorted(batches.items(), key=lambda entry: -len(entry[0])):
-        take_over(containers[path], batch, _edit_nodes(batch), moved.get(path, ()))
+        copy_changes(containers[path], batch, _edit_nodes(batch), moved.get(path, ()))
         _raise_ir_for(batch, result.proto)
         _import_domains(batch, result.proto)
     return result

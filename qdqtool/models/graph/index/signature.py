@@ -48,7 +48,7 @@ _TENSOR = re.compile(r"tensor\((\w+)\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class SignatureOperand:
     """What ONNX says of one input or output of an operator.
 
     Attributes:
@@ -82,17 +82,17 @@ class Signature:
 
     types: Mapping[str, int]
     required: frozenset[str]
-    operands: Sequence[Operand]
-    results: Sequence[Operand]
+    operands: Sequence[SignatureOperand]
+    results: Sequence[SignatureOperand]
     inputs: tuple[int, int]
     outputs: tuple[int, int]
     is_withdrawn: bool
 
-    def operand(self, index: int) -> Operand | None:
+    def operand(self, index: int) -> SignatureOperand | None:
         """Return what stands at an input; a variadic one stands for all that follow. None where there are none."""
         return _at(self.operands, index)
 
-    def result(self, index: int) -> Operand | None:
+    def result(self, index: int) -> SignatureOperand | None:
         """Return what stands at an output, likewise."""
         return _at(self.results, index)
 
@@ -118,8 +118,8 @@ def signature_of(op_type: str, opset: int) -> Signature | None:
     )
 
 
-def _operand(formal: onnx.defs.OpSchema.FormalParameter, required: Collection[object]) -> Operand:
-    return Operand(
+def _operand(formal: onnx.defs.OpSchema.FormalParameter, required: Collection[object]) -> SignatureOperand:
+    return SignatureOperand(
         name=formal.name,
         # onnx's checker allows gaps in variadic inputs; ONNX Runtime 1.31.1 ends with a segmentation fault at some.
         is_required=formal.option in required and formal.is_homogeneous,
@@ -134,5 +134,5 @@ def _elem_type(name: str) -> int:
     return onnx.TensorProto.DataType.Value(_TENSOR.sub(r"\1", name).upper())
 
 
-def _at(formals: Sequence[Operand], index: int) -> Operand | None:
+def _at(formals: Sequence[SignatureOperand], index: int) -> SignatureOperand | None:
     return formals[min(index, len(formals) - 1)] if formals else None

@@ -116,7 +116,7 @@ def _require(where: str, strings: Iterable[object]) -> None:
             )
 
 
-class ModelReport(Report):
+class WrittenModelReport(Report):
     """The base of the report of a job that writes a model."""
 
     # No field of the dataclass: the JSON report has none, since no file has one.

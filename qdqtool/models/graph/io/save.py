@@ -63,10 +63,10 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     path = Path(path)
     sources = external_files(model.proto, model.folder) if model.path is not None else []
     check_output(path, [*([model.path] if model.path else []), *sources])
-    spill = _needs_data_file(model, external_data, path)
+    offload = _needs_data_file(model, external_data, path)
     proto = onnx.ModelProto()
     proto.CopyFrom(model.proto)
-    data_path = path.with_name(path.name + ".data") if spill else None
+    data_path = path.with_name(path.name + ".data") if offload else None
     data: DataFile | None = None
     with output_errors(path), contextlib.ExitStack() as stack:
         ready = []

@@ -124,7 +124,7 @@ _PLAIN: Mapping[int, np.dtype[Any]] = {
 def read_array(model: Model, tensor: TensorProto) -> Array:
     """Read the values of a stored tensor, unpacked, in its NumPy or ml_dtypes type and shape.
 
-    External and spilled data of whole bytes is memory-mapped read-only, and read from disk when it is used.
+    External and offloaded data of whole bytes is memory-mapped read-only, and read from disk when it is used.
 
     Raises:
         ModelError: The stored bytes do not fit the declared shape and type.
@@ -222,7 +222,7 @@ def payload_of(model: Model, tensor: TensorProto) -> Payload:
 
 
 def _place(model: Model, tensor: TensorProto) -> tuple[Path, int] | None:
-    """Return the file and offset of an external or spilled tensor; None for one whose bytes have to be made."""
+    """Return the file and offset of an external or offloaded tensor; None for one whose bytes have to be made."""
     if not is_pending(tensor):
         return external_place(model.folder, tensor)
     place = payload_of(model, tensor).place

@@ -138,7 +138,7 @@ HALF_STEP = 0.501
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ImposedBounds:
     """What a Q does to its tensor besides rounding.
 
     Attributes:
@@ -152,17 +152,17 @@ class Bounds:
     @property
     def is_relu(self) -> bool:
         """Whether a Relu does the same."""
-        return self == Bounds(low=0.0)
+        return self == ImposedBounds(low=0.0)
 
 
-NO_BOUNDS = Bounds()
+NO_BOUNDS = ImposedBounds()
 
 
 class UnknownBoundsError(ValueError):
     """A Q may do the work of a Relu or Clip, and its constants do not tell which."""
 
 
-def imposed_bounds(entry: QdqNode, index: ModelIndex) -> Bounds:
+def imposed_bounds(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
     """Return the bounds that a Q imposes in place of a Relu or Clip; :data:`NO_BOUNDS` where it replaces none.
 
     Args:
@@ -180,7 +180,7 @@ def imposed_bounds(entry: QdqNode, index: ModelIndex) -> Bounds:
     zero_point = float(zero_points.item())
     span = _Range(float(scale.item()), fmt.low - zero_point, fmt.high - zero_point, _precision_of(scale))
     if zero_point == fmt.low:
-        return Bounds(0.0, span.written_top()) if absorbs_relu(entry, index) else NO_BOUNDS
+        return ImposedBounds(0.0, span.written_top()) if absorbs_relu(entry, index) else NO_BOUNDS
     return span.written_bounds() if _is_sum(data) else NO_BOUNDS
 
 
@@ -193,9 +193,9 @@ def _zero_points(entry: QdqNode, index: ModelIndex) -> Array:
     return found.astype(np.float64)
 
 
-def _of_channels(entry: QdqNode, at_low: Array, index: ModelIndex) -> Bounds:
+def _of_channels(entry: QdqNode, at_low: Array, index: ModelIndex) -> ImposedBounds:
     if at_low.all():
-        return Bounds(0.0) if absorbs_relu(entry, index) else NO_BOUNDS
+        return ImposedBounds(0.0) if absorbs_relu(entry, index) else NO_BOUNDS
     if at_low.any() and entry.data is not None and not is_nonnegative(entry.data, index):
         raise UnknownBoundsError("it cuts off negative values in some channels only")
     return NO_BOUNDS
@@ -221,7 +221,7 @@ class _Range:
         """Return its upper end where somebody wrote it, as the 6 of a Relu6; infinity where it comes from data."""
         return self._written(self.top) or math.inf
 
-    def written_bounds(self) -> Bounds:
+    def written_bounds(self) -> ImposedBounds:
         """Return both ends where somebody wrote them, such as -1 and 1; :data:`NO_BOUNDS` where they come from data."""
         # The zero point is rounded to a whole code: the range is as wide as the bounds are apart, and it lies at
         # most half a step beside them.
@@ -230,7 +230,7 @@ class _Range:
         if not width or abs(low - bottom) > self.scale * HALF_STEP:
             return NO_BOUNDS
         high = _one_digit(low + width)
-        return Bounds(low, high) if math.isclose(high - low, width, rel_tol=1e-9) else NO_BOUNDS
+        return ImposedBounds(low, high) if math.isclose(high - low, width, rel_tol=1e-9) else NO_BOUNDS
 
     def _written(self, steps: float) -> float | None:
         value = steps * self.scale

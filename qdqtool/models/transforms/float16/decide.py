@@ -22,7 +22,7 @@ from qdqtool.models.transforms.float16.magnitudes import (
     Magnitudes,
     find_infinity_constants,
 )
-from qdqtool.models.transforms.float16.operands import Kind, Operands, is_float32, operands_of
+from qdqtool.models.transforms.float16.operands import Operands, TypeRule, is_float32, operands_of
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 
 _INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if name.startswith(("INT", "UINT")))
@@ -39,7 +39,7 @@ def index_arithmetic(view: GraphView, operands: Mapping[NodeView, Operands]) -> 
     for scope in reversed(view.scopes):
         for node in reversed(scope.nodes):
             own = operands.get(node)
-            if own is None or own.kind is not Kind.COMPUTES or ops.traits(node).is_layer:
+            if own is None or own.kind is not TypeRule.COMPUTES or ops.traits(node).is_layer:
                 continue
             if _feeds_only_indices(node, own, operands, found):
                 found.add(node)
@@ -61,7 +61,7 @@ def _is_index(use: Use, operands: Mapping[NodeView, Operands]) -> bool:
     if use.node.is_op("Cast"):
         return use.node.attribute("to") in _INTEGERS
     own = operands.get(use.node)
-    return own is not None and own.kind is Kind.COMPUTES and not own.problem and use.index not in own.inputs
+    return own is not None and own.kind is TypeRule.COMPUTES and not own.problem and use.index not in own.inputs
 
 
 INDICES = "its results become indices or shapes, and float16 counts to 2048 only"
@@ -91,7 +91,7 @@ class Decisions:
 
     def computing(self) -> Iterator[NodeView]:
         """Return every node whose own type has to be decided."""
-        return (node for node, own in self.operands.items() if own.kind is Kind.COMPUTES)
+        return (node for node, own in self.operands.items() if own.kind is TypeRule.COMPUTES)
 
     def is_half(self, value: Value) -> bool:
         """Return whether a float32 tensor that a node produces will be float16."""
@@ -99,7 +99,7 @@ class Decisions:
         own = self.operands.get(node) if node is not None else None
         if node is None or own is None:
             return False
-        if own.kind is Kind.MAKES:
+        if own.kind is TypeRule.MAKES:
             return self._is_made_half(value)
         return node not in self.kept and list(node.proto.output).index(value.name) in own.outputs
 
@@ -112,7 +112,7 @@ class Decisions:
             return self._has_half_scale(entry)
         if entry is not None and not self.takes_either(use.node):
             return False
-        if own.kind is not Kind.COMPUTES:
+        if own.kind is not TypeRule.COMPUTES:
             return None
         return use.node not in self.kept
 

@@ -25,7 +25,7 @@ from qdqtool.models.graph.io.tensors import element_count, make_tensor, pending_
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.float16.decide import Decisions
 from qdqtool.models.transforms.float16.magnitudes import LARGEST, TINIEST
-from qdqtool.models.transforms.float16.operands import Kind, is_float32
+from qdqtool.models.transforms.float16.operands import TypeRule, is_float32
 
 _SMALL = 1 << 10
 """Largest number of elements of a constant that is converted at once; larger ones are converted during saving."""
@@ -55,7 +55,7 @@ class Float16Edits:
     def add_all(self) -> None:
         """Add the edits of every node and tensor."""
         for node, own in self.decisions.operands.items():
-            if own.kind is Kind.MAKES:
+            if own.kind is TypeRule.MAKES:
                 self._set_type_of_maker(node)
         for entry in self.decisions.index.qdq.quantizers():
             self._set_scale_of_quantizer(entry)

@@ -14,7 +14,7 @@ from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import node_bodies
 
 
-class Kind(enum.Enum):
+class TypeRule(enum.Enum):
     """How the type of the float operands of a node is found.
 
     ``COMPUTES``: it is decided for the node. ``FOLLOWS``: the node reads one float tensor of either type, and returns
@@ -37,7 +37,7 @@ class Operands:
         problem: Why none may, although there are float32 operands; empty where some may.
     """
 
-    kind: Kind
+    kind: TypeRule
     inputs: frozenset[int] = frozenset()
     outputs: frozenset[int] = frozenset()
     problem: str = ""
@@ -60,7 +60,7 @@ def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
         return _of_maker(reads, makes)
     problem = _problem(node, types)
     if problem:
-        return Operands(Kind.COMPUTES, problem=problem)
+        return Operands(TypeRule.COMPUTES, problem=problem)
     return _of_operator(node, reads, makes)
 
 
@@ -85,15 +85,15 @@ def _outputs(node: NodeView) -> Iterator[tuple[int, Value]]:
 
 def _of_pair(node: NodeView) -> Operands:
     if is_quantize(node):
-        return Operands(Kind.FOLLOWS, inputs=frozenset({0}))
-    return Operands(Kind.MAKES, outputs=frozenset({0}))
+        return Operands(TypeRule.FOLLOWS, inputs=frozenset({0}))
+    return Operands(TypeRule.MAKES, outputs=frozenset({0}))
 
 
 def _of_maker(reads: Sequence[int], makes: Sequence[int]) -> Operands:
     """Return the operands of a Cast or ConstantOfShape: a Cast reads any type, and the output can have either type."""
     if makes:
-        return Operands(Kind.MAKES, inputs=frozenset(reads), outputs=frozenset({0}))
-    return Operands(Kind.FOLLOWS, inputs=frozenset({0}))
+        return Operands(TypeRule.MAKES, inputs=frozenset(reads), outputs=frozenset({0}))
+    return Operands(TypeRule.FOLLOWS, inputs=frozenset({0}))
 
 
 def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> Operands:
@@ -109,9 +109,9 @@ def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> 
     # Otherwise an attribute states the type of an output.
     outputs = {index for index in makes if (made := signature.result(index)) and made.variable in tied}
     if not allowed:
-        return Operands(Kind.COMPUTES, problem=f"ONNX defines {node.op_type} for float32 and not for float16")
+        return Operands(TypeRule.COMPUTES, problem=f"ONNX defines {node.op_type} for float32 and not for float16")
     alone = len(reads) == len(allowed) == 1 and not makes
-    return Operands(Kind.FOLLOWS if alone else Kind.COMPUTES, frozenset(allowed), frozenset(outputs))
+    return Operands(TypeRule.FOLLOWS if alone else TypeRule.COMPUTES, frozenset(allowed), frozenset(outputs))
 
 
 def _problem(node: NodeView, types: TensorTypes) -> str:

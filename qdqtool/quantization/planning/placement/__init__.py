@@ -2,7 +2,7 @@
 
 from qdqtool.quantization.planning.placement.proposal import FOR_ACCURACY as FOR_ACCURACY
 from qdqtool.quantization.planning.placement.proposal import IN_FALLBACK as IN_FALLBACK
-from qdqtool.quantization.planning.placement.proposal import Proposal as Proposal
+from qdqtool.quantization.planning.placement.proposal import PlacementProposal as PlacementProposal
 from qdqtool.quantization.planning.placement.proposal import ProposedSlot as ProposedSlot
 from qdqtool.quantization.planning.placement.proposal import Reason as Reason
 from qdqtool.quantization.planning.placement.proposal import SkippedNode as SkippedNode

@@ -23,7 +23,7 @@ from qdqtool.quantization.planning.placement.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class UseClaim:
     """A claim: input ``index`` of ``node`` should read ``value`` dequantized."""
 
     node: NodeView
@@ -34,7 +34,7 @@ class Claim:
     reason: str
 
 
-Decision = tuple[Claim, ...] | Reason | None
+Decision = tuple[UseClaim, ...] | Reason | None
 """The decision on a node: its claims, a reason to stay float, or None for a node that is not quantizable at all."""
 
 _Group = tuple[Value, Kind, Granularity]
@@ -49,13 +49,13 @@ def int8_scheme(granularity: Granularity) -> QuantScheme:
     return QuantScheme(formats.get("int8"), granularity)
 
 
-def share_slots(claims: Iterable[Claim], make_scheme: MakeScheme = int8_scheme) -> tuple[ProposedSlot, ...]:
+def share_slots(claims: Iterable[UseClaim], make_scheme: MakeScheme = int8_scheme) -> tuple[ProposedSlot, ...]:
     """Return one slot for all claims on a tensor with one granularity, in the order of the first claim.
 
     A slot for a constant that reaches its consumers through Identity or Transpose moves in front of those, where the
     stored tensor can be packed.
     """
-    groups: dict[_Group, list[Claim]] = {}
+    groups: dict[_Group, list[UseClaim]] = {}
     for claim in claims:
         groups.setdefault((claim.value, claim.kind, claim.granularity), []).append(claim)
     while (lifted := _lift(groups)) is not groups:
@@ -63,9 +63,9 @@ def share_slots(claims: Iterable[Claim], make_scheme: MakeScheme = int8_scheme) 
     return tuple(_slot(group, members, make_scheme) for group, members in groups.items())
 
 
-def _lift(groups: dict[_Group, list[Claim]]) -> dict[_Group, list[Claim]]:
+def _lift(groups: dict[_Group, list[UseClaim]]) -> dict[_Group, list[UseClaim]]:
     """Move every slot that can be moved up by one node; return the same dict if there is none."""
-    result: dict[_Group, list[Claim]] = {}
+    result: dict[_Group, list[UseClaim]] = {}
     changed = False
     for group, members in groups.items():
         upper = _above(group, members)
@@ -75,7 +75,7 @@ def _lift(groups: dict[_Group, list[Claim]]) -> dict[_Group, list[Claim]]:
     return result if changed else groups
 
 
-def _above(group: _Group, members: list[Claim]) -> tuple[_Group, list[Claim]] | None:
+def _above(group: _Group, members: list[UseClaim]) -> tuple[_Group, list[UseClaim]] | None:
     value, kind, granularity = group
     node = value.producer
     if kind != "weight" or node is None or not ops.traits(node).reorders_axes or value.is_output:
@@ -88,7 +88,7 @@ def _above(group: _Group, members: list[Claim]) -> tuple[_Group, list[Claim]] | 
     if lifted is None:
         return None
     reason = _reasons(members)
-    return (source, kind, lifted), [Claim(node, 0, source, kind, lifted, reason)]
+    return (source, kind, lifted), [UseClaim(node, 0, source, kind, lifted, reason)]
 
 
 def _in_front(node: NodeView, source: Value, granularity: Granularity) -> Granularity | None:
@@ -100,14 +100,14 @@ def _in_front(node: NodeView, source: Value, granularity: Granularity) -> Granul
     return replace(granularity, axis=axis) if axis is not None else None
 
 
-def _slot(group: _Group, members: list[Claim], make_scheme: MakeScheme) -> ProposedSlot:
+def _slot(group: _Group, members: list[UseClaim], make_scheme: MakeScheme) -> ProposedSlot:
     value, kind, granularity = group
     refs = dict.fromkeys(UseRef(claim.node.scope.path, claim.node.key, claim.index) for claim in members)
     slot = Slot(value.scope.path, value.name, tuple(refs))
     return ProposedSlot(slot, kind, make_scheme(granularity), _reasons(members))
 
 
-def _reasons(members: list[Claim]) -> str:
+def _reasons(members: list[UseClaim]) -> str:
     return ", ".join(dict.fromkeys(claim.reason for claim in members))
 
 

@@ -127,7 +127,7 @@ class SkippedNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class PlacementProposal:
     """Slots in the order of their first use, and skipped nodes in the order of the graph."""
 
     slots: tuple[ProposedSlot, ...]

@@ -25,13 +25,19 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.planning.placement.context import (
     MISSING_OPERAND,
-    Claim,
     Decision,
     PlacementContext,
+    UseClaim,
     share_slots,
 )
 from qdqtool.quantization.planning.placement.masks import with_bound
-from qdqtool.quantization.planning.placement.proposal import Proposal, ProposedSlot, Reason, SkippedNode, on_request
+from qdqtool.quantization.planning.placement.proposal import (
+    PlacementProposal,
+    ProposedSlot,
+    Reason,
+    SkippedNode,
+    on_request,
+)
 from qdqtool.quantization.planning.placement.residual import Residuals
 from qdqtool.quantization.planning.placement.selection import Selection
 from qdqtool.quantization.planning.placement.weighted import decide_weighted, leave_tiny
@@ -114,7 +120,7 @@ def propose(
     target: Target,
     selection: Selection,
     number_format: NumberFormat = INT8,
-) -> Proposal:
+) -> PlacementProposal:
     """Place Q/DQ pairs in a float model: symmetric, activations per-tensor, weights per output channel.
 
     Args:
@@ -141,7 +147,7 @@ def propose(
     concats = [node for node, decision in ordered if decision is None and _is_joined(node, context)]
     shared, alone = share_ranges(slots, concats, index)
     decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
-    return Proposal(shared, collect_skipped([(node, decisions[node]) for node in candidates]))
+    return PlacementProposal(shared, collect_skipped([(node, decisions[node]) for node in candidates]))
 
 
 def _decide(node: NodeView, context: PlacementContext, number_format: NumberFormat) -> Decision:
@@ -214,10 +220,10 @@ def _claim_input(node: NodeView, context: PlacementContext) -> Decision:
     obstacle = context.obstacle(value)
     if obstacle is not None:
         return obstacle
-    return (Claim(node, 0, value, "activation", PerTensor(), f"input of {node.op_type}, as asked"),)
+    return (UseClaim(node, 0, value, "activation", PerTensor(), f"input of {node.op_type}, as asked"),)
 
 
-def _claims(ordered: list[tuple[NodeView, Decision]]) -> list[Claim]:
+def _claims(ordered: list[tuple[NodeView, Decision]]) -> list[UseClaim]:
     return [claim for _, decision in ordered if isinstance(decision, tuple) for claim in decision]
 
 

@@ -15,9 +15,9 @@ from qdqtool.numerics.granularity import PerTensor
 from qdqtool.quantization.planning.placement.context import (
     MISSING_OPERAND,
     QUANTIZED_ALREADY,
-    Claim,
     Decision,
     PlacementContext,
+    UseClaim,
 )
 from qdqtool.quantization.planning.placement.masks import adds_mask, carried_mask, feeds_softmax
 from qdqtool.quantization.planning.placement.proposal import Reason
@@ -121,7 +121,7 @@ def _claim_skip(node: NodeView, index: int, context: PlacementContext) -> Decisi
     obstacle = carried_mask(value, context) or context.obstacle(value)
     if obstacle is not None:
         return obstacle
-    return (Claim(node, index, value, "activation", PerTensor(), "skip input of a residual Add"),)
+    return (UseClaim(node, index, value, "activation", PerTensor(), "skip input of a residual Add"),)
 
 
 def _conv_in_front(node: NodeView, index: int) -> NodeView | None:

@@ -15,12 +15,12 @@ from qdqtool.quantization.planning.modes import Mode
 from qdqtool.quantization.planning.placement.context import (
     MISSING_OPERAND,
     QUANTIZED_ALREADY,
-    Claim,
     Decision,
     PlacementContext,
+    UseClaim,
     share_slots,
 )
-from qdqtool.quantization.planning.placement.proposal import Proposal, Reason
+from qdqtool.quantization.planning.placement.proposal import PlacementProposal, Reason
 from qdqtool.quantization.planning.placement.propose import collect_skipped, is_computed_in_float, reason_to_leave
 from qdqtool.quantization.planning.placement.selection import Selection
 from qdqtool.quantization.planning.placement.weighted import (
@@ -51,7 +51,7 @@ class WeightGoal:
     block_size: int | None
 
 
-def propose_weights(index: ModelIndex, target: Target, selection: Selection, goal: WeightGoal) -> Proposal:
+def propose_weights(index: ModelIndex, target: Target, selection: Selection, goal: WeightGoal) -> PlacementProposal:
     """Place the pairs of a weight-only mode in a float model.
 
     Args:
@@ -69,7 +69,7 @@ def propose_weights(index: ModelIndex, target: Target, selection: Selection, goa
     leave_tiny(decisions, context)
     ordered = list(decisions.items())
     claims = [claim for _, decision in ordered if isinstance(decision, tuple) for claim in decision]
-    return Proposal(share_slots(claims, goal.mode.weight_scheme), collect_skipped(ordered))
+    return PlacementProposal(share_slots(claims, goal.mode.weight_scheme), collect_skipped(ordered))
 
 
 def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Decision:
@@ -89,7 +89,7 @@ def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Deci
     if isinstance(found, Reason):
         return found
     granularity, note = found
-    return (Claim(node, product.weight_input, weight, "weight", granularity, f"weight of {node.op_type}{note}"),)
+    return (UseClaim(node, product.weight_input, weight, "weight", granularity, f"weight of {node.op_type}{note}"),)
 
 
 def _decide_other(node: NodeView, family: QuantizableOp, context: PlacementContext) -> Decision:

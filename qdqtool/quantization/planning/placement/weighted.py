@@ -16,9 +16,9 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.quantization.planning.placement.context import (
     MISSING_OPERAND,
     QUANTIZED_ALREADY,
-    Claim,
     Decision,
     PlacementContext,
+    UseClaim,
 )
 from qdqtool.quantization.planning.placement.masks import carried_mask, made_divisor
 from qdqtool.quantization.planning.placement.proposal import Reason, on_request
@@ -174,11 +174,11 @@ def _is_symmetric(entry: QdqNode, context: PlacementContext) -> bool:
     return zero is not None and not np.any(zero.astype(np.float32))
 
 
-def _claim(node: NodeView, index: int, value: Value, family: ProductOp, context: PlacementContext) -> Claim:
+def _claim(node: NodeView, index: int, value: Value, family: ProductOp, context: PlacementContext) -> UseClaim:
     if not context.is_constant(value):
-        return Claim(node, index, value, "activation", PerTensor(), f"input of {node.op_type}")
+        return UseClaim(node, index, value, "activation", PerTensor(), f"input of {node.op_type}")
     granularity = _weight_granularity(node, index, value, family, context)
-    return Claim(node, index, value, "weight", granularity, f"weight of {node.op_type}")
+    return UseClaim(node, index, value, "weight", granularity, f"weight of {node.op_type}")
 
 
 def _weight_granularity(

@@ -28,12 +28,12 @@ ALPHAS = tuple(step / 20 for step in range(1, 21))
 
 LEAST_GAIN_DB = 0.5
 """By how much the error of the products must fall. So few rows show no smaller gain: on the sample models, gains of 0.1
-to 0.4 dB at single joints moved the outputs by -0.1 to +0.1 dB."""
+to 0.4 dB at single rescaling points moved the outputs by -0.1 to +0.1 dB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BlockProduct:
-    """One product with a weight in blocks, at a joint.
+class TriedBlockProduct:
+    """One product with a weight in blocks, at a rescaling point.
 
     Attributes:
         weight: ``[K, N]``; of a large weight, some of its columns.
@@ -60,7 +60,7 @@ class BlockProduct:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AwqFactors:
-    """The factors of one joint.
+    """The factors of one rescaling point.
 
     Attributes:
         factors: One for each channel.
@@ -73,8 +73,8 @@ class AwqFactors:
     gain_db: float
 
 
-def awq_factors(products: Sequence[BlockProduct], alpha: float) -> Factors:
-    """Return the factors of one joint, from the rows that choose.
+def awq_factors(products: Sequence[TriedBlockProduct], alpha: float) -> Factors:
+    """Return the factors of one rescaling point, from the rows that choose.
 
     Args:
         products: The products that read its tensor, of the same number of channels over their repeats.
@@ -88,8 +88,8 @@ def awq_factors(products: Sequence[BlockProduct], alpha: float) -> Factors:
     return np.asarray(powers / np.sqrt(powers.max() * powers.min()), FLOAT64)
 
 
-def searched_factors(products: Sequence[BlockProduct]) -> AwqFactors | None:
-    """Return the best factors of one joint; None where none gain :data:`LEAST_GAIN_DB` on rows that chose nothing."""
+def searched_factors(products: Sequence[TriedBlockProduct]) -> AwqFactors | None:
+    """Return the best factors of one point; None where none gain :data:`LEAST_GAIN_DB` on rows that chose nothing."""
     found = {alpha: awq_factors(products, alpha) for alpha in ALPHAS}
     errors = {alpha: sum(_nearest_error(each, by) for each in products) for alpha, by in found.items()}
     best = min(errors, key=lambda alpha: errors[alpha])
@@ -102,7 +102,7 @@ def searched_factors(products: Sequence[BlockProduct]) -> AwqFactors | None:
     return AwqFactors(found[best], best, gain_db) if gain_db >= LEAST_GAIN_DB else None
 
 
-def _nearest_error(product: BlockProduct, factors: Factors) -> float:
+def _nearest_error(product: TriedBlockProduct, factors: Factors) -> float:
     """The squared error of a product with nearest codes, on the rows that choose."""
     scaled = _scaled(product, factors)
     params, _ = search.least_error(scaled, product.scheme, ScaleRule())
@@ -110,7 +110,7 @@ def _nearest_error(product: BlockProduct, factors: Factors) -> float:
     return _error(product, dequantize(codes, params.scale, product.scheme.granularity), factors, product.choosing)
 
 
-def _judged_error(product: BlockProduct, factors: Factors) -> float:
+def _judged_error(product: TriedBlockProduct, factors: Factors) -> float:
     """The squared error of a product with codes of GPTQ by the rows that choose, on the others."""
     scaled, x = _scaled(product, factors), product.choosing / np.repeat(factors, product.repeat)
     params, _ = search.least_error(scaled, product.scheme, ScaleRule())
@@ -118,10 +118,10 @@ def _judged_error(product: BlockProduct, factors: Factors) -> float:
     return _error(product, dequantize(codes, params.scale, product.scheme.granularity), factors, product.judging)
 
 
-def _scaled(product: BlockProduct, factors: Factors) -> Array:
+def _scaled(product: TriedBlockProduct, factors: Factors) -> Array:
     return np.asarray(product.weight * np.repeat(factors, product.repeat)[:, np.newaxis], FLOAT32)
 
 
-def _error(product: BlockProduct, restored: Array, factors: Factors, x: Array) -> float:
+def _error(product: TriedBlockProduct, restored: Array, factors: Factors, x: Array) -> float:
     difference = restored / np.repeat(factors, product.repeat)[:, np.newaxis] - product.weight
     return float(np.sum(np.square(x @ difference)))

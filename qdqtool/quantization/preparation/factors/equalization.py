@@ -29,7 +29,7 @@ import numpy as np
 
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.ops.support.weights import StoredWeight
-from qdqtool.models.transforms.joints import Joint, Reader
+from qdqtool.models.transforms.rescaling_points import Reader, RescalingPoint
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors, ProductLayout
 from qdqtool.quantization.preparation.factors.importance import Importance, of_outputs
@@ -130,7 +130,7 @@ def powers_of_two(factors: Factors) -> Factors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestFactors:
-    """The factors of a joint that lower the expected noise most.
+    """The factors of a rescaling point that lower the expected noise most.
 
     Attributes:
         factors: One for each channel.
@@ -143,11 +143,11 @@ class BestFactors:
     of_folds: tuple[Factors, ...] = ()
 
 
-class JointNoise:
-    """The noise that is expected behind a joint: in the products that read its tensor.
+class PointNoise:
+    """The noise that is expected behind a rescaling point: in the products that read its tensor.
 
     Args:
-        joint: The joint.
+        point: The rescaling point.
         seen: Statistics of every tensor that a reader reads.
         read: Gives the values of a stored weight; each is read once.
         importance: How much the channels of tensors count; empty for all the same.
@@ -156,16 +156,16 @@ class JointNoise:
 
     def __init__(
         self,
-        joint: Joint,
+        point: RescalingPoint,
         seen: Statistics,
         read: ReadWeight,
         importance: Importance | None = None,
         *,
         rounded_inputs: bool = True,
     ) -> None:
-        self._channels = joint.channels
-        self._seen = [(seen[reader.tensor], reader.repeat) for reader in joint.readers]
-        self._products = [_noise(reader, seen, read, importance or {}) for reader in joint.readers]
+        self._channels = point.channels
+        self._seen = [(seen[reader.tensor], reader.repeat) for reader in point.readers]
+        self._products = [_noise(reader, seen, read, importance or {}) for reader in point.readers]
         self._rounded_inputs = rounded_inputs
 
     def gain_db(self, factors: Factors) -> float:
@@ -195,7 +195,7 @@ class JointNoise:
         )
 
     def _largest(self, of_inputs: Sequence[Factors]) -> Factors:
-        """The largest number for each channel of the joint, from numbers for each input channel of its readers."""
+        """The largest number for each channel of the point, from numbers for each input channel of its readers."""
         folded = (folded_peaks(found, repeat) for found, (_, repeat) in zip(of_inputs, self._seen, strict=True))
         return np.asarray(np.max(list(folded), axis=0), np.float64)
 

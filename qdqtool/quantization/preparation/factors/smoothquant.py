@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.models.graph.index.view import Value
-from qdqtool.models.transforms.joints import Joint, Reader
+from qdqtool.models.transforms.rescaling_points import Reader, RescalingPoint
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.quantization.preparation.factors.equalization import ReadWeight, channel_factors
@@ -34,64 +34,66 @@ HIGH = 127
 """Largest code of the format that a search rounds to: int8, in place of every format with some 256 codes."""
 
 
-def weight_peaks(joint: Joint, read: ReadWeight) -> Factors:
-    """The largest weight that each channel of the joint is multiplied with. ``read`` gives a stored weight's values."""
-    peaks = [folded_peaks(each.weight.layout.input_peaks(read(each.weight)), each.repeat) for each in joint.readers]
+def weight_peaks(point: RescalingPoint, read: ReadWeight) -> Factors:
+    """The largest weight that each channel of the point is multiplied with. ``read`` gives a stored weight's values."""
+    peaks = [folded_peaks(each.weight.layout.input_peaks(read(each.weight)), each.repeat) for each in point.readers]
     return np.asarray(np.max(peaks, axis=0), np.float64)
 
 
-def smoothing_factors(joint: Joint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float) -> Factors:
-    """The factors of one joint.
+def smoothing_factors(
+    point: RescalingPoint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float
+) -> Factors:
+    """The factors of one rescaling point.
 
     Args:
-        joint: The tensor and what reads it.
+        point: The tensor and what reads it.
         seen: Statistics of every tensor that a reader reads.
         weights: Its :func:`weight_peaks`.
         alpha: From 0 to 1: how much of the unevenness goes into the weights.
     """
-    return _factors(joint, {reader.tensor: seen[reader.tensor].peak for reader in joint.readers}, weights, alpha)
+    return _factors(point, {reader.tensor: seen[reader.tensor].peak for reader in point.readers}, weights, alpha)
 
 
 def fold_factors(
-    joint: Joint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float
+    point: RescalingPoint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float
 ) -> list[Factors]:
     """The factors that each part of the samples alone gives; one list entry where there is one part."""
-    return [_factors(joint, part, weights, alpha) for part in _parts(joint, seen)]
+    return [_factors(point, part, weights, alpha) for part in _parts(point, seen)]
 
 
 def searched_alpha(
-    joint: Joint, seen: Mapping[Value, ChannelStatistics], weights: Factors, products: Sequence["TriedProduct"]
+    point: RescalingPoint, seen: Mapping[Value, ChannelStatistics], weights: Factors, products: Sequence["TriedProduct"]
 ) -> float | None:
-    """The alpha with the least error at one joint; None where none is clearly better than leaving the joint alone.
+    """The alpha with the least error at one point; None where none is clearly better than leaving the point alone.
 
     Args:
-        joint: A tensor with its channels on the last axis, and what reads it.
+        point: A tensor with its channels on the last axis, and what reads it.
         seen: Statistics of every tensor that a reader reads.
         weights: Its :func:`weight_peaks`.
         products: The products that read it, with some rows of their activations.
     """
-    parts = _parts(joint, seen)
+    parts = _parts(point, seen)
 
     def error(factors: Factors, part: Peaks) -> float:
         return sum(product.error(factors, part[product.tensor]) for product in products)
 
-    identity = np.ones(joint.channels)
+    identity = np.ones(point.channels)
     best, least = None, WORTHWHILE * sum(error(identity, part) for part in parts)
     for alpha in CANDIDATES:
-        found = sum(error(_factors(joint, part, weights, alpha), part) for part in parts)
+        found = sum(error(_factors(point, part, weights, alpha), part) for part in parts)
         if found < least:
             best, least = alpha, found
     return best
 
 
-def _factors(joint: Joint, seen: Peaks, weights: Factors, alpha: float) -> Factors:
-    peaks = [folded_peaks(seen[reader.tensor], reader.repeat) for reader in joint.readers]
+def _factors(point: RescalingPoint, seen: Peaks, weights: Factors, alpha: float) -> Factors:
+    peaks = [folded_peaks(seen[reader.tensor], reader.repeat) for reader in point.readers]
     return channel_factors(np.max(peaks, axis=0), weights, alpha)
 
 
-def _parts(joint: Joint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]:
+def _parts(point: RescalingPoint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]:
     """The peaks of every tensor that a reader reads, on each part of the samples; on all where there is no part."""
-    tensors = {reader.tensor for reader in joint.readers}
+    tensors = {reader.tensor for reader in point.readers}
     count = min(len(seen[tensor].folds) for tensor in tensors)
     if not count:
         return [{tensor: seen[tensor].peak for tensor in tensors}]

@@ -7,17 +7,17 @@ import functools
 from collections.abc import Mapping
 
 from qdqtool.quantization.preparation import steps as _package
-from qdqtool.quantization.preparation.step import Step, StepRequest
+from qdqtool.quantization.preparation.step import PreparationMethod, StepRequest
 from qdqtool.registry import load_unit, unit_names
 
 
 @functools.cache
-def known_steps() -> Mapping[str, Step]:
+def known_steps() -> Mapping[str, PreparationMethod]:
     """Every step by its public id, in the order in which steps are made."""
-    found: list[Step] = [load_unit(_package, name).STEP for name in unit_names(_package)]
+    found: list[PreparationMethod] = [load_unit(_package, name).STEP for name in unit_names(_package)]
     return {step.name: step for step in sorted(found, key=lambda step: step.order)}
 
 
-def asked_steps(request: StepRequest) -> tuple[Step, ...]:
+def asked_steps(request: StepRequest) -> tuple[PreparationMethod, ...]:
     """The steps that are to be made, in their order."""
     return tuple(step for step in known_steps().values() if step.is_asked(request))

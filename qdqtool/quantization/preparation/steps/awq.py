@@ -1,4 +1,4 @@
-"""AWQ in weight-only modes of few bits, at the joints where codes that data chooses gain by it too."""
+"""AWQ in weight-only modes of few bits, at the rescaling points where codes that data chooses gain by it too."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,13 +8,19 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.ops import ChannelLayout
-from qdqtool.models.transforms.joints import Joint, JointKind, Reader, find_joints, joint_tensors
+from qdqtool.models.transforms.rescaling_points import (
+    PointKind,
+    Reader,
+    RescalingPoint,
+    find_rescaling_points,
+    point_tensors,
+)
 from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.planning.recipe import Preparation
-from qdqtool.quantization.preparation.factors.awq import AwqFactors, BlockProduct, searched_factors
-from qdqtool.quantization.preparation.rescaling import RescalingStep, joint_site, rescalings, tried_weights
-from qdqtool.quantization.preparation.step import Change, Site, Slots, StepRequest
+from qdqtool.quantization.preparation.factors.awq import AwqFactors, TriedBlockProduct, searched_factors
+from qdqtool.quantization.preparation.rescaling import RescalingStep, point_site, rescalings, tried_weights
+from qdqtool.quantization.preparation.step import ProposedChange, Site, Slots, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData, sample_rows
 
 ROWS = 1024
@@ -25,7 +31,7 @@ Schemes = Mapping[tuple[ScopePath, NodeKey], QuantScheme]
 
 
 class AwqStep(RescalingStep):
-    """AWQ at the joints behind normalizations, multiplications with a stored vector, and products."""
+    """AWQ at the rescaling points behind normalizations, multiplications with a stored vector, and products."""
 
     order = 40
     thing, done = "layer", "scaled by AWQ"
@@ -41,40 +47,42 @@ class AwqStep(RescalingStep):
             return "the ranges were found after scaling the model by AWQ, which --awq off forbids"
         return ""
 
-    def joints(self, index: ModelIndex) -> tuple[tuple[Joint, ...], tuple[Site, ...]]:
-        """The joints of a model behind layers of either kind; no layer is listed that has none."""
-        return tuple(joint for kind in JointKind for joint in find_joints(index, kind)[0]), ()
+    def points(self, index: ModelIndex) -> tuple[tuple[RescalingPoint, ...], tuple[Site, ...]]:
+        """The rescaling points of a model behind layers of either kind; no layer is listed that has none."""
+        return tuple(point for kind in PointKind for point in find_rescaling_points(index, kind)[0]), ()
 
-    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[Change]:
-        """Propose the best factors of the joints that gain, then the nearest powers of two, which round nothing."""
+    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
+        """Propose the best factors of the points that gain, then the nearest powers of two, which round nothing."""
         index = ModelIndex.of(model)
-        joints, _ = self.joints(index)
-        schemes = _schemes(index, request.slots) if joints and request.slots is not None else {}
-        found = _search(index, [joint for joint in joints if _is_in_blocks(joint, schemes)], schemes, data)
-        done = tuple(joint_site(joint, f"alpha {by.alpha:g}, {by.gain_db:.1f} dB") for joint, by in found.items())
-        factors = {joint: by.factors for joint, by in found.items()}
+        points, _ = self.points(index)
+        schemes = _schemes(index, request.slots) if points and request.slots is not None else {}
+        found = _search(index, [point for point in points if _is_in_blocks(point, schemes)], schemes, data)
+        done = tuple(point_site(point, f"alpha {by.alpha:g}, {by.gain_db:.1f} dB") for point, by in found.items())
+        factors = {point: by.factors for point, by in found.items()}
         for change in rescalings(index, factors, done, (), of_folds={}):
             # It was judged by products with chosen codes. A trial would round to the nearest.
             yield replace(change, on_trial=False)
 
 
-def _search(index: ModelIndex, joints: list[Joint], schemes: Schemes, data: ChannelData) -> Mapping[Joint, AwqFactors]:
-    tensors = {value for value, layout in joint_tensors(tuple(joints)) if layout is ChannelLayout.LAST}
+def _search(
+    index: ModelIndex, points: list[RescalingPoint], schemes: Schemes, data: ChannelData
+) -> Mapping[RescalingPoint, AwqFactors]:
+    tensors = {value for value, layout in point_tensors(tuple(points)) if layout is ChannelLayout.LAST}
     rows = sample_rows(index.model, tensors, data, ROWS) if tensors else {}
 
-    def products(readers: Sequence[Reader]) -> list[BlockProduct]:
+    def products(readers: Sequence[Reader]) -> list[TriedBlockProduct]:
         weights = tried_weights(readers, lambda weight: weight.read(index.model))
         return [
-            BlockProduct(weight, schemes[_key(reader)], rows[reader.tensor], reader.repeat)
+            TriedBlockProduct(weight, schemes[_key(reader)], rows[reader.tensor], reader.repeat)
             for reader, weight in zip(readers, weights, strict=True)
         ]
 
-    found: dict[Joint, AwqFactors] = {}
-    for joint in joints:
-        if all(reader.tensor in rows and len(rows[reader.tensor]) > 1 for reader in joint.readers):
-            best = searched_factors(products(joint.readers))
+    found: dict[RescalingPoint, AwqFactors] = {}
+    for point in points:
+        if all(reader.tensor in rows and len(rows[reader.tensor]) > 1 for reader in point.readers):
+            best = searched_factors(products(point.readers))
             if best is not None:
-                found[joint] = best
+                found[point] = best
     return found
 
 
@@ -89,8 +97,8 @@ def _schemes(index: ModelIndex, slots: Slots) -> Schemes:
     return found
 
 
-def _is_in_blocks(joint: Joint, schemes: Schemes) -> bool:
-    return all(_key(reader) in schemes and reader.layout is ChannelLayout.LAST for reader in joint.readers)
+def _is_in_blocks(point: RescalingPoint, schemes: Schemes) -> bool:
+    return all(_key(reader) in schemes and reader.layout is ChannelLayout.LAST for reader in point.readers)
 
 
 def _key(reader: Reader) -> tuple[ScopePath, NodeKey]:

@@ -5,21 +5,21 @@ from typing import Any
 
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.batchnorm import fold_batchnorm
-from qdqtool.quantization.preparation.step import Change, Site, Step
+from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange, Site
 
 
-class BatchNormStep(Step):
+class BatchNormStep(PreparationMethod):
     """Folds every BatchNormalization that directly follows a layer with stored weights."""
 
     order = 10
     thing, done = "BatchNormalization", "folded"
 
-    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> ProposedChange:
         """Fold what can be folded; the step has no parameters."""
         del parameters
         folded = fold_batchnorm(model)
         sites = (Site(name=n.node, graph=n.graph, note=f"folded into {n.op_type} '{n.into}'") for n in folded.report)
-        return Change(model=folded.model, done=tuple(sites))
+        return ProposedChange(model=folded.model, done=tuple(sites))
 
 
 STEP = BatchNormStep()

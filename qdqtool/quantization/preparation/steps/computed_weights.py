@@ -5,21 +5,21 @@ from typing import Any
 
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.computed_weights import store_computed_weights
-from qdqtool.quantization.preparation.step import Change, Site, Step
+from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange, Site
 
 
-class ComputedWeightsStep(Step):
+class ComputedWeightsStep(PreparationMethod):
     """Stores every weight of a product that arithmetic on constants makes, such as weight normalization."""
 
     order = 5
     thing, done = "computed weight", "stored"
 
-    def replay(self, model: Model, parameters: Mapping[str, Any]) -> Change:
+    def replay(self, model: Model, parameters: Mapping[str, Any]) -> ProposedChange:
         """Store what can be computed; the step has no parameters."""
         del parameters
         stored = store_computed_weights(model)
         sites = (Site(name=each.tensor, graph=each.graph, note=f"made by {each.op_type}") for each in stored.report)
-        return Change(model=stored.model, done=tuple(sites))
+        return ProposedChange(model=stored.model, done=tuple(sites))
 
 
 STEP = ComputedWeightsStep()

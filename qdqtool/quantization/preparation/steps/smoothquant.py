@@ -7,12 +7,12 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops import ChannelLayout
 from qdqtool.models.ops.support.weights import StoredWeight
-from qdqtool.models.transforms.joints import Joint, JointKind, joint_tensors
+from qdqtool.models.transforms.rescaling_points import PointKind, RescalingPoint, point_tensors
 from qdqtool.numerics.cores import side_by_side
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.quantization.planning.recipe import Preparation
-from qdqtool.quantization.preparation.factors.equalization import MIGRATION, JointNoise
+from qdqtool.quantization.preparation.factors.equalization import MIGRATION, PointNoise
 from qdqtool.quantization.preparation.factors.smoothquant import (
     TriedProduct,
     fold_factors,
@@ -22,28 +22,28 @@ from qdqtool.quantization.preparation.factors.smoothquant import (
 )
 from qdqtool.quantization.preparation.rescaling import (
     RescalingStep,
-    joint_site,
+    point_site,
     rescalings,
     tried_weights,
     with_statistics,
 )
-from qdqtool.quantization.preparation.step import Change, StepRequest
+from qdqtool.quantization.preparation.step import ProposedChange, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData, sample_rows
 
 LEAST_GAIN_DB = 1.0
-"""By how much the expected noise must fall at a joint before alphas are tried there: a sixth of a bit."""
+"""By how much the expected noise must fall at a rescaling point before alphas are tried there: a sixth of a bit."""
 
 ROWS = 256
 """Rows of each tensor on which alphas are tried."""
 
 
 class SmoothQuantStep(RescalingStep):
-    """SmoothQuant at the joints behind a normalization or a multiplication with a stored vector."""
+    """SmoothQuant at the rescaling points behind a normalization or a multiplication with a stored vector."""
 
     order = 30
     thing, done = "normalization", "smoothed"
     off = "--smoothquant off"
-    kind = JointKind.NORM
+    kind = PointKind.NORM
 
     def is_asked(self, request: StepRequest) -> bool:
         """Return whether an alpha is given, or activations become integers: others keep small channels precise."""
@@ -59,22 +59,22 @@ class SmoothQuantStep(RescalingStep):
             return "the ranges were found without the step that --smoothquant asks for"
         return ""
 
-    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[Change]:
+    def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
         """Propose factors that make outlier channels smaller, then the nearest powers of two, which round nothing."""
         index = ModelIndex.of(model)
-        joints, left = self.joints(index)
-        if not joints:
-            yield Change(model=model, left=left)
+        points, left = self.points(index)
+        if not points:
+            yield ProposedChange(model=model, left=left)
             return
         given = _given_alpha(request.asked)
-        search = _Search(index, joints, data, given)
-        alphas = dict(zip(search.joints, side_by_side(search.alpha, search.joints), strict=True))
-        alone = [joint_site(joint, "it is better as it is") for joint, alpha in alphas.items() if alpha is None]
-        factors = {joint: search.factors(joint, alpha) for joint, alpha in alphas.items() if alpha is not None}
+        search = _Search(index, points, data, given)
+        alphas = dict(zip(search.points, side_by_side(search.alpha, search.points), strict=True))
+        alone = [point_site(point, "it is better as it is") for point, alpha in alphas.items() if alpha is None]
+        factors = {point: search.factors(point, alpha) for point, alpha in alphas.items() if alpha is not None}
         # An alpha that the user gave is not tried on the quantized model.
-        tried = {joint: alpha for joint, alpha in alphas.items() if alpha is not None and given is None}
-        folds = {joint: search.fold_factors(joint, alpha) for joint, alpha in tried.items()}
-        done = tuple(joint_site(joint, f"alpha {alphas[joint]:g}") for joint in factors)
+        tried = {point: alpha for point, alpha in alphas.items() if alpha is not None and given is None}
+        folds = {point: search.fold_factors(point, alpha) for point, alpha in tried.items()}
+        done = tuple(point_site(point, f"alpha {alphas[point]:g}") for point in factors)
         for change in rescalings(index, factors, done, [*left, *alone], of_folds=folds):
             yield replace(change, on_trial=change.on_trial and given is None)
 
@@ -88,58 +88,60 @@ class _Search:
 
     Args:
         index: The index of the model.
-        joints: Its joints.
+        points: Its rescaling points.
         data: Statistics of their channels, and samples to take rows from.
-        alpha: The alpha of all joints; None to search the best for each.
+        alpha: The alpha of all rescaling points; None to search the best for each.
 
     Attributes:
-        joints: Those whose every reader has statistics.
+        points: Those whose every reader has statistics.
     """
 
-    def __init__(self, index: ModelIndex, joints: tuple[Joint, ...], data: ChannelData, alpha: float | None) -> None:
+    def __init__(
+        self, index: ModelIndex, points: tuple[RescalingPoint, ...], data: ChannelData, alpha: float | None
+    ) -> None:
         self._model = index.model
         self._alpha = alpha
         # Weights may be gigabytes: each is read once for its peaks, and not for every alpha.
-        self._peaks: dict[Joint, Factors] = {}
+        self._peaks: dict[RescalingPoint, Factors] = {}
         self._seen = data.of(index)
-        self.joints = with_statistics(joints, self._seen)
-        tried = {value for value, layout in joint_tensors(self._with_outliers()) if layout is ChannelLayout.LAST}
+        self.points = with_statistics(points, self._seen)
+        tried = {value for value, layout in point_tensors(self._with_outliers()) if layout is ChannelLayout.LAST}
         self._rows = sample_rows(index.model, tried, data, ROWS) if tried else {}
 
-    def alpha(self, joint: Joint) -> float | None:
-        """The alpha of one joint; None where the joint is better left alone."""
+    def alpha(self, point: RescalingPoint) -> float | None:
+        """The alpha of one rescaling point; None where the rescaling point is better left alone."""
         if self._alpha is not None:
             return self._alpha
-        if not all(reader.tensor in self._rows for reader in joint.readers):
+        if not all(reader.tensor in self._rows for reader in point.readers):
             return None
-        weights = tried_weights(joint.readers, self._read)
+        weights = tried_weights(point.readers, self._read)
         products = [
             TriedProduct.of(reader, weight, self._rows[reader.tensor])
-            for reader, weight in zip(joint.readers, weights, strict=True)
+            for reader, weight in zip(point.readers, weights, strict=True)
         ]
-        return searched_alpha(joint, self._seen, self._peaks_of(joint), products)
+        return searched_alpha(point, self._seen, self._peaks_of(point), products)
 
-    def factors(self, joint: Joint, alpha: float) -> Factors:
-        """The factors of one joint."""
-        return smoothing_factors(joint, self._seen, self._peaks_of(joint), alpha)
+    def factors(self, point: RescalingPoint, alpha: float) -> Factors:
+        """The factors of one rescaling point."""
+        return smoothing_factors(point, self._seen, self._peaks_of(point), alpha)
 
-    def fold_factors(self, joint: Joint, alpha: float) -> list[Factors]:
-        """The factors of one joint on each part of the samples."""
-        return fold_factors(joint, self._seen, self._peaks_of(joint), alpha)
+    def fold_factors(self, point: RescalingPoint, alpha: float) -> list[Factors]:
+        """The factors of one rescaling point on each part of the samples."""
+        return fold_factors(point, self._seen, self._peaks_of(point), alpha)
 
-    def _with_outliers(self) -> tuple[Joint, ...]:
-        """The joints at which alphas are tried: none where alpha is given."""
+    def _with_outliers(self) -> tuple[RescalingPoint, ...]:
+        """The rescaling points at which alphas are tried: none where alpha is given."""
         if self._alpha is not None:
             return ()
-        return tuple(joint for joint in self.joints if self._expected_gain(joint) >= LEAST_GAIN_DB)
+        return tuple(point for point in self.points if self._expected_gain(point) >= LEAST_GAIN_DB)
 
-    def _expected_gain(self, joint: Joint) -> float:
-        return JointNoise(joint, self._seen, self._read).gain_db(self.factors(joint, MIGRATION))
+    def _expected_gain(self, point: RescalingPoint) -> float:
+        return PointNoise(point, self._seen, self._read).gain_db(self.factors(point, MIGRATION))
 
-    def _peaks_of(self, joint: Joint) -> Factors:
-        if joint not in self._peaks:
-            self._peaks[joint] = weight_peaks(joint, self._read)
-        return self._peaks[joint]
+    def _peaks_of(self, point: RescalingPoint) -> Factors:
+        if point not in self._peaks:
+            self._peaks[point] = weight_peaks(point, self._read)
+        return self._peaks[point]
 
     def _read(self, weight: StoredWeight) -> Array:
         return weight.read(self._model)

@@ -25,7 +25,7 @@ IN_FLOAT = "float in the file: left in float"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class AimetEntry:
     """One tensor: ``real = (code + offset) * scale``, where integer codes count from 0 to ``2**bits - 1``.
 
     Attributes:
@@ -93,14 +93,14 @@ class Entry:
         return OTHER_BITS if self.bits not in (0, 8) else None
 
 
-def float_entry(name: str) -> Entry:
+def float_entry(name: str) -> AimetEntry:
     """Make the entry of a tensor that stays float."""
-    return Entry(name, FLOAT, 0, np.zeros(0), np.zeros(0))
+    return AimetEntry(name, FLOAT, 0, np.zeros(0), np.zeros(0))
 
 
 def integer_entry(
     name: str, bits: int, scales: Numbers, offsets: Numbers, axis: int | None = None, block_size: int | None = None
-) -> Entry:
+) -> AimetEntry:
     """Make the entry of a tensor of integers.
 
     Raises:
@@ -108,7 +108,7 @@ def integer_entry(
     """
     if scales.shape != offsets.shape:
         raise UsageError(f"tensor '{name}' has {scales.size} scales and {offsets.size} offsets")
-    return Entry(name, "int", bits, scales, offsets, axis, block_size)
+    return AimetEntry(name, "int", bits, scales, offsets, axis, block_size)
 
 
 def read_bits(name: str, value: Any) -> int:

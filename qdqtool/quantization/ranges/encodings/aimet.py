@@ -22,7 +22,7 @@ from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges.encodings._aimet_entry import (
     FLOAT,
     SCALED_FLOATS,
-    Entry,
+    AimetEntry,
     Numbers,
     float_entry,
     integer_entry,
@@ -80,7 +80,7 @@ def _read_2_0(document: dict[str, Any]) -> Encodings:
     return _encodings(entries, entries)
 
 
-def _encodings(activations: list[Entry], constants: list[Entry]) -> Encodings:
+def _encodings(activations: list[AimetEntry], constants: list[AimetEntry]) -> Encodings:
     scales: dict[str, ConstantScales] = {}
     for entry in constants:
         found = entry.constant()
@@ -95,7 +95,7 @@ def _encodings(activations: list[Entry], constants: list[Entry]) -> Encodings:
     )
 
 
-def _entries(section: Any, title: str) -> list[Entry]:
+def _entries(section: Any, title: str) -> list[AimetEntry]:
     if isinstance(section, list):
         return _each_once(section, title, _entry_1_0)
     if isinstance(section, dict):
@@ -105,8 +105,10 @@ def _entries(section: Any, title: str) -> list[Entry]:
     raise UsageError(f"{title} is neither a list nor an object")
 
 
-def _each_once(section: Iterable[Any], title: str, read: Callable[[str, dict[str, Any]], Entry]) -> list[Entry]:
-    found: dict[str, Entry] = {}
+def _each_once(
+    section: Iterable[Any], title: str, read: Callable[[str, dict[str, Any]], AimetEntry]
+) -> list[AimetEntry]:
+    found: dict[str, AimetEntry] = {}
     for entry in section:
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str):
@@ -117,7 +119,7 @@ def _each_once(section: Iterable[Any], title: str, read: Callable[[str, dict[str
     return list(found.values())
 
 
-def _entry_0_6(name: str, parts: Any) -> Entry:
+def _entry_0_6(name: str, parts: Any) -> AimetEntry:
     if not isinstance(parts, list) or not parts or not all(isinstance(part, dict) for part in parts):
         raise UsageError(f"tensor '{name}' has no list of encodings", hint="export the ONNX encodings, not torch's")
     if any(str(part.get("dtype", "int")).lower() != "int" for part in parts):
@@ -126,7 +128,7 @@ def _entry_0_6(name: str, parts: Any) -> Entry:
     return integer_entry(name, read_bits(name, parts[0].get("bitwidth")), scales, offsets)
 
 
-def _entry_1_0(name: str, entry: dict[str, Any]) -> Entry:
+def _entry_1_0(name: str, entry: dict[str, Any]) -> AimetEntry:
     kind = entry.get("enc_type", "PER_TENSOR")
     if kind not in KINDS:
         raise UsageError(f"tensor '{name}' has enc_type {str(kind)[:20]!r}; {', '.join(sorted(KINDS))} are read")
@@ -161,7 +163,7 @@ def _product(name: str, by_channel: Numbers, by_block: Numbers) -> Numbers:
     return found
 
 
-def _entry_2_0(name: str, entry: dict[str, Any]) -> Entry:
+def _entry_2_0(name: str, entry: dict[str, Any]) -> AimetEntry:
     dtype = str(entry.get("output_dtype"))
     integer = INTEGER.fullmatch(dtype)
     if integer is None and dtype not in SCALED_FLOATS:
@@ -173,7 +175,7 @@ def _entry_2_0(name: str, entry: dict[str, Any]) -> Entry:
         raise UsageError(f"tensor '{name}' has the axis {str(axis)[:20]}; it must be a whole number")
     scales = _scales_2_0(name, entry)
     if integer is None:
-        return Entry(name, dtype, 0, scales, np.zeros(0), axis, block_size)
+        return AimetEntry(name, dtype, 0, scales, np.zeros(0), axis, block_size)
     bits = read_bits(name, int(integer[2]))
     zero_points = _shaped(name, entry.get("y_zero_point"), "y_zero_point", scales.shape)
     lowest = 0.0 if integer[1] else -float(2 ** (bits - 1))

@@ -11,7 +11,7 @@ import numpy as np
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import check_output, write_output
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.media.files import IMAGE, Row, batched, labels_of
+from qdqtool.samples.media.files import IMAGE, BatchRow, batched, labels_of
 from qdqtool.samples.media.images.decode import decode
 from qdqtool.samples.media.images.geometry import fit, in_type, to_pixels, to_values
 from qdqtool.samples.media.images.options import ImagePreprocessing
@@ -45,7 +45,7 @@ class ImageSamples:
     def __iter__(self) -> Iterator[Sample]:
         labels = self.labels or (None,) * len(self.files)
         rows = (
-            Row({self.taken.spec.name: self._values(file)}, label, IMAGE.name_in(self.root, file))
+            BatchRow({self.taken.spec.name: self._values(file)}, label, IMAGE.name_in(self.root, file))
             for file, label in zip(self.files, labels, strict=True)
         )
         return batched(rows, self.taken.batch)

@@ -11,7 +11,7 @@ import numpy as np
 
 from qdqtool.errors import CapabilityError, UsageError, plural
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.media.files import SOUND, Row, batched, labels_of
+from qdqtool.samples.media.files import SOUND, BatchRow, batched, labels_of
 from qdqtool.samples.media.sound.options import FULL_SCALE, SoundPreprocessing
 from qdqtool.samples.media.sound.resolve import SoundInput
 from qdqtool.samples.sample import Sample
@@ -141,12 +141,12 @@ class SoundSamples:
         """Return the same samples with labels; each window has that of its file."""
         return replace(self, labels=labels_of(SOUND, self.root, self.files, self.labels_file))
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[BatchRow]:
         how = self.preprocessing
         labels = self.labels or (None,) * len(self.files)
         for file, label in zip(self.files, labels, strict=True):
             for window in windows(pieces(file, how.rate, how.channels), how.length, how.hop):
-                yield Row({self.taken.spec.name: self._values(window)}, label, SOUND.name_in(self.root, file))
+                yield BatchRow({self.taken.spec.name: self._values(window)}, label, SOUND.name_in(self.root, file))
 
     def _values(self, window: Array) -> Array:
         """Return a window of shape [N, C] in the shape, range and type of the input."""

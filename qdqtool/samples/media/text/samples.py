@@ -10,7 +10,7 @@ import numpy as np
 
 from qdqtool.errors import CapabilityError, UsageError, plural
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.media.files import Row, batched
+from qdqtool.samples.media.files import BatchRow, batched
 from qdqtool.samples.media.text.options import TextOptions, TextPreprocessing
 from qdqtool.samples.sample import Sample
 from qdqtool.samples.signature import Dim, InputSpec, needed
@@ -232,7 +232,7 @@ class TextSamples:
     preprocessing: TextPreprocessing
 
     def __iter__(self) -> Iterator[Sample]:
-        rows = (Row(self._arrays(self.tokenizer.encode(line))) for line in _lines(self.path))
+        rows = (BatchRow(self._arrays(self.tokenizer.encode(line))) for line in _lines(self.path))
         return batched(rows, self.taken.batch)
 
     def _arrays(self, encoded: "Encoding") -> dict[str, Array]:

@@ -13,7 +13,7 @@ from support.small import conv_model
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.io import tensors
 from qdqtool.models.graph.model import Model
-from qdqtool.models.payload import Payload, Place
+from qdqtool.models.payload import BytesPlace, Payload
 from qdqtool.models.scratch import ScratchFolder
 
 TYPES = [
@@ -32,7 +32,7 @@ def values_of(onnx_type, shape, seed=0):
 
 
 def kept_elsewhere(kind, tensor, folder):
-    """The same tensor, with its bytes in an external file, made on demand, or spilled; and the model that has them."""
+    """The same tensor, with its bytes in an external file, on demand, or offloaded; and the model that has them."""
     raw, model = tensor.raw_data, Model(onnx.ModelProto(), folder / "m.onnx")
     moved = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     if kind == "external":
@@ -43,9 +43,9 @@ def kept_elsewhere(kind, tensor, folder):
         return model, moved
     place = None
     if kind == "spilled":
-        spill = ScratchFolder()
-        (spill.path / "w.bin").write_bytes(b"\x99" * 5 + raw)
-        place = Place(spill, "w.bin", 5)
+        offload = ScratchFolder()
+        (offload.path / "w.bin").write_bytes(b"\x99" * 5 + raw)
+        place = BytesPlace(offload, "w.bin", 5)
     tensors.set_pending(model, moved, "key", Payload(len(raw), lambda: raw, place))
     return model, moved
 

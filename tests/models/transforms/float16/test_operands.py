@@ -6,7 +6,7 @@ from onnx import TensorProto, parser
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.float16.operands import Kind, Operands, operands_of
+from qdqtool.models.transforms.float16.operands import Operands, TypeRule, operands_of
 
 HEAD = '<ir_version: 13, opset_import: ["": 26, "mine": 1]>'
 INPUTS = {
@@ -75,7 +75,7 @@ def outputs_in_half(model: onnx.ModelProto, halved: frozenset[int]) -> frozenset
     ],
 )
 def test_an_operator_computes_in_either_type(node: str, inputs: set[int], outputs: set[int]) -> None:
-    model, own = model_of(node), Operands(Kind.COMPUTES, frozenset(inputs), frozenset(outputs))
+    model, own = model_of(node), Operands(TypeRule.COMPUTES, frozenset(inputs), frozenset(outputs))
     assert found(model) == own
     assert outputs_in_half(model, own.inputs) == own.outputs
 
@@ -83,20 +83,20 @@ def test_an_operator_computes_in_either_type(node: str, inputs: set[int], output
 @pytest.mark.parametrize("node", ["y = ArgMax (x)", "y = Shape (x)", "y = IsNaN (x)", "y = CastLike (x, i)"])
 def test_a_node_that_returns_no_float_reads_either_type(node: str) -> None:
     model = model_of(node)
-    assert found(model) == Operands(Kind.FOLLOWS, inputs=frozenset({0}))
+    assert found(model) == Operands(TypeRule.FOLLOWS, inputs=frozenset({0}))
     assert outputs_in_half(model, frozenset({0})) == frozenset()
 
 
 @pytest.mark.parametrize(
     ("node", "own"),
     [
-        ("y = Cast <to = 7> (x)", Operands(Kind.FOLLOWS, inputs=frozenset({0}))),
-        ("y = Cast <to = 10> (x)", Operands(Kind.FOLLOWS, inputs=frozenset({0}))),
-        ("y = Cast <to = 1> (x)", Operands(Kind.MAKES, inputs=frozenset({0}), outputs=frozenset({0}))),
-        ("y = Cast <to = 1> (i)", Operands(Kind.MAKES, outputs=frozenset({0}))),
-        ("y = ConstantOfShape (n)", Operands(Kind.MAKES, outputs=frozenset({0}))),
-        ("y = QuantizeLinear (x, scalar, zero)", Operands(Kind.FOLLOWS, inputs=frozenset({0}))),
-        ("y = DequantizeLinear (codes, scalar, zero)", Operands(Kind.MAKES, outputs=frozenset({0}))),
+        ("y = Cast <to = 7> (x)", Operands(TypeRule.FOLLOWS, inputs=frozenset({0}))),
+        ("y = Cast <to = 10> (x)", Operands(TypeRule.FOLLOWS, inputs=frozenset({0}))),
+        ("y = Cast <to = 1> (x)", Operands(TypeRule.MAKES, inputs=frozenset({0}), outputs=frozenset({0}))),
+        ("y = Cast <to = 1> (i)", Operands(TypeRule.MAKES, outputs=frozenset({0}))),
+        ("y = ConstantOfShape (n)", Operands(TypeRule.MAKES, outputs=frozenset({0}))),
+        ("y = QuantizeLinear (x, scalar, zero)", Operands(TypeRule.FOLLOWS, inputs=frozenset({0}))),
+        ("y = DequantizeLinear (codes, scalar, zero)", Operands(TypeRule.MAKES, outputs=frozenset({0}))),
     ],
 )
 def test_casts_and_pairs_go_with_their_neighbours(node: str, own: Operands) -> None:
@@ -140,7 +140,7 @@ def test_a_node_without_float32_has_no_operands(node: str) -> None:
     ],
 )
 def test_other_nodes_stay_float32_and_say_why(node: str, problem: str) -> None:
-    assert found(model_of(node)) == Operands(Kind.COMPUTES, problem=problem)
+    assert found(model_of(node)) == Operands(TypeRule.COMPUTES, problem=problem)
 
 
 def test_nodes_of_local_functions_stay_float32() -> None:
@@ -152,4 +152,4 @@ def test_nodes_of_local_functions_stay_float32() -> None:
     )
     index = ModelIndex.of(Model(model))
     inside = [operands_of(node, index.types) for node in index.view.nodes() if node.scope.in_function]
-    assert inside == [Operands(Kind.COMPUTES, problem="it stands in a local function")] * 2
+    assert inside == [Operands(TypeRule.COMPUTES, problem="it stands in a local function")] * 2

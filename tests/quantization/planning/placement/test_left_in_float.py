@@ -12,7 +12,7 @@ from qdqtool.models import targets
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning import modes
-from qdqtool.quantization.planning.placement import Proposal, Selection, WeightGoal, propose_weights
+from qdqtool.quantization.planning.placement import PlacementProposal, Selection, WeightGoal, propose_weights
 
 LEFT: dict[str, tuple[str, dict[str, Any], str]] = {
     "LSTM": ("", {"hidden_size": 16}, "computes its steps in float"),
@@ -39,7 +39,7 @@ def model_with(op_type: str) -> onnx.ModelProto:
     return model
 
 
-def weights_of(model: onnx.ModelProto) -> Proposal:
+def weights_of(model: onnx.ModelProto) -> PlacementProposal:
     goal = WeightGoal(modes.get("int8-weight-only"), None)
     return propose_weights(ModelIndex.of(Model(model)), targets.get("tensorrt"), Selection(), goal)
 

@@ -4,7 +4,7 @@ from qdqtool.models.plan import Slot, UseRef
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.quantization.planning.placement import Proposal, ProposedSlot
+from qdqtool.quantization.planning.placement import PlacementProposal, ProposedSlot
 
 SCHEME = QuantScheme(formats.get("int8"), PerTensor())
 
@@ -20,4 +20,4 @@ def test_ranges_are_needed_for_activations_alone():
     slots = tuple(
         ProposedSlot(Slot((), name, ()), "weight" if name in "wv" else "activation", SCHEME, "") for name in "xwav"
     )
-    assert [each.slot.tensor for each in Proposal(slots, ()).activations] == ["x", "a"]
+    assert [each.slot.tensor for each in PlacementProposal(slots, ()).activations] == ["x", "a"]

@@ -15,7 +15,7 @@ from qdqtool.models import targets
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning import modes
-from qdqtool.quantization.planning.placement import Proposal, Selection
+from qdqtool.quantization.planning.placement import PlacementProposal, Selection
 from qdqtool.quantization.planning.placement.weight_only import WeightGoal, fitting_block, propose_weights
 
 WHOLE = targets.get("tensorrt")
@@ -39,7 +39,9 @@ def test_examples_of_128(extent: int, size: int | None) -> None:
     assert fitting_block(extent, 128, WHOLE) == size
 
 
-def proposed(model: onnx.ModelProto, mode: str = "int4", target: str = "tensorrt", **selection: Any) -> Proposal:
+def proposed(
+    model: onnx.ModelProto, mode: str = "int4", target: str = "tensorrt", **selection: Any
+) -> PlacementProposal:
     chosen = modes.get(mode)
     goal = WeightGoal(chosen, chosen.block_size(None))
     return propose_weights(ModelIndex.of(Model(model)), targets.get(target), Selection(**selection), goal)

@@ -13,7 +13,7 @@ from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.preparation.factors.awq import (
     ALPHAS,
     LEAST_GAIN_DB,
-    BlockProduct,
+    TriedBlockProduct,
     awq_factors,
     searched_factors,
 )
@@ -28,7 +28,7 @@ def product(seed=1, outliers=40.0, channels=CHANNELS, repeat=1):
     sizes = np.ones(channels)
     sizes[: 4 * repeat] = outliers
     weight = (rng.normal(size=(channels, 48)) / sizes[:, None]).astype(np.float32)
-    return BlockProduct(weight, INT4, (rng.normal(size=(ROWS, channels)) * sizes).astype(np.float32), repeat)
+    return TriedBlockProduct(weight, INT4, (rng.normal(size=(ROWS, channels)) * sizes).astype(np.float32), repeat)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])

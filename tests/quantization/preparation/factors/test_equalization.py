@@ -14,9 +14,9 @@ from support.small import make_model, run
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.joints import JointKind, find_joints
+from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from qdqtool.numerics.product import ProductLayout
-from qdqtool.quantization.preparation.factors.equalization import MIGRATIONS, JointNoise, ProductNoise, channel_factors
+from qdqtool.quantization.preparation.factors.equalization import MIGRATIONS, PointNoise, ProductNoise, channel_factors
 from qdqtool.quantization.preparation.factors.importance import channel_importance
 from qdqtool.quantization.preparation.rescaling import rescale
 from qdqtool.quantization.statistics.channel_statistics import ChannelStatistics
@@ -41,10 +41,10 @@ def dense(*extents: int, seed: int = 0) -> onnx.ModelProto:
 
 
 def observed(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]):
-    """The joints of a model, statistics of every tensor by a run that returns them all, and a reader of weights."""
+    """The points of a model, statistics of every tensor by a run that returns them all, and a reader of weights."""
     index = ModelIndex.of(Model(proto))
-    joints, _ = find_joints(index, JointKind.PRODUCT)
-    tensors = {reader.tensor: reader.layout.axis for joint in joints for reader in joint.readers}
+    points, _ = find_rescaling_points(index, PointKind.PRODUCT)
+    tensors = {reader.tensor: reader.layout.axis for point in points for reader in point.readers}
     tapped = onnx.ModelProto()
     tapped.CopyFrom(proto)
     del tapped.graph.output[:]
@@ -54,7 +54,7 @@ def observed(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]):
     for (value, axis), array in zip(tensors.items(), arrays, strict=True):
         rows = np.moveaxis(array.astype(np.float64), axis, 0).reshape(array.shape[axis], -1)
         seen[value] = ChannelStatistics(np.abs(rows).max(axis=1), rows.mean(axis=1), (rows**2).mean(axis=1))
-    return joints, seen, lambda weight: weight.read(index.model)
+    return points, seen, lambda weight: weight.read(index.model)
 
 
 def plain_noise(weight: np.ndarray, rows: np.ndarray, factors: np.ndarray) -> float:
@@ -75,7 +75,7 @@ def test_of_all_shares_the_one_is_taken_that_serves_samples_best_that_it_was_not
     rng = np.random.default_rng(seed)
     proto = dense(6, 8, 5, seed=seed)
     feeds = {"x": (rng.normal(size=(64, 6)) * np.exp2(rng.uniform(-3, 3, (64, 1)))).astype(np.float32)}
-    (joint,), seen, read = observed(proto, feeds)
+    (point,), seen, read = observed(proto, feeds)
     (tensor,) = seen
     first, weight = (numpy_helper.to_array(t).astype(np.float64) for t in proto.graph.initializer)
     rows = np.maximum(feeds["x"].astype(np.float64) @ first, 0)
@@ -85,7 +85,7 @@ def test_of_all_shares_the_one_is_taken_that_serves_samples_best_that_it_was_not
     for share in MIGRATIONS:
         after = [plain_noise(weight, rows, channel_factors(half, reach, share)) for half in halves]
         gains[share] = np.mean([10 * np.log10(before / noise) for noise in after])
-    found = JointNoise(joint, seen, read).best_factors()
+    found = PointNoise(point, seen, read).best_factors()
     assert found.gain_db == pytest.approx(max(gains.values()), rel=1e-3, abs=1e-3)
     taken = channel_factors(abs(rows).max(axis=0), reach, max(gains, key=lambda share: gains[share]))
     assume(max(gains.values()) - sorted(gains.values())[-2] > 1e-3)  # else either may be taken
@@ -96,12 +96,12 @@ def test_channels_whose_peaks_come_and_go_are_evened_out_less():
     """The same peaks over all samples: once in every part of them, once half of the channels sleeps in one part."""
     proto = dense(6, 8, 5)
     feeds = {"x": np.random.default_rng(1).normal(size=(64, 6)).astype(np.float32)}
-    (joint,), seen, read = observed(proto, feeds)
+    (point,), seen, read = observed(proto, feeds)
     (tensor,) = seen
     peaks = seen[tensor].peak
     asleep = np.where(np.arange(8) % 2 == 0, peaks, peaks / 50)
     steady, fickle = (
-        JointNoise(joint, {tensor: replace(seen[tensor], folds=folds)}, read).best_factors()
+        PointNoise(point, {tensor: replace(seen[tensor], folds=folds)}, read).best_factors()
         for folds in ((peaks, peaks), (asleep, peaks))
     )
     assert steady.gain_db > fickle.gain_db + 3
@@ -114,25 +114,25 @@ def test_channels_whose_peaks_come_and_go_are_evened_out_less():
 def test_a_rescaled_network_ends_with_the_same_noise(proto, seed):
     """Whatever factors stood between the layers, they are undone: nothing is left to gain or to lose by them."""
     rng = np.random.default_rng(seed)
-    joints, seen, read = observed(proto, {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)})
-    assume(joints)
+    points, seen, read = observed(proto, {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)})
+    assume(points)
     index = ModelIndex.of(Model(proto))
-    moved = {joint.key: np.exp2(rng.uniform(-4, 4, joint.channels)) for joint in joints}
-    own, _ = find_joints(index, JointKind.PRODUCT)
-    other = rescale(index, {joint: moved[joint.key] for joint in own}).model
+    moved = {point.key: np.exp2(rng.uniform(-4, 4, point.channels)) for point in points}
+    own, _ = find_rescaling_points(index, PointKind.PRODUCT)
+    other = rescale(index, {point: moved[point.key] for point in own}).model
     after = ModelIndex.of(other)
-    others, _ = find_joints(after, JointKind.PRODUCT)
+    others, _ = find_rescaling_points(after, PointKind.PRODUCT)
     by_name = {value.name: found for value, found in seen.items()}
     first = channel_importance(index)
     second = channel_importance(after)
-    for joint, twin in zip(own, others, strict=True):
-        here = {reader.tensor: by_name[reader.tensor.name] for reader in joint.readers}
+    for point, twin in zip(own, others, strict=True):
+        here = {reader.tensor: by_name[reader.tensor.name] for reader in point.readers}
         there = {
             reader.tensor: by_name[reader.tensor.name].divided(np.repeat(moved[twin.key], reader.repeat))
             for reader in twin.readers
         }
-        before = JointNoise(joint, here, read, first).best_factors().gain_db
-        noise = JointNoise(twin, there, lambda weight: weight.read(other), second)
+        before = PointNoise(point, here, read, first).best_factors().gain_db
+        noise = PointNoise(twin, there, lambda weight: weight.read(other), second)
         assert noise.best_factors().gain_db - noise.gain_db(1 / moved[twin.key]) == pytest.approx(before, abs=0.02)
 
 
@@ -205,6 +205,6 @@ def test_expected_noise_is_close_to_the_noise_of_rounding():
 def test_the_noise_that_uneven_channels_cost_comes_back():
     proto = dense(16, 32, 32, 8)
     feeds = {"x": np.random.default_rng(1).normal(size=(64, 16)).astype(np.float32)}
-    joints, seen, read = observed(proto, feeds)
-    assert len(joints) == 2
-    assert all(JointNoise(joint, seen, read).best_factors().gain_db > 15 for joint in joints)
+    points, seen, read = observed(proto, feeds)
+    assert len(points) == 2
+    assert all(PointNoise(point, seen, read).best_factors().gain_db > 15 for point in points)

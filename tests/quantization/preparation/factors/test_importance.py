@@ -11,7 +11,7 @@ from support.small import make_model, run
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.joints import JointKind, find_joints
+from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from qdqtool.quantization.preparation.factors.importance import channel_importance, of_outputs
 from qdqtool.quantization.preparation.rescaling import rescale
 
@@ -121,11 +121,11 @@ def test_a_channel_that_is_divided_counts_as_much_more(proto, seed):
     """Moved factors change no output: noise in a channel divided by f does what f times that noise did before."""
     rng = np.random.default_rng(seed)
     index = ModelIndex.of(Model(proto))
-    joints, _ = find_joints(index, JointKind.PRODUCT)
-    moved = {joint: np.exp2(rng.integers(-4, 5, joint.channels)).astype(np.float64) for joint in joints}
+    points, _ = find_rescaling_points(index, PointKind.PRODUCT)
+    moved = {point: np.exp2(rng.integers(-4, 5, point.channels)).astype(np.float64) for point in points}
     before = {value.name: found for value, found in channel_importance(index).items()}
     after_index = ModelIndex.of(rescale(index, moved).model)
     after = {value.name: found for value, found in channel_importance(after_index).items()}
-    for joint, by in moved.items():
-        name = joint.tensor.name
+    for point, by in moved.items():
+        name = point.tensor.name
         assert after[name] == pytest.approx(before[name] * by**2, rel=1e-5)

@@ -12,7 +12,7 @@ from qdqtool.quantization.ranges.encodings._aimet_entry import (
     ASYMMETRIC,
     IN_FLOAT,
     OTHER_BITS,
-    Entry,
+    AimetEntry,
     float_entry,
     integer_entry,
     read_bits,
@@ -21,7 +21,7 @@ from qdqtool.quantization.ranges.encodings._aimet_entry import (
 )
 
 
-def integer(bits: int, offset: float, scale: float = 0.5, **more: int) -> Entry:
+def integer(bits: int, offset: float, scale: float = 0.5, **more: int) -> AimetEntry:
     return integer_entry("x", bits, np.array([scale]), np.array([offset]), **more)
 
 
@@ -44,7 +44,7 @@ def test_the_range_of_integers_is_that_of_their_codes(bits, offset, scale):
 
 @pytest.mark.parametrize(("kind", "largest"), [("float8e4m3fn", 448.0), ("float8e5m2", 57344.0)])
 def test_the_range_of_a_float_with_a_scale_is_that_of_its_codes(kind, largest):
-    found = Entry("x", kind, 0, np.array([0.25]), np.zeros(0))
+    found = AimetEntry("x", kind, 0, np.array([0.25]), np.zeros(0))
     assert (found.range().min, found.range().max) == (-largest / 4, largest / 4)
     assert (found.format, found.is_centred, found.is_per_tensor, found.remark()) == (kind, True, True, None)
     scales = found.constant()

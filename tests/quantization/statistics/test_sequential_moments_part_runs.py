@@ -10,8 +10,8 @@ from support.small import make_model
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Slot, UseRef
-from qdqtool.models.running.graph_parts import Part
-from qdqtool.quantization.statistics.staged_moments import PartRuns, SamplePair
+from qdqtool.models.running.graph_parts import GraphPart
+from qdqtool.quantization.statistics.sequential_moments import PartRuns, SamplePair
 
 W = np.array([[1, 2], [3, 4]], np.float32)
 
@@ -29,7 +29,7 @@ def sample() -> SamplePair:
 def test_both_models_share_what_no_replaced_weight_has_touched():
     runs, pair = PartRuns(index()), sample()
     nodes = list(runs.index.model.proto.graph.node)
-    runs.run(Part(nodes, kept={"a", "y"}), [pair])
+    runs.run(GraphPart(nodes, kept={"a", "y"}), [pair])
     assert pair.rounded is pair.exact
     np.testing.assert_array_equal(pair.exact["y"], 2 * W)
 
@@ -38,7 +38,7 @@ def test_only_the_uses_of_the_slot_read_the_other_values():
     runs, pair = PartRuns(index()), sample()
     runs.replace(Slot((), "w", (UseRef((), ("a",), 1),)), 10 * W)
     before = [node.SerializeToString() for node in runs.index.model.proto.graph.node]
-    runs.run(Part(list(runs.index.model.proto.graph.node), kept={"a", "y"}), [pair])
+    runs.run(GraphPart(list(runs.index.model.proto.graph.node), kept={"a", "y"}), [pair])
     np.testing.assert_array_equal(pair.exact["a"], W)
     np.testing.assert_array_equal(pair.exact["y"], 2 * W)
     np.testing.assert_array_equal(pair.rounded["a"], 10 * W)
@@ -53,9 +53,9 @@ def test_values_of_a_weight_leave_memory_with_its_last_part():
     runs.replace(Slot((), "w", (UseRef((), ("a",), 1), UseRef((), ("y",), 1))), values)
     del values
     product, addition = runs.index.model.proto.graph.node
-    runs.run(Part([product], kept={"a"}), [pair])
+    runs.run(GraphPart([product], kept={"a"}), [pair])
     assert kept() is not None
-    runs.run(Part([addition], kept={"y"}), [pair])
+    runs.run(GraphPart([addition], kept={"y"}), [pair])
     np.testing.assert_array_equal(pair.rounded["y"], 20 * W)
     assert kept() is None
 

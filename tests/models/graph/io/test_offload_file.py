@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from qdqtool.models.graph.io.data_file import aligned
-from qdqtool.models.graph.io.spill import LEAST_BYTES, SpillFile, spilled_bytes
+from qdqtool.models.graph.io.offload import LEAST_BYTES, SpillFile, offloaded_bytes
 
 FEW, MANY = b"few", bytes(range(256)) * (LEAST_BYTES // 256)
 
@@ -50,16 +50,16 @@ def test_a_file_goes_with_the_last_payload_that_reads_it():
 
 @pytest.mark.parametrize(("data", "outside"), [(b"", False), (MANY[1:], False), (MANY, True)])
 def test_few_bytes_stay_in_memory(data, outside):
-    kept = spilled_bytes(data)
+    kept = offloaded_bytes(data)
     assert (kept.make(), kept.nbytes, kept.place is not None) == (data, len(data), outside)
 
 
 def test_half_of_the_space_is_left_to_others(monkeypatch):
     for free, outside in ((2 * len(MANY), True), (2 * len(MANY) - 1, False)):
         monkeypatch.setattr(
-            "qdqtool.models.graph.io.spill.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
+            "qdqtool.models.graph.io.offload.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
         )
-        kept = spilled_bytes(MANY)
+        kept = offloaded_bytes(MANY)
         assert (kept.make(), kept.place is not None) == (MANY, outside)
 
 
@@ -68,4 +68,4 @@ def test_a_disk_that_is_full_in_the_end_leaves_the_bytes_in_memory(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(SpillFile, "add", full)
-    assert (spilled_bytes(MANY).make(), spilled_bytes(MANY).place) == (MANY, None)
+    assert (offloaded_bytes(MANY).make(), offloaded_bytes(MANY).place) == (MANY, None)

@@ -1,7 +1,7 @@
 """Move weights out of memory into a temporary file for the duration of a job.
 
 A job on a float model copies it several times and loads it in several sessions. Inline weights would be copied,
-serialized and parsed each time; spilled weights are memory-mapped from one file. Measured on a ResNet-50 of 102 MB: a
+serialized and parsed each time; offloaded weights are memory-mapped from one file. Measured on a ResNet-50 of 102 MB: a
 session opens in 0.25 s instead of 0.9 s, with 150 MB instead of 360 MB.
 """
 
@@ -34,7 +34,7 @@ from qdqtool.models.graph.io.tensors import (
     set_pending,
 )
 from qdqtool.models.graph.model import Model
-from qdqtool.models.payload import Payload, Place
+from qdqtool.models.payload import BytesPlace, Payload
 from qdqtool.models.scratch import ScratchFolder
 from qdqtool.numerics.cores import LARGE, side_by_side
 
@@ -69,7 +69,7 @@ class SpillFile:
 
     def add(self, data: bytes) -> Payload:
         """Write bytes, aligned for mapping, and return what reads them."""
-        place = Place(self._folder, Path(self._file.name).name, aligned(self._file.tell(), len(data)))
+        place = BytesPlace(self._folder, Path(self._file.name).name, aligned(self._file.tell(), len(data)))
         self._file.write(bytes(place.offset - self._file.tell()))
         rest = memoryview(data)
         # Linux writes at most 2 GiB at once.
@@ -79,7 +79,7 @@ class SpillFile:
         return Payload(size, lambda: _read(place, size), place)
 
 
-def spilled_bytes(data: bytes) -> Payload:
+def offloaded_bytes(data: bytes) -> Payload:
     """Return what reads these bytes, from a file of their own; from memory, where they are few or there is no space.
 
     For bytes that come one tensor after the other, while a job runs.
@@ -90,13 +90,13 @@ def spilled_bytes(data: bytes) -> Payload:
     return Payload(len(data), lambda: data)
 
 
-def _read(place: Place, size: int) -> bytes:
+def _read(place: BytesPlace, size: int) -> bytes:
     with place.file.open("rb") as file:
         file.seek(place.offset)
         return file.read(size)
 
 
-def spilled(model: Model) -> Model:
+def offloaded(model: Model) -> Model:
     """Return the same model with large initializers of its main graph pending, in a temporary file that goes with it.
 
     It is saved as the given model would be. Tensors that are in such a file already stay there. External data stays
@@ -138,15 +138,15 @@ def spilled(model: Model) -> Model:
     return result
 
 
-def unspilled(model: Model) -> tuple[Model, tuple[ScratchFolder, ...]] | None:
-    """Make a spilled model readable for a runtime: its large tensors become external data.
+def as_external_data(model: Model) -> tuple[Model, tuple[ScratchFolder, ...]] | None:
+    """Make a offloaded model readable for a runtime: its large tensors become external data.
 
     Args:
-        model: The model; it is not changed. Pending tensors that are not spilled are made.
+        model: The model; it is not changed. Pending tensors that are not offloaded are made.
 
     Returns:
-        The model, in a folder that holds the files of spilled tensors and its own external data, and the temporary
-        folders among them, which go with their objects. None where no tensor is spilled, where the others are too
+        The model, in a folder that holds the files of offloaded tensors and its own external data, and the temporary
+        folders among them, which go with their objects. None where no tensor is offloaded, where the others are too
         large for one file, or where no folder holds all files.
     """
     places = [payload.place for payload in model.payloads.values() if payload.place is not None]
@@ -173,7 +173,7 @@ def unspilled(model: Model) -> tuple[Model, tuple[ScratchFolder, ...]] | None:
 
 
 def _common_folder(model: Model, folders: tuple[ScratchFolder, ...]) -> Path | None:
-    """Return the innermost folder that holds all spilled tensors and external data; None where there is none."""
+    """Return the innermost folder that holds all offloaded tensors and external data; None where there is none."""
     # ONNX Runtime 1.31.1 takes external data from one folder, and refuses links that leave it.
     if not folders:
         return None

@@ -8,13 +8,13 @@ import onnx.parser
 import pytest
 from support.paths import ROOT
 
-from qdqtool.engines.build import parser_word
-from qdqtool.engines.build.parser_word import asked_about
+from qdqtool.engines.build import parser_answer
+from qdqtool.engines.build.parser_answer import asked_about
 from qdqtool.engines.tensorrt import backends
 from qdqtool.engines.tensorrt.backends.tensorrt_rtx import BUILDER as RTX
 from qdqtool.engines.tensorrt.parser_process import Parsed
 from qdqtool.errors import CapabilityError
-from qdqtool.linting.parser_word import ParserWord
+from qdqtool.linting.parser_answer import ParserAnswer
 
 BUILDER = pytest.mark.builder
 
@@ -26,7 +26,7 @@ def saved(folder: Path, name: str, body: str = "y = Relu (x)") -> Path:
     return path
 
 
-def word(path: Path, *, demanded: bool = False) -> ParserWord:
+def word(path: Path, *, demanded: bool = False) -> ParserAnswer:
     with asked_about([path], demanded=demanded) as answer:
         return answer(path)
 
@@ -64,7 +64,7 @@ def test_a_model_that_kills_the_parser_has_that_against_it(tmp_path: Path):
 
 @pytest.mark.usefixtures("pretended")
 def test_a_large_model_is_asked_about_on_demand_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(parser_word, "MOST_BYTES", 10)
+    monkeypatch.setattr(parser_answer, "MOST_BYTES", 10)
     path = saved(tmp_path, "fine.onnx")
 
     assert (word(path).status, "--parser" in word(path).note) == ("off", True)
@@ -72,7 +72,7 @@ def test_a_large_model_is_asked_about_on_demand_only(tmp_path: Path, monkeypatch
 
 
 def test_no_answer_in_time():
-    answer = parser_word._word(backends.get("tensorrt-rtx"), Path("m.onnx"), Parsed("timed out", {"version": "1.0"}))
+    answer = parser_answer._word(backends.get("tensorrt-rtx"), Path("m.onnx"), Parsed("timed out", {"version": "1.0"}))
 
     assert (answer.status, answer.note) == ("timed out", "TensorRT for RTX 1.0 gave no answer in 30 s")
 
@@ -96,4 +96,4 @@ def test_a_file_with_data_outside_its_folder_is_not_given_to_the_parser(tmp_path
     weight.external_data.add(key="location", value="../secret")
     (folder / "dies.onnx").write_bytes(model.SerializeToString())
 
-    assert word(folder / "dies.onnx") == ParserWord(status="off", note="the model cannot be read")
+    assert word(folder / "dies.onnx") == ParserAnswer(status="off", note="the model cannot be read")

@@ -14,7 +14,7 @@ PARSER_TARGET = "tensorrt-rtx"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParserWord:
+class ParserAnswer:
     """The answer to one question about one model.
 
     Attributes:

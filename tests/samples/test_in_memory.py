@@ -13,7 +13,7 @@ import pytest
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.samples import InputSpec, data_digest, load_feeds, sample_digest
-from qdqtool.samples.held import ACCEPTED, HeldData, hold_data, in_files
+from qdqtool.samples.in_memory import ACCEPTED, InMemoryData, hold_data, in_files
 from qdqtool.samples.sample import NoLabelsError
 
 F32 = np.dtype(np.float32)
@@ -250,6 +250,6 @@ def test_a_used_up_generator_is_told() -> None:
 
 def test_held_data_is_no_file() -> None:
     held = hold_data(ROWS)
-    assert isinstance(held, HeldData)
+    assert isinstance(held, InMemoryData)
     assert in_files([held, None, Path("a")]) == [Path("a")]
-    assert (str(held), repr(held)) == ("array", "HeldData(source='array', is_one=True, is_loader=False)")
+    assert (str(held), repr(held)) == ("array", "InMemoryData(source='array', is_one=True, is_loader=False)")

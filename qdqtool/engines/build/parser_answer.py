@@ -14,7 +14,7 @@ from qdqtool.engines.tensorrt.operator_hints import with_path
 from qdqtool.engines.tensorrt.parser_errors import explained, parser_refusal
 from qdqtool.engines.tensorrt.parser_process import Parsed, ParserProcess
 from qdqtool.errors import CapabilityError, ModelError
-from qdqtool.linting.parser_word import PARSER_TARGET, ParserWord
+from qdqtool.linting.parser_answer import PARSER_TARGET, ParserAnswer
 from qdqtool.linting.rules.support.parser_fault import ParserFault
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
@@ -83,7 +83,7 @@ _WITHOUT = "without --parser the rules judge alone"
 
 
 @contextlib.contextmanager
-def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[Path], ParserWord]]:
+def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[Path], ParserAnswer]]:
     """Ask about files, one after another in one warm child process; give the function that waits for an answer.
 
     Args:
@@ -94,14 +94,14 @@ def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[
     if demanded:
         builder.require()
     if not builder.is_installed():
-        yield lambda _: ParserWord(status="absent", note=f"{builder.title} is not installed")
+        yield lambda _: ParserAnswer(status="absent", note=f"{builder.title} is not installed")
         return
     process = ParserProcess(builder.module, seconds=SECONDS, further_seconds=FURTHER_SECONDS)
     with contextlib.suppress(OSError):
         process.start()
     pool = ThreadPoolExecutor(1, "parser")
     try:
-        words: dict[Path, Future[ParserWord]] = {
+        words: dict[Path, Future[ParserAnswer]] = {
             path: pool.submit(_ask, builder, process, path, demanded) for path in dict.fromkeys(paths)
         }
         yield lambda path: _demand(words[path].result()) if demanded else words[path].result()
@@ -110,36 +110,36 @@ def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[
         process.stop()
 
 
-def _demand(word: ParserWord) -> ParserWord:
+def _demand(word: ParserAnswer) -> ParserAnswer:
     if word.status == "absent":
         raise CapabilityError(word.note, hint=f"`qdqtool doctor` says what works here; {_WITHOUT}")
     return word
 
 
-def _ask(builder: EngineBuilder, process: ParserProcess, path: Path, demanded: bool) -> ParserWord:
+def _ask(builder: EngineBuilder, process: ParserProcess, path: Path, demanded: bool) -> ParserAnswer:
     try:
         size = path.stat().st_size
         if size <= MOST_BYTES or demanded:
             # Before the parser may open the file: this refuses external data outside the folder, which it reads.
             size = model_bytes(load_model(path))
     except (ModelError, OSError):
-        return ParserWord(status="off", note="the model cannot be read")
+        return ParserAnswer(status="off", note="the model cannot be read")
     if size > MOST_BYTES and not demanded:
-        return ParserWord(status="off", note=f"{size / 1e9:.1f} GB; --parser asks all the same")
+        return ParserAnswer(status="off", note=f"{size / 1e9:.1f} GB; --parser asks all the same")
     try:
         return _word(builder, path, process.ask(path))
     except OSError as error:
-        return ParserWord(status="absent", note=f"no process can be started for it: {error.strerror}")
+        return ParserAnswer(status="absent", note=f"no process can be started for it: {error.strerror}")
 
 
-def _word(builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserWord:
+def _word(builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserAnswer:
     title = builder.title
     version = f"{title} {parsed.facts.get('version', '')}".rstrip()
     match parsed.end:
         case "absent":
-            return ParserWord(status="absent", note=f"{title} cannot be loaded: {parsed.problem}")
+            return ParserAnswer(status="absent", note=f"{title} cannot be loaded: {parsed.problem}")
         case "timed out":
-            return ParserWord(status="timed out", note=f"{version} gave no answer in {SECONDS:g} s")
+            return ParserAnswer(status="timed out", note=f"{version} gave no answer in {SECONDS:g} s")
         case "died":
             reduce = reduce_command(path, builder.id, _UNCHECKED)
             fault = ParserFault(
@@ -147,11 +147,11 @@ def _word(builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserWord:
                 reason=f"its parser dies on this model ({parsed.problem})",
                 hint=f"a fault of TensorRT; `{reduce}` finds the smallest model with it",
             )
-            return ParserWord(status="asked", note=version, messages=(f"died: {parsed.problem}",), faults=(fault,))
+            return ParserAnswer(status="asked", note=version, messages=(f"died: {parsed.problem}",), faults=(fault,))
     return _answer(version, builder, path, parsed)
 
 
-def _answer(version: str, builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserWord:
+def _answer(version: str, builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserAnswer:
     # Dicts keep the order and drop what is said twice.
     faults: dict[ParserFault, None] = {}
     messages: dict[str, None] = {}
@@ -167,7 +167,7 @@ def _answer(version: str, builder: EngineBuilder, path: Path, parsed: Parsed) ->
         )
         faults[fault] = None
         messages[refusal.message] = None
-    return ParserWord(status="asked", note=version, messages=tuple(messages), faults=tuple(faults))
+    return ParserAnswer(status="asked", note=version, messages=tuple(messages), faults=tuple(faults))
 
 
 def _unknown_hint(path: Path, builder: EngineBuilder) -> str:

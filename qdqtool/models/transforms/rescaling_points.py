@@ -1,4 +1,4 @@
-"""Find joints: tensors between layers at which positive factors of channels can be moved from one side to the other.
+"""Find rescaling points: tensors at which positive factors of channels can move from one layer to the next.
 
 The layer that produces the tensor is divided by the factors, and the weights of all layers that read it are multiplied
 by them; the outputs of the model stay the same. Operators that commute with positive factors may be between the layers:
@@ -21,7 +21,7 @@ from qdqtool.models.transforms.taps import TensorKey
 MAX_STEPS = 32
 
 
-class Blocked(Exception):  # noqa: N818  a reason in words, never shown as an error
+class ImmovableFactors(Exception):  # noqa: N818  a reason in words, never shown as an error
     """The reason why factors cannot be moved past a tensor."""
 
 
@@ -42,7 +42,7 @@ class Reader:
     repeat: int
 
 
-class Walk:
+class ReaderWalk:
     """Finds the readers of one tensor.
 
     Args:
@@ -63,18 +63,18 @@ class Walk:
             Blocked: Anything else reads it too.
         """
         if value.is_output:
-            raise Blocked(f"'{value.name}' is an output of the graph")
+            raise ImmovableFactors(f"'{value.name}' is an output of the graph")
         if not value.uses:
-            raise Blocked(f"nothing reads '{value.name}'")
+            raise ImmovableFactors(f"nothing reads '{value.name}'")
         if not steps:
-            raise Blocked("the way to its readers is too long")
+            raise ImmovableFactors("the way to its readers is too long")
         for use in value.uses:
             yield from self._through(use, value, layout, steps)
 
     def _through(self, use: Use, value: Value, layout: ChannelLayout, steps: int) -> Iterator[Reader]:
         node = use.node
         if node.scope is not self._scope:
-            raise Blocked(f"a branch or loop body reads '{value.name}'")
+            raise ImmovableFactors(f"a branch or loop body reads '{value.name}'")
         product = ops.product(node)
         if use.index == 0 and product is not None and product.channel_layout is not None:
             yield self._reader(node, product, value, layout)
@@ -83,7 +83,9 @@ class Walk:
         behind = rule(node, layout, self._index) if rule is not None and use.index == 0 else None
         output = node.output()
         if behind is None or output is None or sum(map(bool, node.proto.output)) != 1:
-            raise Blocked(f"{node.op_type} '{node.label}' reads '{value.name}', and does not commute with factors")
+            raise ImmovableFactors(
+                f"{node.op_type} '{node.label}' reads '{value.name}', and does not commute with factors"
+            )
         yield from self.readers(output, behind, steps - 1)
 
     def _reader(self, node: NodeView, product: ProductOp, value: Value, layout: ChannelLayout) -> Reader:
@@ -91,17 +93,14 @@ class Walk:
         # Where the activation has two axes, as that of a Gemm, axis 1 and the last axis are the same.
         rank = product.activation_rank or len(self._index.types.shape(value) or ())
         if product.channel_layout is not layout and rank != 2:
-            raise Blocked(f"'{node.label}' reads '{value.name}' with its channels on another axis")
+            raise ImmovableFactors(f"'{node.label}' reads '{value.name}' with its channels on another axis")
         repeat, rest = divmod(weight.layout.inputs, self._channels)
         if rest or (product.is_convolution and repeat != 1):
-            raise Blocked(f"'{node.label}' does not read the channels of '{value.name}' one by one")
+            raise ImmovableFactors(f"'{node.label}' does not read the channels of '{value.name}' one by one")
         return Reader(weight, value, layout, repeat)
 
 
-__all__ = ["Joint", "JointKind", "Reader", "find_joints"]
-
-
-class JointKind(enum.Enum):
+class PointKind(enum.Enum):
     """The kind of the layer in front: a product with a weight, or a normalization or multiplication with a vector."""
 
     PRODUCT = "product"
@@ -109,7 +108,7 @@ class JointKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joint:
+class RescalingPoint:
     """One place where factors can be moved.
 
     Attributes:
@@ -121,7 +120,7 @@ class Joint:
         readers: The products that read it, whose input channels are multiplied.
     """
 
-    kind: JointKind
+    kind: PointKind
     tensor: Value
     channels: int
     weight: StoredWeight | None
@@ -138,7 +137,7 @@ class Joint:
 class _Source:
     """A writer whose output is followed: its channel layout, and the inputs that are divided by factors."""
 
-    kind: JointKind
+    kind: PointKind
     node: NodeView
     layout: ChannelLayout
     channels: int
@@ -146,12 +145,14 @@ class _Source:
     vectors: list[tuple[NodeView, int]] = field(default_factory=list)
 
 
-def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], tuple[NodeReason, ...]]:
-    """Find all joints of one kind outside of local functions, and the layers without one, with the reason.
+def find_rescaling_points(
+    index: ModelIndex, kind: PointKind
+) -> tuple[tuple[RescalingPoint, ...], tuple[NodeReason, ...]]:
+    """Find all rescaling points of one kind outside of local functions, and the layers without one, with the reason.
 
     Layers that no weighted operator reads (but a Softmax, or the caller as a graph output) are listed too.
     """
-    joints: list[Joint] = []
+    points: list[RescalingPoint] = []
     alone: list[NodeReason] = []
     for node in index.view.nodes():
         if node.scope.in_function:
@@ -159,15 +160,15 @@ def find_joints(index: ModelIndex, kind: JointKind) -> tuple[tuple[Joint, ...], 
         try:
             source = _source(node, index.constants, kind)
             if source is not None:
-                joints.append(_joint(source, index))
-        except (Blocked, WeightProblem) as problem:
+                points.append(_point(source, index))
+        except (ImmovableFactors, WeightProblem) as problem:
             alone.append(node.because(str(problem)))
-    return tuple(joints), tuple(alone)
+    return tuple(points), tuple(alone)
 
 
-def _source(node: NodeView, constants: Constants, kind: JointKind) -> _Source | None:
+def _source(node: NodeView, constants: Constants, kind: PointKind) -> _Source | None:
     """Return the node as a writer of that kind; None where it is of another kind."""
-    if kind is JointKind.PRODUCT:
+    if kind is PointKind.PRODUCT:
         return _product(node, constants)
     normalized = ops.traits(node).normalizes
     if normalized is not None:
@@ -180,7 +181,7 @@ def _product(node: NodeView, constants: Constants) -> _Source | None:
     if product is None or product.channel_layout is None or _is_activation_product(node, constants):
         return None
     weight = stored_weight(node, constants)
-    source = _Source(JointKind.PRODUCT, node, product.channel_layout, weight.layout.outputs, weight)
+    source = _Source(PointKind.PRODUCT, node, product.channel_layout, weight.layout.outputs, weight)
     if product.bias_input is not None and node.input_name(product.bias_input):
         stored_vector(node, product.bias_input, source.channels, constants)
         source.vectors.append((node, product.bias_input))
@@ -194,11 +195,11 @@ def _is_activation_product(node: NodeView, constants: Constants) -> bool:
 
 def _norm(node: NodeView, layout: ChannelLayout, constants: Constants) -> _Source:
     if node.attribute("axis", -1) != -1:
-        raise Blocked("it normalizes over more than the last axis")
+        raise ImmovableFactors("it normalizes over more than the last axis")
     if len(node.proto.output) > 1:
-        raise Blocked("it also returns what it found, mean or variance")
+        raise ImmovableFactors("it also returns what it found, mean or variance")
     channels = stored_vector(node, 1, None, constants)
-    source = _Source(JointKind.NORM, node, layout, channels, vectors=[(node, 1)])
+    source = _Source(PointKind.NORM, node, layout, channels, vectors=[(node, 1)])
     if node.input_name(2):
         stored_vector(node, 2, channels, constants)
         source.vectors.append((node, 2))
@@ -214,18 +215,18 @@ def _multiplication(node: NodeView, constants: Constants) -> _Source | None:
                 channels = stored_vector(node, index, None, constants)
             except WeightProblem:
                 return None
-            return _Source(JointKind.NORM, node, ChannelLayout.LAST, channels, vectors=[(node, index)])
+            return _Source(PointKind.NORM, node, ChannelLayout.LAST, channels, vectors=[(node, index)])
     return None
 
 
-def _joint(source: _Source, index: ModelIndex) -> Joint:
+def _point(source: _Source, index: ModelIndex) -> RescalingPoint:
     tensor = source.node.output()
     assert tensor is not None
     if source.layout is ChannelLayout.LAST:
         tensor = _behind_bias(source, tensor, index.constants)
-    walk = Walk(source.channels, index, source.node.scope)
+    walk = ReaderWalk(source.channels, index, source.node.scope)
     readers = tuple(walk.readers(tensor, source.layout))
-    return Joint(source.kind, tensor, source.channels, source.weight, tuple(source.vectors), readers)
+    return RescalingPoint(source.kind, tensor, source.channels, source.weight, tuple(source.vectors), readers)
 
 
 def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
@@ -243,8 +244,8 @@ def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
     return output
 
 
-def joint_tensors(joints: tuple[Joint, ...]) -> Iterator[tuple[Value, ChannelLayout]]:
-    """Yield every tensor that a reader of a joint reads, with its channel layout."""
-    for joint in joints:
-        for reader in joint.readers:
+def point_tensors(points: tuple[RescalingPoint, ...]) -> Iterator[tuple[Value, ChannelLayout]]:
+    """Yield every tensor that a reader of a rescaling point reads, with its channel layout."""
+    for point in points:
+        for reader in point.readers:
             yield reader.tensor, reader.layout

@@ -28,7 +28,7 @@ ACCEPTED = (
 
 
 @dataclass(frozen=True, slots=True)
-class HeldData:
+class InMemoryData:
     """Data without a file.
 
     Attributes:
@@ -56,7 +56,7 @@ class HeldData:
         return HeldSamples(self, tuple(specs))
 
 
-DataPlace = Path | HeldData
+DataPlace = Path | InMemoryData
 """Where data is: in a file, a folder or a script, or in memory."""
 
 
@@ -65,7 +65,7 @@ def in_files(places: Iterable[DataPlace | None]) -> list[Path]:
     return [place for place in places if isinstance(place, Path)]
 
 
-def hold_data(data: object) -> HeldData:
+def hold_data(data: object) -> InMemoryData:
     """Take data of any accepted kind that is not a path. Nothing is read of an iterator yet.
 
     Args:
@@ -76,13 +76,13 @@ def hold_data(data: object) -> HeldData:
         ArgumentError: It is none of these.
         UsageError: An array has no numbers.
     """
-    if isinstance(data, HeldData):
+    if isinstance(data, InMemoryData):
         return data
     if isinstance(data, str | Path):
         raise ArgumentError(f"data is the path '{data}', which can be read again: pass it as it is")
     if _is_array(data) or isinstance(data, Mapping):
         source = "dict of arrays" if isinstance(data, Mapping) else "array"
-        return HeldData((_item(data, source),), source, is_one=True)
+        return InMemoryData((_item(data, source),), source, is_one=True)
     if not isinstance(data, Iterable) or isinstance(data, bytes | bytearray):
         raise ArgumentError(
             f"data is of type {type(data).__name__}; legal: {ACCEPTED}",
@@ -90,9 +90,9 @@ def hold_data(data: object) -> HeldData:
         )
     source = type(data).__name__
     if isinstance(data, list | tuple):
-        return HeldData(tuple(_item(each, f"{source}, item {number}") for number, each in enumerate(data)), source)
+        return InMemoryData(tuple(_item(each, f"{source}, item {number}") for number, each in enumerate(data)), source)
     spooled = SpooledItems(_Taker(data, source), source, is_endless=not hasattr(data, "__len__"))
-    return HeldData(spooled, source, is_loader=hasattr(data, "dataset"))
+    return InMemoryData(spooled, source, is_loader=hasattr(data, "dataset"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class HeldSamples:
         labelled: Whether samples get their labels.
     """
 
-    data: HeldData
+    data: InMemoryData
     specs: tuple[InputSpec, ...]
     labelled: bool = False
 

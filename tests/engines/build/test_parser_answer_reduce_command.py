@@ -8,7 +8,7 @@ import pytest
 from qdqtool.cli.commands.build import command as build
 from qdqtool.cli.commands.reduce import command as reduce
 from qdqtool.engines.build.options import BuildOptions
-from qdqtool.engines.build.parser_word import reduce_command
+from qdqtool.engines.build.parser_answer import reduce_command
 from qdqtool.engines.build.precision_gate import PrecisionGate
 from qdqtool.engines.build.profiles import ShapeOptions
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions

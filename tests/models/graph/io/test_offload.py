@@ -14,8 +14,8 @@ from qdqtool.errors import ModelError
 from qdqtool.models.graph.io.external import check_external_data, model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import model_digest
+from qdqtool.models.graph.io.offload import as_external_data, offloaded
 from qdqtool.models.graph.io.save import save_model
-from qdqtool.models.graph.io.spill import spilled, unspilled
 from qdqtool.models.graph.io.tensors import is_pending, make_tensor, pending_tensor, read_array
 from qdqtool.models.graph.model import Model
 from qdqtool.models.payload import Payload
@@ -53,11 +53,11 @@ def saved(model: Model, path: Path) -> bytes:
 
 def test_a_spilled_model_is_saved_as_the_given_one(tmp_path: Path) -> None:
     model = Model(network())
-    assert saved(spilled(model), tmp_path / "spilled.onnx") == saved(model, tmp_path / "plain.onnx")
+    assert saved(offloaded(model), tmp_path / "spilled.onnx") == saved(model, tmp_path / "plain.onnx")
 
 
 def test_only_large_raw_data_moves_and_the_order_stays() -> None:
-    result = spilled(Model(network()))
+    result = offloaded(Model(network()))
     assert [(t.name, is_pending(t)) for t in result.proto.graph.initializer] == [
         ("w1", True),
         ("b", False),
@@ -69,7 +69,7 @@ def test_only_large_raw_data_moves_and_the_order_stays() -> None:
 def test_a_spilled_model_has_the_same_values_digest_and_size(tmp_path: Path) -> None:
     onnx.save(network(), tmp_path / "m.onnx")
     model = load_model(tmp_path / "m.onnx")
-    result = spilled(model)
+    result = offloaded(model)
     np.testing.assert_array_equal(read_array(result, result.proto.graph.initializer[0]), WEIGHT)
     assert model_digest(result) == model_digest(model)
     assert model_bytes(result) == (tmp_path / "m.onnx").stat().st_size
@@ -78,8 +78,8 @@ def test_a_spilled_model_has_the_same_values_digest_and_size(tmp_path: Path) -> 
 def test_a_session_maps_spilled_weights() -> None:
     x = RANDOM.normal(size=(2, 40)).astype(np.float32)
     plain = onnxruntime.InferenceSession(network().SerializeToString(), providers=["CPUExecutionProvider"])
-    model = spilled(Model(network()))
-    mapped = unspilled(model)
+    model = offloaded(Model(network()))
+    mapped = as_external_data(model)
     assert mapped is not None
     assert {entry.key: entry.value for entry in mapped[0].proto.graph.initializer[0].external_data}["length"] == "4800"
     with Session(model) as session:
@@ -104,8 +104,8 @@ def files_of(model: Model) -> list[Path]:
 
 
 def test_a_changed_model_has_a_file_of_its_own() -> None:
-    model = spilled(Model(network()))
-    again = spilled(halved(model))
+    model = offloaded(Model(network()))
+    again = offloaded(halved(model))
     np.testing.assert_array_equal(read_array(again, again.proto.graph.initializer[0]), WEIGHT / 2)
     np.testing.assert_array_equal(read_array(model, model.proto.graph.initializer[0]), WEIGHT)
     (its_own,) = set(files_of(again)) - set(files_of(model))
@@ -116,8 +116,8 @@ def test_a_changed_model_has_a_file_of_its_own() -> None:
 
 
 def test_files_that_no_tensor_reads_go_with_their_model() -> None:
-    first = spilled(Model(network()))
-    second = spilled(halved(first))
+    first = offloaded(Model(network()))
+    second = offloaded(halved(first))
     assert len(files_of(second)) == 1
     (file,) = files_of(first)
     del first
@@ -130,12 +130,12 @@ def test_a_tensor_with_missing_bytes_stays_where_it_is() -> None:
     proto = network()
     proto.graph.initializer[0].raw_data = proto.graph.initializer[0].raw_data[:-4]
     model = Model(proto)
-    assert spilled(model) is model
+    assert offloaded(model) is model
 
 
 def test_the_file_goes_with_the_model() -> None:
-    result = spilled(Model(network()))
-    mapped = unspilled(result)
+    result = offloaded(Model(network()))
+    mapped = as_external_data(result)
     assert mapped is not None
     (folder,) = mapped[1]
     path = folder.path
@@ -149,18 +149,18 @@ def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatc
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("qdqtool.models.graph.io.spill.tempfile.NamedTemporaryFile", full)
+    monkeypatch.setattr("qdqtool.models.graph.io.offload.tempfile.NamedTemporaryFile", full)
     model = Model(network())
-    assert spilled(model) is model
+    assert offloaded(model) is model
 
 
 def test_half_of_a_disk_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(network())
     for free, moves in ((2 * WEIGHT.nbytes, True), (2 * WEIGHT.nbytes - 1, False)):
         monkeypatch.setattr(
-            "qdqtool.models.graph.io.spill.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
+            "qdqtool.models.graph.io.offload.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
         )
-        assert (spilled(model) is not model) is moves
+        assert (offloaded(model) is not model) is moves
 
 
 @pytest.fixture
@@ -173,12 +173,12 @@ def outside(tmp_path: Path) -> Model:
 
 
 def test_external_data_stays_where_it_is(outside: Model) -> None:
-    assert spilled(outside) is outside
+    assert offloaded(outside) is outside
 
 
 def test_pending_tensors_of_a_model_with_external_data_move(outside: Model, tmp_path: Path) -> None:
     changed = halved(outside)
-    result = spilled(changed)
+    result = offloaded(changed)
     # The second weight and the bias stay in the file of the user.
     assert [file.stat().st_size for file in files_of(result)] == [WEIGHT.nbytes]
     assert [is_pending(tensor) for tensor in result.proto.graph.initializer] == [True, False, False]
@@ -187,7 +187,7 @@ def test_pending_tensors_of_a_model_with_external_data_move(outside: Model, tmp_
     assert (tmp_path / "0.onnx.data").read_bytes() == (tmp_path / "1.onnx.data").read_bytes()
     x = RANDOM.normal(size=(2, 40)).astype(np.float32)
     expected = (x @ (WEIGHT / 2)) @ SECOND + BIAS
-    for model in (result, spilled(result)):
+    for model in (result, offloaded(result)):
         with Session(model) as session:
             np.testing.assert_allclose(session.run({"x": x})["y"], expected, rtol=1e-5, atol=1e-5)
 
@@ -203,7 +203,7 @@ def sparse_attribute(location: str) -> onnx.NodeProto:
 
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_sparse_constant_is_read_from_the_models_folder_alone(outside: Model, tmp_path: Path, inside: bool) -> None:
-    """The common folder of a spilled model is an outer one, where ONNX Runtime would find other files."""
+    """The common folder of a offloaded model is an outer one, where ONNX Runtime would find other files."""
     assert outside.path is not None
     place = outside.path.parent if inside else tmp_path
     np.array([5, 7], np.float32).tofile(place / "two.bin")
@@ -216,7 +216,7 @@ def test_a_sparse_constant_is_read_from_the_models_folder_alone(outside: Model, 
         with pytest.raises(ModelError, match=r"two\.bin"):
             check_external_data(outside.proto, outside.path.parent)
         return
-    result = spilled(changed)
+    result = offloaded(changed)
     assert result is not changed
     x = np.ones((2, 40), np.float32)
     with Session(result) as session, Session(changed) as plain:
@@ -227,9 +227,9 @@ def test_files_without_a_common_folder_are_not_mapped(outside: Model, monkeypatc
     def on_two_drives(_: list[str]) -> str:
         raise ValueError("Paths don't have the same drive")
 
-    result = spilled(halved(outside))
-    monkeypatch.setattr("qdqtool.models.graph.io.spill.os.path.commonpath", on_two_drives)
-    assert unspilled(result) is None
+    result = offloaded(halved(outside))
+    monkeypatch.setattr("qdqtool.models.graph.io.offload.os.path.commonpath", on_two_drives)
+    assert as_external_data(result) is None
     x = np.ones((2, 40), np.float32)
     with Session(result) as session:
         expected = (x @ (WEIGHT / 2)) @ SECOND + BIAS

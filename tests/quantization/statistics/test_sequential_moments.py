@@ -12,8 +12,8 @@ from support.small import make_model
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Slot, UseRef
-from qdqtool.quantization.statistics import staged_moments
-from qdqtool.quantization.statistics.staged_moments import StagedMoments
+from qdqtool.quantization.statistics import sequential_moments
+from qdqtool.quantization.statistics.sequential_moments import SequentialMoments
 from qdqtool.samples import Feeds
 from qdqtool.samples.feeds import DataDescription
 
@@ -72,9 +72,9 @@ def inner(model: onnx.ModelProto, changed: Mapping[str, np.ndarray], name: str) 
 
 @pytest.mark.parametrize("batch", [1, 2, 16])
 def test_each_weight_is_measured_behind_what_became_of_those_in_front_of_it(batch, monkeypatch):
-    monkeypatch.setattr(staged_moments, "BATCH", batch)
+    monkeypatch.setattr(sequential_moments, "BATCH", batch)
     model = network()
-    staged, changed = StagedMoments(ModelIndex.of(Model(model)), feeds(samples())), {}
+    staged, changed = SequentialMoments(ModelIndex.of(Model(model)), feeds(samples())), {}
     seen = []
     for (slot,), folds in staged.of(SLOTS):
         read = READ[slot.tensor]
@@ -105,7 +105,7 @@ def test_a_weight_that_two_activations_are_multiplied_with_is_left_out():
     model = make_model(nodes, {"x": ("n", K)}, {"y": ("n", K)}, two)
     shared = Slot((), "first", (UseRef((), ("a",), 1), UseRef((), ("b",), 1)))
     other = Slot((), "second", (UseRef((), ("y",), 1),))
-    found = StagedMoments(ModelIndex.of(Model(model)), feeds(samples())).of([shared, other])
+    found = SequentialMoments(ModelIndex.of(Model(model)), feeds(samples())).of([shared, other])
     assert [slots for slots, _ in found] == [[other]]
 
 
@@ -122,7 +122,7 @@ def test_weights_that_read_one_activation_come_together_and_are_measured_once():
     places = {"first": "a", "second": "c", "third": "d", "fourth": "e"}
     slots = {name: Slot((), name, (UseRef((), (made,), 1),)) for name, made in places.items()}
     model = make_model(nodes, {"x": ("n", K)}, {"y": ("n", K)}, four)
-    found = list(StagedMoments(ModelIndex.of(Model(model)), feeds(samples())).of(list(slots.values())))
+    found = list(SequentialMoments(ModelIndex.of(Model(model)), feeds(samples())).of(list(slots.values())))
     together = [[slot.tensor for slot in read] for read, _ in found]
     assert sorted(together) == [["first"], ["second", "fourth"], ["third"]]
 
@@ -131,18 +131,18 @@ def test_weights_that_read_one_activation_come_together_and_are_measured_once():
 def test_a_weight_whose_inputs_have_no_finite_squares_is_left_out(value):
     data = samples()
     data[2]["x"][0, 0] = value
-    found = StagedMoments(ModelIndex.of(Model(network())), feeds(data)).of(SLOTS[:1])
+    found = SequentialMoments(ModelIndex.of(Model(network())), feeds(data)).of(SLOTS[:1])
     assert list(found) == []
 
 
 def test_with_one_sample_there_is_one_part():
-    ((_, folds),) = StagedMoments(ModelIndex.of(Model(network())), feeds(samples()[:1])).of(SLOTS[:1])
+    ((_, folds),) = SequentialMoments(ModelIndex.of(Model(network())), feeds(samples()[:1])).of(SLOTS[:1])
     assert len(folds) == 1
 
 
 def test_samples_that_take_too_much_memory_are_left_out_from_the_end(monkeypatch):
-    monkeypatch.setattr(staged_moments, "MOST_BYTES", 1)
-    (((slot,), (only,)),) = StagedMoments(ModelIndex.of(Model(network())), feeds(samples())).of(SLOTS[1:2])
+    monkeypatch.setattr(sequential_moments, "MOST_BYTES", 1)
+    (((slot,), (only,)),) = SequentialMoments(ModelIndex.of(Model(network())), feeds(samples())).of(SLOTS[1:2])
     assert slot == SLOTS[1]
     rows = inner(network(), {}, "b")[0].astype(np.float64)
     np.testing.assert_allclose(only.inputs, rows.T @ rows, rtol=1e-5, atol=1e-5)
@@ -150,7 +150,7 @@ def test_samples_that_take_too_much_memory_are_left_out_from_the_end(monkeypatch
 
 def test_progress_is_told_of_every_part():
     told = []
-    staged = StagedMoments(ModelIndex.of(Model(network())), feeds(samples()), lambda *done: told.append(done))
+    staged = SequentialMoments(ModelIndex.of(Model(network())), feeds(samples()), lambda *done: told.append(done))
     assert len(list(staged.of(SLOTS))) == 3
     assert told == [(0, 2), (1, 2)]
 
@@ -165,4 +165,4 @@ def test_a_model_that_the_runtime_does_not_run_alone_is_left_out():
         tensor.CopyFrom(
             helper.make_tensor(tensor.name, onnx.TensorProto.BFLOAT16, [K, K], weights()[tensor.name].ravel())
         )
-    assert list(StagedMoments(ModelIndex.of(Model(bfloat)), feeds(samples())).of(SLOTS)) == []
+    assert list(SequentialMoments(ModelIndex.of(Model(bfloat)), feeds(samples())).of(SLOTS)) == []

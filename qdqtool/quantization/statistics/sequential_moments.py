@@ -18,12 +18,12 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.plan import Slot
-from qdqtool.models.running.graph_parts import BEFORE, Part, Parts, cut_graph
+from qdqtool.models.running.graph_parts import BEFORE, GraphPart, Parts, cut_graph
 from qdqtool.models.running.ort_cpu import Profile, Session
 from qdqtool.models.running.own_segments import Stage, segment_model
-from qdqtool.models.running.own_support import Split, plan_split
+from qdqtool.models.running.own_support import EvaluatorSplit, plan_split
 from qdqtool.models.transforms.taps import READABLE_AS
-from qdqtool.numerics.compensation import Change, PairedMoments
+from qdqtool.numerics.compensation import InputChange, PairedMoments
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.quantization.statistics.channel_statistics import FOLDS
 from qdqtool.quantization.statistics.input_moments import activation_of, is_usable
@@ -89,7 +89,7 @@ class PartRuns:
         for use in slot.uses or ():
             self._replaced[use.node, use.index] = _Replaced(slot, values)
 
-    def run(self, part: Part, samples: Sequence[SamplePair]) -> None:
+    def run(self, part: GraphPart, samples: Sequence[SamplePair]) -> None:
         """Run a part on all samples in both models, once; what later parts read is added to each sample."""
         nodes, constants = self._copied(part.nodes)
         for sample in samples:
@@ -135,7 +135,7 @@ class PartRuns:
             return
         values = self.index.view.main.values
         types = {name: found for name in kept if (found := self.index.elem_type(values[name])) is not None}
-        split = Split({}, frozenset(), types, self.index)
+        split = EvaluatorSplit({}, frozenset(), types, self.index)
         segment = segment_model(self.index.model, split, Stage(list(nodes), needed=kept), samples[0])
         segment.model.proto.graph.initializer.extend(constants)
         with Session(segment.model, Profile.DEPLOYED) as session:
@@ -153,7 +153,7 @@ Folds = list[PairedMoments]
 """Moments on disjoint parts of the samples."""
 
 
-class StagedMoments:
+class SequentialMoments:
     """Moments for weights of the main graph, each behind those in front of it.
 
     Args:
@@ -248,7 +248,7 @@ def _moments(samples: Sequence[SamplePair], name: str) -> PairedMoments | None:
                 exact = [sample.exact[name] for sample in batch]
                 # The arrays of the samples are in memory anyway, rows of them would be there once more.
                 changes.append(partial(_changed_rows, [sample.rounded[name] for sample in batch], exact))
-    return None if inputs is None else PairedMoments(inputs, Change(tuple(changes)) if changes else None)
+    return None if inputs is None else PairedMoments(inputs, InputChange(tuple(changes)) if changes else None)
 
 
 def _changed_rows(rounded: Sequence[Array], exact: Sequence[Array]) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Small models of layers with weights of fixed names, and the joints that are found in them."""
+"""Small models of layers with weights of fixed names, and the rescaling points that are found in them."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from onnx import helper
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.joints import JointKind, find_joints
+from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from support.small import make_model
 
 IMAGE, ROWS = (2, 4, 5, 5), (2, 5, 8)
@@ -65,11 +65,11 @@ def model(nodes: Iterable[onnx.NodeProto], shape: tuple[int, ...], outputs: str 
     return proto
 
 
-def found(proto: onnx.ModelProto, kind: JointKind) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """The readers by the tensor of their joint, and the reasons of the other layers by their label."""
-    joints, alone = find_joints(ModelIndex.of(Model(proto)), kind)
-    readers = {joint.tensor.name: tuple(reader.weight.node.label for reader in joint.readers) for joint in joints}
-    assert [joint.key for joint in joints] == [((), name) for name in readers]
+def found(proto: onnx.ModelProto, kind: PointKind) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """The readers by the tensor of their rescaling point, and the reasons of the other layers by their label."""
+    points, alone = find_rescaling_points(ModelIndex.of(Model(proto)), kind)
+    readers = {point.tensor.name: tuple(reader.weight.node.label for reader in point.readers) for point in points}
+    assert [point.key for point in points] == [((), name) for name in readers]
     return readers, {entry.node: entry.reason for entry in alone}
 
 

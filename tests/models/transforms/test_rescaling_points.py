@@ -1,4 +1,4 @@
-"""Factors move through joints without changing outputs in ONNX Runtime; other layers are named with the reason."""
+"""Factors move through points without changing outputs in ONNX Runtime; other layers are named with the reason."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,30 +7,30 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.layers_and_joints import CONV, IMAGE, MATMUL, ROWS, found, model, node, weight
+from support.layers_and_points import CONV, IMAGE, MATMUL, ROWS, found, model, node, weight
 from support.small import run
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops import ChannelLayout
-from qdqtool.models.transforms.joints import JointKind, find_joints, joint_tensors
+from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points, point_tensors
 from qdqtool.quantization.preparation.rescaling import rescale
 
 LIMIT = 1e-5
 
 
-def assert_factors_move(proto: onnx.ModelProto, kind: JointKind, folder: Path) -> None:
-    """Moving random factors through all joints changes outputs by rounding, and every joint's tensor by its factors."""
+def assert_factors_move(proto: onnx.ModelProto, kind: PointKind, folder: Path) -> None:
+    """Moving random factors through all points changes outputs by rounding, and every point's tensor by its factors."""
     index = ModelIndex.of(Model(proto))
-    joints, _ = find_joints(index, kind)
+    points, _ = find_rescaling_points(index, kind)
     rng = np.random.default_rng(5)
-    factors = {joint: np.exp2(rng.uniform(-3, 3, joint.channels)) for joint in joints}
+    factors = {point: np.exp2(rng.uniform(-3, 3, point.channels)) for point in points}
     result = rescale(index, factors)
     path = save_model(result.model, folder / "rescaled.onnx").model
     shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
     feeds = {"x": rng.normal(size=shape).astype(np.float32)}
-    read = {reader.tensor.name: reader for joint in joints for reader in joint.readers}
+    read = {reader.tensor.name: reader for point in points for reader in point.readers}
     before, after = (run(tapped(each, read), feeds) for each in (proto, onnx.load(path)))
     count = len(proto.graph.output)
     for name, old, new in zip(read, before[count:], after[count:], strict=True):
@@ -50,59 +50,59 @@ def tapped(proto: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
     return copy
 
 
-FOUND: dict[str, tuple[JointKind, onnx.ModelProto, dict[str, tuple[str, ...]]]] = {
+FOUND: dict[str, tuple[PointKind, onnx.ModelProto, dict[str, tuple[str, ...]]]] = {
     "norm without bias": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("LayerNormalization", "x scale", "n"), node("MatMul", "n u", "y")], ROWS),
         {"n": ("MatMul.y",)},
     ),
     "norm over an axis that is last": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("LayerNormalization", "x scale shift", "n", axis=-1), node("MatMul", "n u", "y")], ROWS),
         {"n": ("MatMul.y",)},
     ),
     "norm of channels": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("InstanceNormalization", "x four b", "n"), node("Conv", "n w", "y")], IMAGE),
         {"n": ("Conv.y",)},
     ),
     "vector on the right": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("Mul", "x wide", "n"), node("MatMul", "n u", "y")], ROWS),
         {"n": ("MatMul.y",)},
     ),
     "vector on the left": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("Mul", "scale x", "n"), node("MatMul", "n u", "y")], ROWS),
         {"n": ("MatMul.y",)},
     ),
     "vector and bias": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("Mul", "x scale", "n"), node("Add", "n shift", "a"), node("MatMul", "a u", "y")], ROWS),
         {"a": ("MatMul.y",)},
     ),
     "bias on the left": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([node("MatMul", "x u", "m"), node("Add", "six m", "a"), node("MatMul", "a v", "y")], ROWS),
         {"a": ("MatMul.y",)},
     ),
     "bias on the right": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([node("MatMul", "x u", "m"), node("Add", "m row6", "a"), node("MatMul", "a v", "y")], ROWS),
         {"a": ("MatMul.y",)},
     ),
     "Gemm with bias": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([node("Gemm", "x u six", "m", alpha=0.5, beta=2.0), node("Gemm", "m v four", "y")], (3, 8)),
         {"m": ("Gemm.y",)},
     ),
     "Gemm behind a convolution": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([node("Conv", "x w b", "c"), node("Flatten", "c", "f"), node("Gemm", "f g gb", "y", transB=1)], IMAGE),
         {"c": ("Gemm.y",)},
     ),
     "an omitted second output": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model(
             [node("Conv", "x w", "c"), node("MaxPool", "c", "p -", kernel_shape=[2, 2]), node("Conv", "p k", "y")],
             IMAGE,
@@ -110,7 +110,7 @@ FOUND: dict[str, tuple[JointKind, onnx.ModelProto, dict[str, tuple[str, ...]]]] 
         {"c": ("Conv.y",)},
     ),
     "two readers, one behind Relu": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model(
             [
                 node("Conv", "x w b", "c"),
@@ -132,69 +132,69 @@ def test_factors_move_through_each_kind_of_joint(kind, proto, readers, tmp_path)
     assert_factors_move(proto, kind, tmp_path)
 
 
-REASONS: dict[str, tuple[JointKind, onnx.ModelProto, str, str]] = {
+REASONS: dict[str, tuple[PointKind, onnx.ModelProto, str, str]] = {
     "norm over two axes": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("LayerNormalization", "x five8", "n", axis=1), node("MatMul", "n u", "y")], ROWS),
         "LayerNormalization.n",
         "it normalizes over more than the last axis",
     ),
     "norm with its mean": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("LayerNormalization", "x scale shift", "n mean"), node("MatMul", "n u", "y")], ROWS),
         "LayerNormalization.n",
         "it also returns what it found, mean or variance",
     ),
     "norm with a computed scale": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("LayerNormalization", "x x", "n"), node("MatMul", "n u", "y")], (8,)),
         "LayerNormalization.n",
         "input 1 of 'LayerNormalization.n' is computed, not stored",
     ),
     "norm with a bias of another length": (
-        JointKind.NORM,
+        PointKind.NORM,
         model([node("LayerNormalization", "x scale six", "n"), node("MatMul", "n u", "y")], ROWS),
         "LayerNormalization.n",
         "'six' does not hold one value for each channel",
     ),
     "convolution with a bias of another length": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([node("Conv", "x w six", "c"), node("Conv", "c k", "y")], IMAGE),
         "Conv.c",
         "'six' does not hold one value for each channel",
     ),
     "bias that is a matrix": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([MATMUL, node("Add", "m tall", "a"), node("MatMul", "a v", "y")], ROWS),
         "MatMul.m",
         "Add 'Add.a' reads 'm', and does not commute with factors",
     ),
     "tensor before the bias that something else reads": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([MATMUL, node("Add", "m six", "a"), node("MatMul", "a v", "y"), node("Neg", "m", "z")], ROWS, "y z"),
         "MatMul.m",
         "Add 'Add.a' reads 'm', and does not commute with factors",
     ),
     "tensor before the bias that is an output": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([MATMUL, node("Add", "m six", "a"), node("MatMul", "a v", "y")], ROWS, "y m"),
         "MatMul.m",
         "'m' is an output of the graph",
     ),
     "subtraction of a vector": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([MATMUL, node("Sub", "m six", "a"), node("MatMul", "a v", "y")], ROWS),
         "MatMul.m",
         "Sub 'Sub.a' reads 'm', and does not commute with factors",
     ),
     "bias of a convolution as an Add": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([CONV, node("Add", "c four", "a"), node("Conv", "a k", "y")], (2, 4, 4, 4)),
         "Conv.c",
         "Add 'Add.a' reads 'c', and does not commute with factors",
     ),
     "bias without a name": (
-        JointKind.PRODUCT,
+        PointKind.PRODUCT,
         model([MATMUL, node("Add", "m six", "-"), node("Neg", "x", "y")], ROWS),
         "MatMul.m",
         "Add 'Add.' reads 'm', and does not commute with factors",
@@ -221,25 +221,25 @@ NEITHER = {
 @pytest.mark.parametrize("multiplication", NEITHER.values(), ids=list(NEITHER))
 def test_other_multiplications_are_no_layers(multiplication):
     proto = model([multiplication, node("MatMul", "n u", "y")], (8, 8))
-    assert found(proto, JointKind.NORM) == ({}, {})
+    assert found(proto, PointKind.NORM) == ({}, {})
 
 
 @pytest.mark.parametrize("product", [node("MatMul", "x -", "n"), node("Einsum", "x square", "n", equation="ij,jk->ik")])
 def test_other_products_are_no_layers(product):
     proto = model([product, node("MatMul", "n u", "y")], (8, 8))
-    assert found(proto, JointKind.PRODUCT) == ({}, {"MatMul.y": "'y' is an output of the graph"})
+    assert found(proto, PointKind.PRODUCT) == ({}, {"MatMul.y": "'y' is an output of the graph"})
 
 
 def test_a_product_of_activations_is_no_layer():
     proto = model([node("MatMul", "x x", "m"), node("MatMul", "m u", "y")], (8, 8))
-    assert found(proto, JointKind.PRODUCT) == ({}, {"MatMul.y": "'y' is an output of the graph"})
+    assert found(proto, PointKind.PRODUCT) == ({}, {"MatMul.y": "'y' is an output of the graph"})
 
 
 def test_each_kind_finds_its_own_layers():
     nodes = [node("LayerNormalization", "x scale", "n"), node("MatMul", "n u", "m"), node("MatMul", "m v", "y")]
     proto = model(nodes, ROWS)
-    assert found(proto, JointKind.NORM) == ({"n": ("MatMul.m",)}, {})
-    assert found(proto, JointKind.PRODUCT) == ({"m": ("MatMul.y",)}, {"MatMul.y": "'y' is an output of the graph"})
+    assert found(proto, PointKind.NORM) == ({"n": ("MatMul.m",)}, {})
+    assert found(proto, PointKind.PRODUCT) == ({"m": ("MatMul.y",)}, {"MatMul.y": "'y' is an output of the graph"})
 
 
 def returning(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -256,7 +256,7 @@ def returning(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
 
 def test_a_tensor_before_the_bias_that_a_branch_returns_keeps_its_values():
     proto = model([MATMUL, node("Add", "m six", "a"), node("MatMul", "a v", "y")], ROWS)
-    assert found(returning(proto, "m"), JointKind.PRODUCT)[1]["MatMul.m"] == "'m' is an output of the graph"
+    assert found(returning(proto, "m"), PointKind.PRODUCT)[1]["MatMul.m"] == "'m' is an output of the graph"
 
 
 def test_a_bias_that_a_branch_adds_is_outside_of_the_joint():
@@ -268,7 +268,7 @@ def test_a_bias_that_a_branch_adds_is_outside_of_the_joint():
     )
     other = helper.make_graph([node("Neg", "x", "o")], "other", [], [onnx.ValueInfoProto(name="o", type=info.type)])
     proto.graph.node.append(helper.make_node("If", ["flag"], ["y"], then_branch=branch, else_branch=other))
-    assert found(proto, JointKind.PRODUCT)[1]["MatMul.m"] == "a branch or loop body reads 'm'"
+    assert found(proto, PointKind.PRODUCT)[1]["MatMul.m"] == "a branch or loop body reads 'm'"
 
 
 def test_layers_of_functions_are_left_out_and_those_of_bodies_have_their_scope():
@@ -284,8 +284,8 @@ def test_layers_of_functions_are_left_out_and_those_of_bodies_have_their_scope()
     Layer (p) => (q) { k = Constant <value = float[2,2] {1,2,3,4}> () q = MatMul (p, k) }
     """.replace(" <float[8,6] w>", "").replace("<float[8,4] u>", "<float[2,2] u = {1,2,3,4}>")
     text = text.replace("<float[8,4] v>", "<float[2,2] v = {1,2,3,4}>")
-    joints, alone = find_joints(ModelIndex.of(Model(onnx.parser.parse_model(text))), JointKind.PRODUCT)
-    assert joints == ()
+    points, alone = find_rescaling_points(ModelIndex.of(Model(onnx.parser.parse_model(text))), PointKind.PRODUCT)
+    assert points == ()
     assert [(each.node, each.graph, each.op_type) for each in alone] == [
         ("inner", "y.then_branch", "MatMul"),
         ("other", "y.else_branch", "MatMul"),
@@ -300,8 +300,8 @@ def test_the_tensors_of_joints_are_those_that_readers_read():
         node("Flatten", "c", "f"),
         node("Gemm", "f h", "z"),
     ]
-    joints, _ = find_joints(ModelIndex.of(Model(model(nodes, IMAGE, "y z"))), JointKind.PRODUCT)
-    assert [(value.name, layout) for value, layout in joint_tensors(joints)] == [
+    points, _ = find_rescaling_points(ModelIndex.of(Model(model(nodes, IMAGE, "y z"))), PointKind.PRODUCT)
+    assert [(value.name, layout) for value, layout in point_tensors(points)] == [
         ("r", ChannelLayout.FIRST),
         ("f", ChannelLayout.LAST),
     ]

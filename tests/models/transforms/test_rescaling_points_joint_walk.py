@@ -2,11 +2,11 @@
 
 import onnx
 import pytest
-from support.layers_and_joints import CONV, IMAGE, MATMUL, found, model, node
+from support.layers_and_points import CONV, IMAGE, MATMUL, found, model, node
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.joints import JointKind, find_joints
+from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 
 BLOCKED: dict[str, tuple[onnx.ModelProto, str, str]] = {
     "nothing reads it": (
@@ -79,14 +79,14 @@ BLOCKED: dict[str, tuple[onnx.ModelProto, str, str]] = {
 
 @pytest.mark.parametrize(("proto", "label", "reason"), BLOCKED.values(), ids=list(BLOCKED))
 def test_a_walk_that_is_blocked_says_where(proto, label, reason):
-    readers, reasons = found(proto, JointKind.PRODUCT)
+    readers, reasons = found(proto, PointKind.PRODUCT)
     assert reasons[label] == reason
     assert label.split(".")[1] not in readers
 
 
 def readers_of(nodes, outputs="y"):
-    (joint,), _ = find_joints(ModelIndex.of(Model(model(nodes, IMAGE, outputs))), JointKind.PRODUCT)
-    return [(each.weight.node.label, each.tensor.name, each.layout.name, each.repeat) for each in joint.readers]
+    (point,), _ = find_rescaling_points(ModelIndex.of(Model(model(nodes, IMAGE, outputs))), PointKind.PRODUCT)
+    return [(each.weight.node.label, each.tensor.name, each.layout.name, each.repeat) for each in point.readers]
 
 
 def test_readers_have_the_tensor_its_layout_and_how_many_of_their_channels_share_a_factor():
@@ -108,20 +108,20 @@ def test_a_gemm_reads_channels_on_axis_one_of_two():
 @pytest.mark.parametrize("axes", [[2, 3], [-2, -1], [-1, 2]])
 def test_a_matmul_of_two_axes_reads_channels_on_the_last(axes):
     proto = model([CONV, node("ReduceMean", "c", "p", axes=axes, keepdims=0), node("MatMul", "p q", "y")], IMAGE)
-    assert found(proto, JointKind.PRODUCT) == ({"c": ("MatMul.y",)}, {"MatMul.y": "'y' is an output of the graph"})
+    assert found(proto, PointKind.PRODUCT) == ({"c": ("MatMul.y",)}, {"MatMul.y": "'y' is an output of the graph"})
 
 
 @pytest.mark.parametrize("axes", [[3], [2]])
 def test_a_matmul_of_three_axes_reads_another(axes):
     proto = model([CONV, node("ReduceMean", "c", "p", axes=axes, keepdims=0), node("MatMul", "p tall", "y")], IMAGE)
-    reason = found(proto, JointKind.PRODUCT)[1]["Conv.c"]
+    reason = found(proto, PointKind.PRODUCT)[1]["Conv.c"]
     assert reason == "'MatMul.y' reads 'p' with its channels on another axis"
 
 
 @pytest.mark.parametrize("axes", [[1], [-3], [0, 2], [-4]])
 def test_a_mean_over_channels_or_the_batch_does_not_commute(axes):
     proto = model([CONV, node("ReduceMean", "c", "p", axes=axes), node("Conv", "p k", "y")], IMAGE)
-    assert found(proto, JointKind.PRODUCT)[1]["Conv.c"].endswith("reads 'c', and does not commute with factors")
+    assert found(proto, PointKind.PRODUCT)[1]["Conv.c"].endswith("reads 'c', and does not commute with factors")
 
 
 def reshaped(shape: list[int], *nodes: onnx.NodeProto) -> list[onnx.NodeProto]:
@@ -142,7 +142,7 @@ def test_a_reshape_behind_the_channels_keeps_them(shape):
 def test_a_reshape_of_batch_or_channels_does_not_commute(shape):
     proto = model(reshaped(shape, node("Neg", "f", "y")), IMAGE)
     assert (
-        found(proto, JointKind.PRODUCT)[1]["Conv.c"]
+        found(proto, PointKind.PRODUCT)[1]["Conv.c"]
         == "Reshape 'Reshape.f' reads 'c', and does not commute with factors"
     )
 
@@ -164,7 +164,7 @@ def test_a_reshape_of_open_extents_behind_the_batch_does_not_commute():
     for axis in (2, 3):
         proto.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"d{axis}"
     assert (
-        found(proto, JointKind.PRODUCT)[1]["Conv.c"]
+        found(proto, PointKind.PRODUCT)[1]["Conv.c"]
         == "Reshape 'Reshape.f' reads 'c', and does not commute with factors"
     )
 
@@ -173,6 +173,6 @@ def test_a_reshape_of_open_extents_behind_the_batch_does_not_commute():
 def test_a_row_of_at_most_31_operators_is_followed(count):
     relus = [node("Relu", "c" if not number else f"r{number - 1}", f"r{number}") for number in range(count)]
     proto = model([CONV, *relus, node("Conv", f"r{count - 1} k", "y")], IMAGE)
-    readers, reasons = found(proto, JointKind.PRODUCT)
+    readers, reasons = found(proto, PointKind.PRODUCT)
     assert readers == ({"c": ("Conv.y",)} if count == 31 else {})
     assert reasons.get("Conv.c") == (None if count == 31 else "the way to its readers is too long")

@@ -65,9 +65,9 @@ def test_a_bulk_needs_some_bins(last, far):
     assert splits({last: 100_000, 1000: 1}) is far
 
 
-@pytest.mark.parametrize(("strays", "far"), [(9, True), (10, True), (11, False)])
-def test_strays_are_one_in_ten_thousand_at_most_zeros_included(strays, far):
-    assert splits({9: 50_000 - strays, 1000: strays}, zeros=50_000) is far
+@pytest.mark.parametrize(("outliers", "far"), [(9, True), (10, True), (11, False)])
+def test_outliers_are_one_in_ten_thousand_at_most_zeros_included(outliers, far):
+    assert splits({9: 50_000 - outliers, 1000: outliers}, zeros=50_000) is far
 
 
 def mask(low: float, nearest: int, high: float = 5.0, **changes: float) -> bool:

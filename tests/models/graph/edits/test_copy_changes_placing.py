@@ -9,9 +9,9 @@ from onnx import helper
 from support.edited import CHAIN, outputs_in_order, text_model
 from support.rich_model import rich_model
 
+from qdqtool.models.graph.edits.copy_changes import add_in_place, free_names, names_read, rearrange
 from qdqtool.models.graph.edits.edit import AddInitializer, AddNode, SetInput
 from qdqtool.models.graph.edits.surgeon import EditError, apply_edits
-from qdqtool.models.graph.edits.takeover import add_in_place, free_names, names_read, rearrange
 from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import MAIN

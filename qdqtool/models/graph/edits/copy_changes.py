@@ -105,7 +105,7 @@ Exported = Mapping[NodeKey, onnx.NodeProto]
 """The nodes of a scope as graphsurgeon exports them, by their outputs."""
 
 
-def take_over(container: Container, batch: ScopeBatch, exported: Exported, moved: Collection[NodeKey]) -> None:
+def copy_changes(container: Container, batch: ScopeBatch, exported: Exported, moved: Collection[NodeKey]) -> None:
     """Change one scope of the copied original.
 
     Args:

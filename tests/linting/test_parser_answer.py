@@ -6,7 +6,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from qdqtool.linting.parser_word import ParserWord
+from qdqtool.linting.parser_answer import ParserAnswer
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import TargetReport
 from qdqtool.linting.rules.support.parser_fault import ParserFault
@@ -22,14 +22,14 @@ agraph (float[2,2] x) => (float[2,2] y) <float bad = {0}, int8 z = {0}> {
 }"""
 
 
-def said(*names: str) -> ParserWord:
+def said(*names: str) -> ParserAnswer:
     faults = tuple(
         ParserFault(title="P", reason=f"it is {name}", name=name, op_type="Relu" if name else "") for name in names
     )
-    return ParserWord(status="asked", note="P 1.0", messages=("false",), faults=faults)
+    return ParserAnswer(status="asked", note="P 1.0", messages=("false",), faults=faults)
 
 
-def report(folder: Path, word: ParserWord, *, note: str = "", **policy: object) -> TargetReport:
+def report(folder: Path, word: ParserAnswer, *, note: str = "", **policy: object) -> TargetReport:
     model = onnx.parser.parse_model(TEXT)
     if note:
         model.graph.node[-1].metadata_props.add(key=KEY, value=note)
