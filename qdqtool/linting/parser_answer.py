@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from qdqtool.linting.rules.support.parser_fault import ParserFault
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.scope import display
 
@@ -11,6 +10,44 @@ ParserStatus = Literal["asked", "absent", "off", "timed out"]
 
 PARSER_TARGET = "tensorrt-rtx"
 """The target whose parser runs on any machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParserFault:
+    """One reason why the parser refuses a model.
+
+    Attributes:
+        title: The product that refuses, with its version.
+        reason: The reason in plain words; starts in lower case, without a full stop.
+        hint: How to fix it; empty where that is not known.
+        name: Name of the node at fault, as the parser gives it; empty where it gives none.
+        index: Place of the node in its graph; negative where it gives none.
+        op_type: Operator of the node; empty where it gives none.
+    """
+
+    title: str
+    reason: str
+    hint: str = ""
+    name: str = ""
+    index: int = -1
+    op_type: str = ""
+
+    def node(self, nodes: tuple[NodeView, ...]) -> NodeView | None:
+        """Find the node among those of the model; None where it is not clear which one it is."""
+        if self.name:
+            named = [node for node in nodes if node.proto.name == self.name and node.op_type == self.op_type]
+            if len(named) == 1:
+                return named[0]
+        # The parser sorts nodes that are out of order; its number then belongs to another node of our file.
+        placed = [
+            node
+            for node in nodes
+            if node.index == self.index
+            and node.scope.owner is None
+            and not node.scope.is_function
+            and node.op_type == self.op_type
+        ]
+        return placed[0] if placed and (not self.name or placed[0].proto.name == self.name) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +84,8 @@ def is_explained(node: NodeView | None, reported: set[tuple[str, str | None]]) -
 
 
 def _producers(node: NodeView) -> list[NodeView]:
-    inputs = (node.input(index) for index in range(len(node.proto.input)))
-    return [value.producer for value in inputs if value is not None and value.producer is not None]
+    return [value.producer for value in node.inputs if value is not None and value.producer is not None]
 
 
 def _readers(node: NodeView) -> list[NodeView]:
-    outputs = (node.output(index) for index in range(len(node.proto.output)))
-    return [use.node for value in outputs if value is not None for use in value.uses]
+    return [use.node for value in node.outputs if value is not None for use in value.uses]

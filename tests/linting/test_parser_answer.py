@@ -6,10 +6,9 @@ import onnx
 import onnx.parser
 import pytest
 
-from qdqtool.linting.parser_answer import ParserAnswer
+from qdqtool.linting.parser_answer import ParserAnswer, ParserFault
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import TargetReport
-from qdqtool.linting.rules.support.parser_fault import ParserFault
 from qdqtool.models.graph.index.suppressions import KEY
 
 TEXT = """<ir_version: 10, opset_import: ["": 21]>

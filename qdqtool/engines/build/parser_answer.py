@@ -14,8 +14,7 @@ from qdqtool.engines.tensorrt.operator_hints import with_path
 from qdqtool.engines.tensorrt.parser_errors import explained, parser_refusal
 from qdqtool.engines.tensorrt.parser_process import Parsed, ParserProcess
 from qdqtool.errors import CapabilityError, ModelError
-from qdqtool.linting.parser_answer import PARSER_TARGET, ParserAnswer
-from qdqtool.linting.rules.support.parser_fault import ParserFault
+from qdqtool.linting.parser_answer import PARSER_TARGET, ParserAnswer, ParserFault
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.samples.input_shapes import spell_shapes, spell_values

@@ -89,8 +89,7 @@ def _is_activation(value: Value, index: ModelIndex) -> bool:
 
 
 def _values(node: NodeView) -> list[Value]:
-    outputs = (node.output(index) for index in range(len(node.proto.output)))
-    return [value for value in outputs if value is not None]
+    return [value for value in node.outputs if value is not None]
 
 
 def _next_operators(node: NodeView, index: ModelIndex) -> Iterator[NodeView]:

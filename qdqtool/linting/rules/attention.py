@@ -196,7 +196,7 @@ def _before(value: Value | None) -> NodeView | None:
             return node
         if node is not None and node not in seen and node.is_op(*TO_SOFTMAX):
             seen.add(node)
-            pending += [node.input(index) for index in range(len(node.proto.input))]
+            pending += node.inputs
     return None
 
 

@@ -67,7 +67,7 @@ class ConcatScales(Rule):
         for node in context.nodes:
             if not node.is_op("Concat"):
                 continue
-            inputs = [context.qdq.dequantizer_of(node.input(index)) for index in range(len(node.proto.input))]
+            inputs = [context.qdq.dequantizer_of(value) for value in node.inputs]
             entries = [entry for entry in inputs if entry is not None]
             if len(entries) < max(2, len(inputs)) or not _is_quantized_again(context, node):
                 continue
@@ -116,7 +116,7 @@ def _scale(context: RuleContext, entry: QdqNode) -> str:
 
 def _unify(node: NodeView, draft: Draft) -> None:
     qdq = draft.context.qdq
-    sources = [qdq.dequantizer_of(node.input(number)) for number in range(len(node.proto.input))]
+    sources = [qdq.dequantizer_of(value) for value in node.inputs]
     output = node.output()
     behind = [qdq.get(use.node) for use in output.uses] if output is not None else []
     groups = [CodeGroup.of(draft.context, entry) for entry in (*sources, *behind) if entry is not None]

@@ -122,7 +122,7 @@ def _makers(value: Value) -> set[NodeView]:
         node = current.producer if current is not None else None
         if node is not None and node not in found:
             found.add(node)
-            pending += [node.input(index) for index in range(len(node.proto.input))]
+            pending += node.inputs
     return found
 
 

@@ -79,16 +79,12 @@ def _of_others(context: RuleContext, wrong: Collection[Value | str]) -> Faults:
     for found in context.types.contradictions:
         differing = _DIFFERING.match(found.text)
         node = scopes[found.scope].nodes[found.position]
-        if differing is None or is_qdq(node) or any(value in wrong for value in _inputs(node)):
+        if differing is None or is_qdq(node) or any(value in wrong for value in node.inputs):
             continue
         given, declared = map(int, differing.groups())
         types = _declared(node.scope)
-        outputs = (value for index in range(len(node.proto.output)) if (value := node.output(index)) is not None)
+        outputs = (value for value in node.outputs if value is not None)
         yield from (_fault(node, value, given, declared) for value in outputs if types.get(value.name) == declared)
-
-
-def _inputs(node: NodeView) -> list[Value | None]:
-    return [node.input(index) for index in range(len(node.proto.input))]
 
 
 def _declared(scope: Scope) -> dict[str, int]:

@@ -76,8 +76,8 @@ def _quantized(context: RuleContext, value: Value | None, seen: set[Value], step
     if ops.moves_values(node):
         yield from _quantized(context, node.input(0), seen, steps - 1)
     elif ops.traits(node).computes_indices:
-        for index in range(len(node.proto.input)):
-            yield from _quantized(context, node.input(index), seen, steps - 1)
+        for read in node.inputs:
+            yield from _quantized(context, read, seen, steps - 1)
 
 
 def _role(node: NodeView, index: int) -> str:

@@ -45,8 +45,8 @@ class InputType(Rule):
         """Compare the inputs of every node with what its operator takes."""
         products = {product.node for product in context.products}
         for node, signature in context.operators:
-            for index in range(len(node.proto.input)):
-                value, operand = node.input(index), signature.operand(index)
+            for index, value in enumerate(node.inputs):
+                operand = signature.operand(index)
                 given = context.elem_type(value)
                 if value is None or operand is None or given is None or given in operand.types:
                     continue

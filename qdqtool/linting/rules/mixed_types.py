@@ -61,8 +61,8 @@ class MixedTypes(Rule):
 def _faults(context: RuleContext, node: NodeView, signature: Signature) -> Faults:
     """Yield the first contradiction in a node."""
     first: dict[str, tuple[Value, int]] = {}
-    for index in range(len(node.proto.input)):
-        value, operand = node.input(index), signature.operand(index)
+    for index, value in enumerate(node.inputs):
+        operand = signature.operand(index)
         given = context.elem_type(value)
         if value is None or given is None or operand is None or not operand.is_homogeneous:
             continue

@@ -159,5 +159,4 @@ class CodeOrigin:
         if producer.is_op("Cast"):
             return []
         wanted = self._context.elem_type(value)
-        inputs = [producer.input(index) for index in range(len(producer.proto.input))]
-        return [each for each in inputs if each is not None and self._context.elem_type(each) == wanted]
+        return [each for each in producer.inputs if each is not None and self._context.elem_type(each) == wanted]

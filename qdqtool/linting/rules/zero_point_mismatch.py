@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
-from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
+from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, format_of, kind, short
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
@@ -135,7 +135,7 @@ def _spread(entry: QdqNode, shape: tuple[int, ...], draft: Draft) -> None:
     if zero is None or not zero.size or np.any(as_reals(zero) != as_reals(zero).flat[0]):
         raise UnfitError("the zero points differ, or are not constant")
     onnx_type = onnx.helper.np_dtype_to_tensor_dtype(zero.dtype)
-    _store(entry, np.broadcast_to(zero.reshape(-1)[0], shape), onnx_type, draft)
+    draft.set_constant(entry.node, 2, np.broadcast_to(zero.reshape(-1)[0], shape), onnx_type)
 
 
 def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
@@ -143,12 +143,8 @@ def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     assert fmt is not None
     if zero is None or fmt.kind != "integer" or not _holds(fmt, as_reals(zero)):
         raise UnfitError("the zero point is not constant, or is no value of that type")
-    _store(entry, as_reals(zero).astype(fmt.dtype), onnx_type, draft)
+    draft.set_constant(entry.node, 2, as_reals(zero).astype(fmt.dtype), onnx_type)
 
 
 def _holds(fmt: NumberFormat, values: npt.NDArray[np.float64]) -> bool:
     return bool(np.all((values >= fmt.low) & (values <= fmt.high) & (values == np.round(values))))
-
-
-def _store(entry: QdqNode, zero: Array, onnx_type: int, draft: Draft) -> None:
-    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, entry.node.input_name(2), zero, onnx_type))

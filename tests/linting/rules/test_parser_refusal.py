@@ -2,11 +2,11 @@
 
 import onnx.parser
 import pytest
+from qdqtool.linting.parser_word import ParserFault
 
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.support.parser_fault import ParserFault
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 

@@ -79,7 +79,7 @@ class CodeGroup:
     def _moved(self, node: NodeView) -> list[Value | None]:
         """Return the inputs and outputs of a node that moves codes."""
         if node.is_op("Concat"):
-            sources = [node.input(index) for index in range(len(node.proto.input))]
+            sources = node.inputs
         elif ops.moves_codes(node):
             sources = [node.input(0)]
         else:

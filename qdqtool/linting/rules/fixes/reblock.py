@@ -4,7 +4,6 @@ import math
 from functools import partial
 
 import numpy as np
-import onnx
 
 from qdqtool.linting.rules.fixes.stored import stored, write_parameters
 from qdqtool.linting.rules.support.blocks import Blocks
@@ -82,9 +81,7 @@ def _size(entry: QdqNode, size: int, draft: Draft) -> None:
 def _per_axis(entry: QdqNode, axis: int, draft: Draft) -> None:
     for index, value in ((1, entry.scale), (2, entry.zero_point)):
         if value is not None:
-            array = _spread(draft, value, axis, 1).reshape(-1)
-            onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            draft.set_input(entry.node, index, draft.constant(entry.node.scope, value.name, array, onnx_type))
+            draft.set_constant(entry.node, index, _spread(draft, value, axis, 1).reshape(-1))
     draft.set_attribute(entry.node, "axis", 1 - axis)
     draft.set_attribute(entry.node, "block_size", None)
 
@@ -94,8 +91,7 @@ def _split(found: Blocks, size: int, draft: Draft) -> None:
     for index, value in ((1, entry.scale), (2, entry.zero_point)):
         if value is not None:
             array = _spread(draft, value, axis, entry.block_size // size)[_first(axis, found.shape[axis] // size)]
-            onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            draft.set_input(entry.node, index, draft.constant(entry.node.scope, value.name, array, onnx_type))
+            draft.set_constant(entry.node, index, array)
     draft.set_attribute(entry.node, "block_size", size)
 
 

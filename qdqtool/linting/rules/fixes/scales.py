@@ -54,9 +54,7 @@ def scalar_fixes(entry: QdqNode) -> tuple[Fix, ...]:
 def _make_scalar(entry: QdqNode, draft: Draft) -> None:
     for index, value in ((1, entry.scale), (2, entry.zero_point)):
         if value is not None:
-            array = _one_element(draft.context, value)
-            onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            draft.set_input(entry.node, index, draft.constant(entry.node.scope, value.name, array, onnx_type))
+            draft.set_constant(entry.node, index, _one_element(draft.context, value))
     if entry.block_size:
         draft.set_attribute(entry.node, "block_size", None)
 
@@ -99,12 +97,12 @@ def _retype(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     values = as_reals(rounded)
     if np.any((given > 0) & (values <= 0)) or not np.all(np.isfinite(values)):
         raise UnfitError(f"its scale is no number of {kind(onnx_type)}")
-    _store_scale(draft, entry, rounded, onnx_type)
+    draft.set_constant(entry.node, 1, rounded, onnx_type)
     # The other half gets the rounded value as well, since a DQ has to undo its Q.
     for other in _other_half(draft, entry):
         kept = context.elem_type(other.scale)
         if kept in FLOAT_TYPES:
-            _store_scale(draft, other, rounded.astype(onnx.helper.tensor_dtype_to_np_dtype(kept)), kept)
+            draft.set_constant(other.node, 1, rounded.astype(onnx.helper.tensor_dtype_to_np_dtype(kept)), kept)
 
 
 def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:
@@ -113,10 +111,6 @@ def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:
     if quantizer is None:
         return []
     return [other for other in (quantizer, *draft.context.qdq.readers(quantizer)) if other is not entry]
-
-
-def _store_scale(draft: Draft, entry: QdqNode, scale: Array, onnx_type: int) -> None:
-    draft.set_input(entry.node, 1, draft.constant(entry.node.scope, entry.node.input_name(1), scale, onnx_type))
 
 
 MIRRORED = Offer("safe", "negates stored codes where their scale is negative, and the scale")
@@ -151,8 +145,7 @@ def _mirror(entry: QdqNode, draft: Draft, *, clip: bool) -> None:
     scope, tensor = entry.node.scope, constant.tensor
     name = draft.weights(scope, tensor.name, shaped(tensor, tensor.data_type), lambda: _mirrored(constant, negative))
     draft.set_input(entry.node, 0, name)
-    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(given.scale.dtype)
-    draft.set_input(entry.node, 1, draft.constant(scope, entry.node.input_name(1), np.abs(given.scale), onnx_type))
+    draft.set_constant(entry.node, 1, np.abs(given.scale))
 
 
 def _mirrored(constant: Stored, negative: npt.NDArray[np.bool_]) -> Array:
@@ -225,6 +218,4 @@ def _write(draft: Draft, entry: QdqNode) -> None:
     values = as_reals(scale)
     if not np.all(np.isfinite(values) & (values >= 0)):
         raise UnfitError("its scale is negative, infinite or no number: calibrate again")
-    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(scale.dtype)
-    fixed = np.where(values == 0, 1, values).astype(scale.dtype)
-    draft.set_input(entry.node, 1, draft.constant(entry.node.scope, entry.node.input_name(1), fixed, onnx_type))
+    draft.set_constant(entry.node, 1, np.where(values == 0, 1, values).astype(scale.dtype))

@@ -216,5 +216,4 @@ def _widen(entry: QdqNode, draft: Draft) -> None:
     draft.set_input(entry.node, 0, name)
     zero = draft.context.array(entry.zero_point)
     if zero is not None:
-        base, widened = entry.node.input_name(2), zero.astype(np.int8)
-        draft.set_input(entry.node, 2, draft.constant(entry.node.scope, base, widened, TensorProto.INT8))
+        draft.set_constant(entry.node, 2, zero.astype(np.int8), TensorProto.INT8)

@@ -103,6 +103,11 @@ class Draft:
         """Let an input of a node read another tensor; the empty name removes an optional input."""
         self.edits.append(SetInput(node.scope.path, node.key, index, name))
 
+    def set_constant(self, node: NodeView, index: int, array: Array, onnx_type: int | None = None) -> None:
+        """Let an input of a node read a small array in place of its constant; of the array's own type by default."""
+        name, known = node.input_name(index), onnx_type or onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        self.set_input(node, index, self.constant(node.scope, name, array, known))
+
     def set_attribute(self, node: NodeView, name: str, value: Any) -> None:
         """Set an attribute of a node; None deletes it."""
         self.edits.append(SetAttribute(node.scope.path, node.key, name, value))

@@ -120,8 +120,8 @@ class _Import:
         if node.op_type not in NO_LAYER:
             self._owners.setdefault(node.proto.name, node)
         if node.op_type not in READS_WEIGHTS:
-            for index in range(len(node.proto.input)):
-                self._constant(node.input(index))
+            for value in node.inputs:
+                self._constant(value)
 
     def _constant(self, value: Value | None) -> None:
         """Note a constant that is a layer once it is read; one of shapes or indices may never be."""

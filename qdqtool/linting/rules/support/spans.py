@@ -132,8 +132,7 @@ class Spans:
         self._stored = StoredValues(context)
         self._known: dict[Value | None, Span | None] = {None: None}
         for node in context.nodes:
-            for index in range(len(node.proto.output)):
-                value = node.output(index)
+            for index, value in enumerate(node.outputs):
                 # A constant is read when somebody asks for it: the weight of a product is not.
                 if value not in self._known and not self._stored.is_constant(value):
                     self._known[value] = self._made(node, index)
@@ -186,7 +185,7 @@ class Spans:
         # An attribute of a local function's caller is not known here.
         if known.span is None or index or node.is_parametric or not has_its_inputs(node):
             return None
-        spans = [self.of(node.input(each)) for each in range(len(node.proto.input))]
+        spans = [self.of(value) for value in node.inputs]
         return known.span(node, spans, lambda each: self._stored.array(node.input(each)))
 
     def _moved(self, node: NodeView) -> Span | None:

@@ -123,6 +123,16 @@ class NodeView:
         name = self.input_name(index)
         return self.scope.resolve(name) if name else None
 
+    @property
+    def inputs(self) -> list[Value | None]:
+        """The tensors at all inputs, None where one is absent or defined nowhere."""
+        return [self.input(index) for index in range(len(self.proto.input))]
+
+    @property
+    def outputs(self) -> list[Value | None]:
+        """The tensors at all outputs, None where one is absent."""
+        return [self.output(index) for index in range(len(self.proto.output))]
+
     def input_name(self, index: int) -> str:
         """The name at input ``index``, empty where the input is absent."""
         return self.proto.input[index] if index < len(self.proto.input) else ""

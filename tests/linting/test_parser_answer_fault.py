@@ -2,9 +2,9 @@
 
 import onnx.parser
 import pytest
+from qdqtool.linting.parser_word import ParserFault
 
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.support.parser_fault import ParserFault
 from qdqtool.models.graph.model import Model
 
 TEXT = """<ir_version: 10, opset_import: ["": 21, "local": 1]>
