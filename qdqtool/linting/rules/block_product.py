@@ -13,7 +13,6 @@ from qdqtool.linting.rules.support.reach import Operand, Product
 from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Faults, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import listed
-from qdqtool.models.graph.edits.edit import RenameOutput
 from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import Blocked
@@ -151,7 +150,7 @@ def _flatten(product: Product, draft: Draft) -> None:
     back = draft.constant(node.scope, f"{output.name}_shape", np.array(extents), TensorProto.INT64)
     draft.set_input(node, 0, draft.add(node, "Reshape", (node.input_name(0), rows), node.input_name(0)))
     made = draft.namer.tensor(f"{output.name}_matrix")
-    draft.edits.append(RenameOutput(node.scope.path, node.key, 0, made))
+    draft.rename_output(node, made)
     draft.place(node.scope, "Reshape", (made, back), output.name, {})
 
 

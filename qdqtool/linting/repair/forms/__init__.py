@@ -1,7 +1,7 @@
 """Rewrite foreign forms of quantization as Q/DQ of ONNX: one form for each module, found by walking the package.
 
-A module holds a function ``find(context)`` that yields a :class:`qdqtool.linting.repair.fix_loop.Proposal` for each
-place. A form that a rule of the linter finds and fixes is an entry of :data:`OF_RULES` instead.
+A module holds a function ``find(context)`` that yields each place, a node and the fix that rewrites it. A form that a
+rule of the linter finds and fixes is an entry of :data:`OF_RULES` instead.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,8 @@ def find_all(context: RuleContext) -> Iterator[Proposal]:
 def find(context: RuleContext, name: str) -> Iterator[Proposal]:
     """Yield every place of a model with the form of that name."""
     if name not in OF_RULES:
-        yield from load_unit(_package, name.replace("-", "_")).find(context)
+        for node, fix in load_unit(_package, name.replace("-", "_")).find(context):
+            yield Proposal(code=name, node=node, fixes=(fix,))
     for code, offer in OF_RULES.get(name, {}).items():
         yield from _of_rule(context, name, code, offer)
 

@@ -11,12 +11,12 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules import Draft, RuleContext, UnfitError, as_reals
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_WITH_BLOCKS
+from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.number_format import NumberFormat
 
-FIRST_OPSET_WITH_AXIS = 13
 SCALE_TYPES = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 BITS_OF_PACKED = (2, 4, 8)
 MAX_ZERO_POINT = 255
@@ -84,6 +84,14 @@ class BlockCodes:
         return f"{self.format} codes " + (f"in blocks of {size}" if size else "with a scale for each channel")
 
 
+def described(codes: Callable[[], BlockCodes]) -> str:
+    """Return the DQ of codes in words, the type and blocks where the codes can be read."""
+    try:
+        return f"a DQ of {codes().words}"
+    except UnfitError:
+        return "a DQ"
+
+
 def write_dequantize(draft: Draft, node: NodeView, codes: BlockCodes) -> str:
     """Store codes and a DQ of them beside ``node``; return the output of the DQ.
 
@@ -102,7 +110,7 @@ def write_dequantize(draft: Draft, node: NodeView, codes: BlockCodes) -> str:
         inputs.append(draft.constant(scope, f"{name}_zero_point", zero, fmt.onnx_type))
     size = codes.stored_block
     needed = max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_BLOCKS if size else FIRST_OPSET_WITH_AXIS)
-    draft.opset = max(draft.opset, needed if needed > scope.opset else 0)
+    draft.require_opset(scope, needed)
     attributes = {"axis": codes.axis, "block_size": size} if size else {"axis": 1 - codes.axis}
     return draft.add(node, "DequantizeLinear", tuple(inputs), name, **attributes)
 
@@ -111,6 +119,17 @@ def unpacked(packed: npt.NDArray[np.uint8], bits: int) -> Integers:
     """Return the codes of bytes that hold several along the last axis, the first one in the low bits."""
     parts = [(packed >> shift) & np.uint8(2**bits - 1) for shift in range(0, 8, bits)]
     return np.stack(parts, axis=-1).reshape(*packed.shape[:-1], -1)
+
+
+def unpacked_rows(array: Array, shape: tuple[int, ...], bits: int) -> Integers:
+    """Return the zero points of blocks, each row of which is packed into bytes.
+
+    Raises:
+        UnfitError: It has another number of bytes.
+    """
+    width = shape[-1]
+    packed = reshaped(array, (*shape[:-1], -(-width * bits // 8)), "bytes of zero points").astype(np.uint8)
+    return unpacked(packed, bits)[..., :width]
 
 
 def whole_numbers(array: Array) -> Integers:

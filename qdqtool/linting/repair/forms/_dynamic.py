@@ -8,10 +8,10 @@ from onnx import TensorProto
 
 from qdqtool.linting.repair.forms._chain import next_node
 from qdqtool.linting.rules import Draft, RuleContext, UnfitError
+from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.numerics.dtypes import Array
 
-FIRST_OPSET_WITH_AXIS = 13
 CODES = (TensorProto.INT8, TensorProto.UINT8)
 
 

@@ -8,12 +8,10 @@ import numpy as np
 from onnx import TensorProto
 
 from qdqtool.linting.rules import Draft, Offer, UnfitError, as_reals
-from qdqtool.models.graph.edits.edit import RenameOutput, SetOperator
+from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView
 
 FLOATED = Offer("unsafe", "writes an operator on codes as the float operator between DQ and Q")
-
-FIRST_OPSET_WITH_AXIS = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +49,8 @@ def write_float(
     for index, name in enumerate(inputs):
         draft.set_input(node, index, name)
     made = draft.namer.tensor(f"{output.name}_float")
-    draft.edits += [
-        SetOperator(node.scope.path, node.key, op_type),
-        RenameOutput(node.scope.path, node.key, 0, made),
-    ]
+    draft.set_operator(node, op_type)
+    draft.rename_output(node, made)
     names = _parameters(draft, node, result)
     draft.place(node.scope, "QuantizeLinear", (made, *names), output.name, {})
 

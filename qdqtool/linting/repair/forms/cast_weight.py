@@ -9,9 +9,9 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point, next_node
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
+from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import Array
@@ -19,7 +19,6 @@ from qdqtool.numerics.number_format import NumberFormat
 
 DEQUANTIZED = Offer("safe", "writes Cast, Sub and Mul of stored codes as a DQ")
 
-FIRST_OPSET_WITH_AXIS = 13
 CODES = (
     *(TensorProto.INT8, TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4),
     *(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2),
@@ -36,7 +35,7 @@ class _Weight:
     axis: int | None
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every such chain on a stored constant."""
     for node in context.nodes:
         if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT:
@@ -45,7 +44,7 @@ def find(context: RuleContext) -> Iterator[Proposal]:
             except UnfitError:
                 continue
             words = f"writes Cast and Mul of the {_format(context, weight.codes)} constant as a DQ"
-            yield Proposal(code="cast-weight", node=node, fixes=(Fix(DEQUANTIZED, words, partial(_write, weight)),))
+            yield node, Fix(DEQUANTIZED, words, partial(_write, weight))
 
 
 def _weight(context: RuleContext, cast: NodeView) -> _Weight:

@@ -12,23 +12,22 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._chain import Chain, chains
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
+from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
+from qdqtool.models.graph.index.view import NodeView
 
 PAIR = Offer("safe", "writes decomposed quantization as a Q/DQ pair")
 
-FIRST_OPSET_WITH_AXIS = 13
 
-
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every fake-quantization in single operators."""
     for chain in chains(context):
         scale = (
             f"{float(as_reals(chain.scale).reshape(())):.6g}" if chain.scale.size == 1 else f"{chain.scale.size} scales"
         )
         words = f"writes Round and its neighbours as a Q/DQ pair of {chain.format} with scale {scale}"
-        yield Proposal(code="decomposed", node=chain.round, fixes=(Fix(PAIR, words, partial(_write, chain)),))
+        yield chain.round, Fix(PAIR, words, partial(_write, chain))
 
 
 def _write(chain: Chain, draft: Draft) -> None:

@@ -3,21 +3,21 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._dynamic import float_data
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import NodeView
 
 FLOAT = Offer("unsafe", "lets what reads data that is rounded at run time read the data itself")
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every DQ of what a DynamicQuantizeLinear makes."""
     for entry in context.qdq.dequantizers():
         maker = entry.data.producer if entry.data is not None else None
         if maker is not None and maker.is_op("DynamicQuantizeLinear"):
             words = "takes out DynamicQuantizeLinear and its DQ: the data is no longer rounded"
-            yield Proposal(code="dynamic-pair", node=entry.node, fixes=(Fix(FLOAT, words, partial(_write, entry)),))
+            yield entry.node, Fix(FLOAT, words, partial(_write, entry))
 
 
 def _write(entry: QdqNode, draft: Draft) -> None:

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._dynamic import dequantized, float_data, result_of, scaled
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
-from qdqtool.models.graph.edits.edit import RenameOutput, SetDomain, SetOperator
 from qdqtool.models.graph.index.view import NodeView, Value
 
 FLOATED = Offer("unsafe", "lets a product of data that is quantized at run time read float data")
@@ -50,17 +48,15 @@ LAYOUTS: Mapping[tuple[str, str], Layout] = {
 }
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every such product."""
     for node in context.nodes:
         layout = LAYOUTS.get((node.domain, node.op_type))
         if layout is not None:
             words = f"writes {node.op_type} as {layout.op_type} of float data and the dequantized weight"
-            yield Proposal(
-                code="dynamic-product", node=node, fixes=(Fix(FLOATED, words, partial(_write, node, layout)),)
-            )
+            yield node, Fix(FLOATED, words, partial(_write, node, layout))
         elif node.domain == MICROSOFT and node.op_type == LSTM:
-            yield Proposal(code="dynamic-product", node=node, fixes=(Fix(FLOATED, f"writes {LSTM} as LSTM", _leave),))
+            yield node, Fix(FLOATED, f"writes {LSTM} as LSTM", _leave)
 
 
 def _write(node: NodeView, layout: Layout, draft: Draft) -> None:
@@ -81,7 +77,7 @@ def _write(node: NodeView, layout: Layout, draft: Draft) -> None:
         draft.set_input(node, index, "")
     draft.set_input(node, 0, data.name)
     draft.set_input(node, 1, weight)
-    draft.edits += [SetDomain(node.scope.path, node.key, ""), SetOperator(node.scope.path, node.key, layout.op_type)]
+    draft.set_operator(node, layout.op_type)
     for each in removed:
         draft.remove(each)
     _name_result(node, result, bias, draft)
@@ -102,10 +98,10 @@ def _name_result(node: NodeView, result: Value, bias: str, draft: Draft) -> None
     """Let the product make the result, with the bias added where there is one."""
     if not bias:
         if node.output() is not result:
-            draft.edits.append(RenameOutput(node.scope.path, node.key, 0, result.name))
+            draft.rename_output(node, result.name)
         return
     made = draft.namer.tensor(f"{result.name}_MatMul_Output")
-    draft.edits.append(RenameOutput(node.scope.path, node.key, 0, made))
+    draft.rename_output(node, made)
     draft.place(node.scope, "Add", (made, bias), result.name, {})
 
 

@@ -8,19 +8,19 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.errors import ArgumentError
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._block_codes import (
     BITS_OF_PACKED,
     BlockCodes,
     Integers,
+    described,
     reshaped,
     scales,
     stored_tensor,
     unpacked,
+    unpacked_rows,
     write_dequantize,
 )
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
-from qdqtool.models.graph.edits.edit import SetDomain, SetOperator
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.numerics import formats
@@ -31,19 +31,15 @@ DEQUANTIZED = Offer("safe", "writes GatherBlockQuantized as Gather of a DQ with 
 TABLE, SCALES, ZERO_POINTS = 0, 2, 3
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every GatherBlockQuantized."""
     for node in context.nodes:
         if node.domain == "com.microsoft" and node.op_type == "GatherBlockQuantized":
-            fix = Fix(DEQUANTIZED, _words(context, node), partial(_write, node))
-            yield Proposal(code="gather-block-quantized", node=node, fixes=(fix,))
+            yield node, Fix(DEQUANTIZED, _words(context, node), partial(_write, node))
 
 
 def _words(context: RuleContext, node: NodeView) -> str:
-    try:
-        made = f"a DQ of {_codes(context, node).words}"
-    except UnfitError:
-        made = "a DQ"
+    made = described(lambda: _codes(context, node))
     return f"writes GatherBlockQuantized as Gather of {made} with the same values"
 
 
@@ -51,7 +47,7 @@ def _write(node: NodeView, draft: Draft) -> None:
     codes = _codes(draft.context, node)
     axis = _axis(node, "gather_axis", 0, len(codes.shape))
     table = write_dequantize(draft, node, codes)
-    draft.edits += [SetOperator(node.scope.path, node.key, "Gather"), SetDomain(node.scope.path, node.key, "")]
+    draft.set_operator(node, "Gather")
     for attribute in node.proto.attribute:
         draft.set_attribute(node, attribute.name, None)
     draft.set_attribute(node, "axis", axis)
@@ -103,9 +99,7 @@ def _zero_points(context: RuleContext, node: NodeView, shape: tuple[int, ...], b
         raise UnfitError("its zero points are not constant")
     if not bits:
         return reshaped(array, shape, "zero points").astype(np.int16)
-    bytes_of_row = -(-shape[-1] * bits // 8)
-    packed = reshaped(array, (*shape[:-1], bytes_of_row), "bytes of zero points").astype(np.uint8)
-    return unpacked(packed, bits)[..., : shape[-1]]
+    return unpacked_rows(array, shape, bits)
 
 
 def _axis(node: NodeView, name: str, default: int, rank: int) -> int:

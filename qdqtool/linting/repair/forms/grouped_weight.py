@@ -13,7 +13,6 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._block_codes import BlockCodes, Integers, whole_numbers, write_dequantize
 from qdqtool.linting.repair.forms._chain import next_node
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
@@ -47,7 +46,7 @@ class _Groups:
     size: int
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every such chain."""
     for node in context.nodes:
         if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT:
@@ -56,7 +55,7 @@ def find(context: RuleContext) -> Iterator[Proposal]:
             except UnfitError:
                 continue
             words = f"writes Cast and Mul of codes in groups of {groups.size} as a DQ in blocks"
-            yield Proposal(code="grouped-weight", node=node, fixes=(Fix(BLOCKS, words, partial(_write, groups)),))
+            yield node, Fix(BLOCKS, words, partial(_write, groups))
 
 
 def _write(groups: _Groups, draft: Draft) -> None:

@@ -10,20 +10,20 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._block_codes import (
     BITS_OF_PACKED,
     BlockCodes,
     Integers,
+    described,
     reshaped,
     scales,
     stored_tensor,
     unpacked,
+    unpacked_rows,
     whole_numbers,
     write_dequantize,
 )
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
-from qdqtool.models.graph.edits.edit import RenameOutput, SetDomain, SetOperator
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.tensors import element_count, read_array
 
@@ -34,19 +34,15 @@ INT8_ACTIVATIONS = 4
 """The ``accuracy_level`` at which ONNX Runtime rounds the activations to int8."""
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every MatMulNBits."""
     for node in context.nodes:
         if node.domain == "com.microsoft" and node.op_type == "MatMulNBits":
-            fix = Fix(DEQUANTIZED, _words(context, node), partial(_write, node))
-            yield Proposal(code="matmul-nbits", node=node, fixes=(fix,))
+            yield node, Fix(DEQUANTIZED, _words(context, node), partial(_write, node))
 
 
 def _words(context: RuleContext, node: NodeView) -> str:
-    try:
-        made = f"a DQ of {_codes(context, node).words}"
-    except UnfitError:
-        made = "a DQ"
+    made = described(lambda: _codes(context, node))
     rounded = node.attribute("accuracy_level", 0) == INT8_ACTIVATIONS
     note = "; ONNX Runtime rounds its activations to int8 (accuracy_level 4), MatMul does not" if rounded else ""
     return f"writes MatMulNBits as MatMul of {made} with the same weights{note}"
@@ -57,7 +53,7 @@ def _write(node: NodeView, draft: Draft) -> None:
     output, bias = node.output(), node.input_name(BIAS)
     if output is None:
         raise UnfitError("it makes nothing")
-    draft.edits += [SetOperator(node.scope.path, node.key, "MatMul"), SetDomain(node.scope.path, node.key, "")]
+    draft.set_operator(node, "MatMul")
     for attribute in node.proto.attribute:
         draft.set_attribute(node, attribute.name, None)
     draft.set_input(node, WEIGHT, weight)
@@ -65,7 +61,7 @@ def _write(node: NodeView, draft: Draft) -> None:
         draft.set_input(node, index, "")
     if bias:
         made = draft.namer.tensor(f"{output.name}_without_bias")
-        draft.edits.append(RenameOutput(node.scope.path, node.key, 0, made))
+        draft.rename_output(node, made)
         draft.place(node.scope, "Add", (made, bias), output.name, {})
 
 
@@ -111,9 +107,7 @@ def _zero_points(context: RuleContext, node: NodeView, shape: tuple[int, int], b
         raise UnfitError("its zero points are not constant")
     if array.dtype != np.uint8:
         return whole_numbers(reshaped(array, shape, "zero points"))
-    rows, blocks = shape
-    packed = reshaped(array, (rows, -(-blocks * bits // 8)), "bytes of zero points").astype(np.uint8)
-    return unpacked(packed, bits)[:, :blocks]
+    return unpacked_rows(array, shape, bits)
 
 
 def _check_order(context: RuleContext, node: NodeView, columns: int, size: int) -> None:

@@ -7,7 +7,6 @@ differ by one step where the two fall on different sides of a half.
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._q_operator import FLOATED, Codes, float_bias, write_float
 from qdqtool.linting.rules import Draft, Fix, RuleContext
 from qdqtool.models.graph.index.view import NodeView
@@ -15,12 +14,11 @@ from qdqtool.models.graph.index.view import NodeView
 BIAS = 8
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every QLinearConv."""
     for node in context.nodes:
         if node.is_op("QLinearConv"):
-            fix = Fix(FLOATED, "writes QLinearConv as Conv between DQ and Q", partial(_write, node))
-            yield Proposal(code="qlinear-conv", node=node, fixes=(fix,))
+            yield node, Fix(FLOATED, "writes QLinearConv as Conv between DQ and Q", partial(_write, node))
 
 
 def _write(node: NodeView, draft: Draft) -> None:

@@ -3,18 +3,16 @@
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._q_operator import FLOATED, Codes, write_float
 from qdqtool.linting.rules import Draft, Fix, RuleContext
 from qdqtool.models.graph.index.view import NodeView
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every QLinearMatMul."""
     for node in context.nodes:
         if node.is_op("QLinearMatMul"):
-            fix = Fix(FLOATED, "writes QLinearMatMul as MatMul between DQ and Q", partial(_write, node))
-            yield Proposal(code="qlinear-matmul", node=node, fixes=(fix,))
+            yield node, Fix(FLOATED, "writes QLinearMatMul as MatMul between DQ and Q", partial(_write, node))
 
 
 def _write(node: NodeView, draft: Draft) -> None:

@@ -6,10 +6,8 @@ They compute in float32 or with tables, and round once; codes may differ by one 
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._q_operator import FLOATED, Codes, float_bias, write_float
 from qdqtool.linting.rules import Draft, Fix, RuleContext, UnfitError
-from qdqtool.models.graph.edits.edit import SetDomain
 from qdqtool.models.graph.index.view import NodeView
 
 DOMAIN = "com.microsoft"
@@ -32,12 +30,12 @@ OF_TWO = frozenset({"QLinearAdd", "QLinearMul"})
 FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS = 13
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every such operator."""
     for node in context.nodes:
         if node.domain == DOMAIN and node.op_type in OPERATORS:
             words = f"writes {node.op_type} as {OPERATORS[node.op_type]} between DQ and Q"
-            yield Proposal(code="qlinear-operator", node=node, fixes=(Fix(FLOATED, words, partial(_write, node)),))
+            yield node, Fix(FLOATED, words, partial(_write, node))
 
 
 def _write(node: NodeView, draft: Draft) -> None:
@@ -52,7 +50,6 @@ def _write(node: NodeView, draft: Draft) -> None:
         raise UnfitError("its alpha is not 1")
     for name in ("channels_last", "opset"):
         draft.set_attribute(node, name, None)
-    draft.edits.append(SetDomain(node.scope.path, node.key, ""))
     write_float(draft, node, OPERATORS[node.op_type], operands, result, bias)
 
 

@@ -16,9 +16,9 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.errors import ArgumentError
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
+from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.signature import QUANT, is_quantizer
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import read_array
@@ -28,9 +28,6 @@ from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.numerics.number_format import NumberFormat
 
 PAIR = Offer("safe", "writes Quant of QONNX as Q/DQ")
-
-FIRST_OPSET = 13
-"""That of a Q and DQ with several scales."""
 
 DATA, SCALE, ZERO_POINT, BITS = range(4)
 
@@ -73,11 +70,11 @@ class _Pair:
     is_clipped: bool
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every quantizer of QONNX."""
     for node in context.nodes:
         if is_quantizer(node.proto):
-            yield Proposal(code="qonnx", node=node, fixes=(Fix(PAIR, _words(context, node), partial(_write, node)),))
+            yield node, Fix(PAIR, _words(context, node), partial(_write, node))
 
 
 def _words(context: RuleContext, node: NodeView) -> str:
@@ -103,8 +100,7 @@ def _write(node: NodeView, draft: Draft) -> None:
     if pair is None:
         _write_floats(quant, output, draft)
         return
-    needed = max(pair.format.first_opset.quantize or 0, FIRST_OPSET)
-    draft.opset = needed if node.scope.opset < needed else 0
+    draft.require_opset(node.scope, max(pair.format.first_opset.quantize or 0, FIRST_OPSET_WITH_AXIS))
     parameters = _parameters(draft, quant, pair)
     attributes: dict[str, Any] = {} if quant.axis is None else {"axis": quant.axis}
     name = quant.source.name

@@ -10,10 +10,9 @@ from functools import partial
 
 from onnx import TensorProto
 
-from qdqtool.linting.repair.fix_loop import Proposal
 from qdqtool.linting.repair.forms._chain import common_axis, next_node
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
-from qdqtool.models.graph.edits.edit import RenameOutput
+from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32, Array
@@ -21,7 +20,6 @@ from qdqtool.numerics.dtypes import FLOAT32, Array
 MOVED = Offer("unsafe", "moves the scales behind a product of codes into a DQ of the codes")
 
 CODES = (TensorProto.INT8, TensorProto.INT4, TensorProto.FLOAT8E4M3FN)
-FIRST_OPSET_WITH_AXIS = 13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +43,7 @@ class _Product:
     axis: int
 
 
-def find(context: RuleContext) -> Iterator[Proposal]:
+def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every such product."""
     for node in context.nodes:
         if node.is_op("MatMul"):
@@ -54,7 +52,7 @@ def find(context: RuleContext) -> Iterator[Proposal]:
             except UnfitError:
                 continue
             words = "moves the scales behind MatMul into a DQ of its weight"
-            yield Proposal(code="scaled-product", node=node, fixes=(Fix(MOVED, words, partial(_write, product)),))
+            yield node, Fix(MOVED, words, partial(_write, product))
 
 
 def _product(context: RuleContext, node: NodeView) -> _Product:
@@ -102,12 +100,11 @@ def _write(product: _Product, draft: Draft) -> None:
     assert fmt is not None
     assert result is not None
     assert cast is not None
-    needed = max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_AXIS)
-    draft.opset = needed if node.scope.opset < needed else 0
+    draft.require_opset(node.scope, max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_AXIS))
     is_single = product.scale.size == 1
     stored = product.scale.reshape(() if is_single else -1)
     scale = draft.constant(node.scope, f"{name}_scale", stored, TensorProto.FLOAT)
-    draft.edits.append(RenameOutput(node.scope.path, node.key, 0, result.name))
+    draft.rename_output(node, result.name)
     draft.remove(product.scaling)
     draft.remove(product.cast)
     attributes = {} if is_single else {"axis": product.axis}

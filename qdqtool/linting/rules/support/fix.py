@@ -15,9 +15,12 @@ from qdqtool.models.graph.edits.edit import (
     AddNode,
     Edit,
     RemoveNode,
+    RenameOutput,
     SetAttribute,
+    SetDomain,
     SetElementType,
     SetInput,
+    SetOperator,
 )
 from qdqtool.models.graph.edits.naming import Namer
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
@@ -111,6 +114,21 @@ class Draft:
     def set_attribute(self, node: NodeView, name: str, value: Any) -> None:
         """Set an attribute of a node; None deletes it."""
         self.edits.append(SetAttribute(node.scope.path, node.key, name, value))
+
+    def set_operator(self, node: NodeView, op_type: str) -> None:
+        """Make a node an operator of ONNX's own domain; its name and attributes stay."""
+        self.edits.append(SetOperator(node.scope.path, node.key, op_type))
+        if node.domain:
+            self.edits.append(SetDomain(node.scope.path, node.key, ""))
+
+    def rename_output(self, node: NodeView, name: str) -> None:
+        """Let the first output of a node have another name."""
+        self.edits.append(RenameOutput(node.scope.path, node.key, 0, name))
+
+    def require_opset(self, scope: Scope, opset: int) -> None:
+        """Raise the opset where that of a scope is lower."""
+        if scope.opset < opset:
+            self.opset = max(self.opset, opset)
 
     def set_type(self, value: Value, onnx_type: int) -> None:
         """Correct the element type that the model states for a tensor."""

@@ -8,7 +8,7 @@ from onnx import helper, numpy_helper
 from support.small import run
 
 from qdqtool.jobs.normalize import normalized_model
-from qdqtool.linting.repair.forms.cast_weight import find
+from qdqtool.linting.repair.forms import find
 from qdqtool.linting.repair.report import Repaired
 from qdqtool.linting.rules import Draft, RuleContext, UnfitError
 from qdqtool.models.graph.edits.naming import Namer
@@ -177,7 +177,7 @@ def test_codes_of_4_bits_need_the_opset_that_dequantizes_them(kind: str, opset: 
     given.proto.graph.initializer[0].CopyFrom(tensor)
     context = RuleContext(given)
 
-    (proposal,) = find(context)
+    (proposal,) = find(context, "cast-weight")
     draft = Draft(context, Namer(context.view))
     if opset < 21:
         with pytest.raises(UnfitError, match=r"^opset 20 has no such DQ$"):
@@ -190,7 +190,7 @@ def test_codes_of_4_bits_need_the_opset_that_dequantizes_them(kind: str, opset: 
 def test_a_product_without_a_name_is_no_weight():
     given = model(SYMMETRIC)
     given.proto.graph.node[1].output[0] = ""
-    assert not list(find(RuleContext(given)))
+    assert not list(find(RuleContext(given), "cast-weight"))
 
 
 @pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E5M2"])

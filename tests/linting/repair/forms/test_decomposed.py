@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.small import run
 
 from qdqtool.jobs.normalize import normalized_model
-from qdqtool.linting.repair.forms.decomposed import find
+from qdqtool.linting.repair.forms import find
 from qdqtool.linting.repair.report import Repaired
 from qdqtool.linting.rules import Draft, RuleContext, UnfitError
 from qdqtool.models.graph.edits.naming import Namer
@@ -347,7 +347,7 @@ def test_a_narrow_range_needs_a_float32_scale():
     given = pair_with(-127, 127, s=np.array(0.5, np.float16))
     context = RuleContext(given)
 
-    (proposal,) = find(context)
+    (proposal,) = find(context, "decomposed")
     with pytest.raises(UnfitError, match=r"^the range of codes leaves the lowest one of int8 out"):
         proposal.fixes[0].write(Draft(context, Namer(context.view)))
 

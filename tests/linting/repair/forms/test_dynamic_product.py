@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 from support.small import run
 
 from qdqtool.jobs.normalize import normalized_model
-from qdqtool.linting.repair.forms.dynamic_product import find
+from qdqtool.linting.repair.forms import find
 from qdqtool.linting.repair.report import Repaired
 from qdqtool.linting.rules import Draft, RuleContext, UnfitError
 from qdqtool.models.graph.edits.naming import Namer
@@ -180,7 +180,7 @@ def test_a_pair_that_is_made_at_run_time_goes(tmp_path):
 def refusals(given: Model) -> list[str]:
     """Why each product stays as it is."""
     context, found = RuleContext(given), list[str]()
-    for proposal in find(context):
+    for proposal in find(context, "dynamic-product"):
         with pytest.raises(UnfitError) as reason:
             proposal.fixes[0].write(Draft(context, Namer(context.view)))
         found.append(str(reason.value))

@@ -6,7 +6,7 @@ import onnx.parser
 import pytest
 from onnx import numpy_helper
 
-from qdqtool.linting.repair.forms import qlinear_conv, qlinear_matmul
+from qdqtool.linting.repair.forms import find
 from qdqtool.linting.rules import Draft, RuleContext, UnfitError
 from qdqtool.models.graph.edits.edit import AddInitializer, AddNode, SetInput
 from qdqtool.models.graph.edits.naming import Namer
@@ -31,7 +31,7 @@ def model(node: str, opset: int = 21, **constants: object) -> Model:
 
 def written(given: Model) -> Draft:
     context = RuleContext(given)
-    (proposal,) = (*qlinear_conv.find(context), *qlinear_matmul.find(context))
+    (proposal,) = (*find(context, "qlinear-conv"), *find(context, "qlinear-matmul"))
     draft = Draft(context, Namer(context.view))
     proposal.fixes[0].write(draft)
     return draft
