@@ -72,7 +72,7 @@ class ConcatScales(Rule):
             if len(entries) < max(2, len(inputs)) or not _is_quantized_again(context, node):
                 continue
             first, *others = entries
-            others = [entry for entry in others if _differs(context, first, entry)]
+            others = [entry for entry in others if same_constant(first.scale, entry.scale, context.constants) is False]
             if others:
                 unlike = others[0]
                 yield Fault(
@@ -90,10 +90,6 @@ def _is_quantized_again(context: RuleContext, node: NodeView) -> bool:
     output = node.output()
     readers = [context.qdq.get(use.node) for use in output.uses] if output is not None else []
     return bool(readers) and all(entry is not None and entry.is_quantize for entry in readers)
-
-
-def _differs(context: RuleContext, first: QdqNode, second: QdqNode) -> bool:
-    return same_constant(first.scale, second.scale, context.constants) is False
 
 
 def _extent(context: RuleContext, first: QdqNode, others: list[QdqNode]) -> Extent:

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.reach import Walk, operand
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -120,6 +120,5 @@ def _fixes(context: RuleContext, node: NodeView, index: int, value: Value) -> tu
 
 
 def _share(node: NodeView, index: int, made: Value, draft: Draft) -> None:
-    if node.scope.resolve(made.name) is not made:
-        raise UnfitError(f"'{made.name}' cannot be read here")
+    draft.require_visible(made, [node])
     draft.set_input(node, index, made.name)

@@ -24,6 +24,5 @@ def _write(entry: QdqNode, draft: Draft) -> None:
     data = float_data(entry.data, entry.scale, entry.zero_point)
     if entry.output is None:
         raise UnfitError("nothing reads it")
-    if any(use.node.scope.resolve(data.name) is not data for use in entry.uses):
-        raise UnfitError(f"'{data.name}' cannot be read here")
+    draft.require_visible(data, (use.node for use in entry.uses))
     draft.replace(entry.output, data.name)

@@ -61,8 +61,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
 
 def _write(node: NodeView, layout: Layout, draft: Draft) -> None:
     data = _data(node, layout)
-    if node.scope.resolve(data.name) is not data:
-        raise UnfitError(f"'{data.name}' cannot be read here")
+    draft.require_visible(data, [node])
     if layout.scale is None:
         chain = scaled(draft.context, node, data)
         scale, removed, result = chain.scale, chain.nodes, chain.result

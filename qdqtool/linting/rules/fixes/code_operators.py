@@ -60,8 +60,7 @@ def _clip_data(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
     context, codes, output = draft.context, quantizer.output, _clipped(draft.context, clip)
     if codes is None or codes.is_output or len(codes.uses) != 1 or clip.scope is not quantizer.node.scope:
         raise UnfitError("something else reads the codes of the Q")
-    if any(use.node.scope.resolve(codes.name) is not codes for use in output.uses):
-        raise UnfitError(f"'{codes.name}' cannot be read here")
+    draft.require_visible(codes, (use.node for use in output.uses))
     elem_type = context.elem_type(quantizer.data)
     if elem_type not in FLOATS:
         raise UnfitError("the data is no float, or of unknown type")
@@ -126,6 +125,5 @@ def cast_fixes(context: RuleContext, cast: NodeView) -> tuple[Fix, ...]:
 
 
 def _take_out(source: Value, output: Value, draft: Draft) -> None:
-    if any(use.node.scope.resolve(source.name) is not source for use in output.uses):
-        raise UnfitError(f"'{source.name}' cannot be read here")
+    draft.require_visible(source, (use.node for use in output.uses))
     draft.replace(output, source.name)

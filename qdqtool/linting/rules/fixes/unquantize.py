@@ -39,10 +39,8 @@ def float_source(draft: Draft, entry: QdqNode, readers: Iterable[NodeView]) -> s
         raise UnfitError("there is no float tensor that could be read instead")
     if context.elem_type(quantizer.data) != context.elem_type(entry.output):
         raise UnfitError("the pair changes the type of the tensor")
-    name = quantizer.node.input_name(0)
-    if any(reader.scope.resolve(name) is not quantizer.data for reader in readers):
-        raise UnfitError(f"'{name}' cannot be read here")
-    return bounded_source(draft, quantizer, name)
+    draft.require_visible(quantizer.data, readers)
+    return bounded_source(draft, quantizer, quantizer.data.name)
 
 
 def _layer(product: Product, draft: Draft) -> None:

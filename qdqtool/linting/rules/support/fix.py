@@ -3,7 +3,7 @@
 The weights are read when a fix is written, not when it is offered: the search for faults reads no weights.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -137,6 +137,15 @@ class Draft:
     def remove(self, node: NodeView) -> None:
         """Remove a node."""
         self.edits.append(RemoveNode(node.scope.path, node.key))
+
+    def require_visible(self, value: Value, readers: Iterable[NodeView]) -> None:
+        """Refuse a fix that lets nodes read a tensor whose name means another one, or nothing, where they stand.
+
+        Raises:
+            UnfitError: One of them stands there.
+        """
+        if any(reader.scope.resolve(value.name) is not value for reader in readers):
+            raise UnfitError(f"'{value.name}' cannot be read here")
 
     def replace(self, value: Value, name: str) -> None:
         """Let all readers of ``value`` read ``name``.

@@ -80,11 +80,11 @@ def legal_types(legal: Iterable[str], found: str, target: Target) -> str:
     return listed(legal) if later is None else f"{listed(legal)} ({found} from release {later} on)"
 
 
-def offenders(values: Array, bad: npt.NDArray[np.bool_], what: str = "channel") -> str:
+def offenders(values: Array, bad: npt.NDArray[np.bool_]) -> str:
     """Return the first offending value, its place, and how many more there are: ``-1 in channel 3 (and 2 more)``."""
     places = np.argwhere(bad)
     first = tuple(int(index) for index in places[0])
-    where = "" if values.ndim == 0 or values.size == 1 else f" in {what} {_index(first)}"
+    where = "" if values.ndim == 0 or values.size == 1 else f" in channel {_index(first)}"
     more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
     return f"{number(values[first])}{where}{more}"
 
