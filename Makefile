@@ -1,6 +1,8 @@
 # Everything a newcomer needs; each target sets up its own virtual environment first.
 #   make demo   the main job on a sample model      make test   the tests
 #   make lint   format, style, types, layers        make check  lint and test
+#   make generated   writes what follows from code and is in git: schemas, tables of docs
+#   make docs   writes a page for each rule into docs/rules; a wheel has them too
 #   make properties  what must hold of every job, each on 10,000 new random models; EXAMPLES=500 for fewer
 #   make mutants     small faults are put into the package; those that no test notices are shown
 #   make zoo    80 architectures from torch to engine in every mode; writes docs/networks.md
@@ -22,7 +24,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
+.PHONY: setup demo test lint format check generated docs bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
 
 setup: $(READY)
 
@@ -52,6 +54,12 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 check: lint test
+
+generated: $(READY)
+	PYTHONPATH=$(CURDIR)/tests $(BIN)/python tools/generated.py
+
+docs: $(READY)
+	$(BIN)/python -m qdqtool.reports.markdown.rules docs/rules
 
 bench: $(READY)
 	for file in $(filter-out benchmarks/compare.py benchmarks/corpus.py benchmarks/foreign.py benchmarks/large_models.py benchmarks/peers.py benchmarks/refusals.py benchmarks/zoo.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done

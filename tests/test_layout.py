@@ -41,6 +41,7 @@ ELSEWHERE = {
     "mutation": "the tests of tests",
     "sample_models": "the scripts in sample_models/",
     "support": "what tests themselves stand on",
+    "tools": "the scripts in tools/",
 }
 """Folders of tests for what is outside the package."""
 NO_MODULE = {

@@ -32,7 +32,7 @@ OUTSIDE = {"Any", "ArrayLike", "DTypeLike", "Iterable", "Literal", "NDArray", "P
 """Names of NumPy and of Python's library that signatures may show."""
 LONGEST_SIGNATURE = 330
 """Characters of the longest signature that `help` may print: some four lines of a terminal."""
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(?:qdq|qdqtool)\.(\w+)\(")
 

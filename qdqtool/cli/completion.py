@@ -41,9 +41,9 @@ def offer(find: Callable[[click.Context], Iterable[str]], *, takes_commas: bool 
 
 def rule_codes(_context: click.Context) -> Iterable[str]:
     """Return the codes of the rules."""
-    from qdqtool.jobs.pages import rule_page_names
+    from qdqtool.jobs import pages
 
-    return rule_page_names()
+    return pages.rule_codes()
 
 
 def topics(context: click.Context) -> Iterable[str]:

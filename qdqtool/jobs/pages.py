@@ -1,5 +1,6 @@
 """The pages of the manual: those of the checkout, or the copies in an installed package."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,9 +48,10 @@ def page_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _folder().glob("*.md")))
 
 
-def rule_page_names() -> tuple[str, ...]:
-    """The codes of the rules, sorted: each has a page."""
-    return tuple(sorted(path.stem for path in (_folder() / "rules").glob("Q*.md")))
+def rule_codes() -> tuple[str, ...]:
+    """The codes of the rules, sorted, as the index of their pages lists them: this imports no rule."""
+    index = (_folder() / "rules" / "README.md").read_text(encoding="utf-8")
+    return tuple(sorted(re.findall(r'<a id="(\w+)">', index)))
 
 
 def page(name: str) -> Page:

@@ -13,6 +13,8 @@ from support.paths import ROOT
 
 from qdqtool.errors import ArgumentError
 from qdqtool.jobs import pages
+from qdqtool.linting import rules
+from qdqtool.reports.schemas import schema_text
 
 NAMED = re.compile(r"qdqtool explain ([a-z_]+)|docs/([a-z_]+)\.md")
 
@@ -22,6 +24,15 @@ def test_every_page_has_a_title_and_a_name_to_ask_for():
     assert all(page.title for page in pages.manual().pages)
     with pytest.raises(ArgumentError, match="there is no page 'plam'; did you mean 'plan'"):
         pages.page("plam")
+
+
+def test_rules_are_known_without_their_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    index = (ROOT / "docs" / "rules" / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "README.md").write_text(index, encoding="utf-8")
+    monkeypatch.setattr(pages, "_FOLDERS", (tmp_path,))
+
+    assert pages.rule_codes() == tuple(rule.code for rule in rules.catalogue())
 
 
 def test_every_page_that_a_message_or_help_text_names_exists():
@@ -54,11 +65,15 @@ def test_the_wheel_has_the_manual_and_the_schemas_and_shows_them(tmp_path: Path)
     installed = tmp_path / "installed" / "qdqtool" / "manual"
 
     assert {path.stem for path in installed.glob("*.md")} == set(pages.page_names())
-    assert (installed / "rules" / "QP101.md").is_file()
+    made = {path.stem for path in (installed / "rules").glob("Q*.md")}
+    assert made == {rule.code for rule in rules.catalogue()}
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
     shown = [sys.executable, "-P", "-m", "qdqtool", "explain", "plan"]
     done = subprocess.run(shown, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("# Plan files")
     shown[-2:] = ["schema", "check"]
     done = subprocess.run(shown, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True, timeout=120)
-    assert done.stdout == (ROOT / "qdqtool/reports/schemas/check.json").read_text(encoding="utf-8")
+    assert done.stdout == schema_text("check") + "\n"
+    shown[-2:] = ["explain", "docs/rules/QP101.md"]
+    done = subprocess.run(shown, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("QP101 parameters.scale-value")

@@ -10,8 +10,13 @@ from markdown_it import MarkdownIt
 
 from support.paths import ROOT
 
-PAGES = (ROOT / "README.md", ROOT / "sample_models" / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-"""Every page that users read."""
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "sample_models" / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "docs" / "rules" / "README.md",
+)
+"""Every page in git that users read."""
 
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)$")
 

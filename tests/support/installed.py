@@ -10,15 +10,18 @@ makes one. Nothing of the checkout is on the path of what runs there.
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tarfile
 import tempfile
 import venv
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "sample_models" / "digits_cnn"
+RULES = "qdqtool/manual/rules/"
 ABSENT = "pytest mypy ruff hypothesis jsonschema docstring_parser"
 HAS_BUILDER = (sys.platform, platform.machine()) in {("linux", "x86_64"), ("win32", "AMD64")}
 """Where the extra ``cpu`` has TensorRT for RTX."""
@@ -53,7 +56,20 @@ def main(folder: Path) -> None:
         if again.read_bytes() != wheel.read_bytes():
             sys.exit(f"{sdist.name} builds another {wheel.name} than the checkout")
         say(f"{sdist.name} builds the same {wheel.name}, byte for byte")
+        require_rule_pages(wheel)
         use(install(f"{wheel}[cpu]", scratch / "empty"), scratch)
+
+
+def require_rule_pages(wheel: Path) -> None:
+    """End where a rule has no page in the wheel."""
+    with zipfile.ZipFile(wheel) as packed:
+        index = packed.read(f"{RULES}README.md").decode()
+        missing = [
+            code for code in re.findall(r'<a id="(\w+)">', index) if f"{RULES}{code}.md" not in packed.namelist()
+        ]
+    if missing:
+        sys.exit(f"{wheel.name} has no pages of the rules {', '.join(missing)}")
+    say("every rule has a page")
 
 
 def build(project: Path, kind: str, folder: Path) -> Path:

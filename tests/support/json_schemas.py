@@ -1,7 +1,7 @@
 """The JSON Schemas of everything that qdqtool writes or reads as JSON or TOML, made from the types.
 
-``qdqtool/reports/schemas`` keeps them as files, which ``qdqtool schema`` prints; ``tests/reports/schemas`` holds the
-files to the types. A report has a schema because it has a text renderer. A file format gets one by a line in ``FILES``.
+``qdqtool/reports/schemas`` keeps them as files, which ``qdqtool schema`` prints and ``make generated`` writes. A report
+has a schema because it has a text renderer. A file format gets one by a line in ``FILES``.
 """
 
 import importlib

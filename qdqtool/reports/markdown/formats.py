@@ -1,10 +1,7 @@
 """The number formats as Markdown: one table of what they are, one of who accepts them.
 
-``python -m qdqtool.reports.markdown.formats docs/formats.md`` writes the page; a test fails when it is not current.
+``make generated`` writes the page; a test fails when it is not current.
 """
-
-import sys
-from pathlib import Path
 
 from qdqtool.models import targets
 from qdqtool.models.targets import Target
@@ -15,9 +12,8 @@ from qdqtool.registry import load_unit
 _INTRODUCTION = """\
 # Number formats
 
-Generated from the modules in `qdqtool/numerics/formats` and `qdqtool/models/targets` by
-`python -m qdqtool.reports.markdown.formats docs/formats.md`: edit those, not this page. What quantizing to a format
-means is in [numerics.md](numerics.md).
+`make generated` writes this page from the modules in `qdqtool/numerics/formats` and `qdqtool/models/targets`: edit
+those. What quantizing to a format means is in [numerics.md](numerics.md).
 
 *range* is the smallest and largest finite value. *stored* is how many elements fill how many bytes of a TensorProto's
 raw data, the first element in the low bits. *overflow* is what values that round beyond the range become when
@@ -46,12 +42,6 @@ def page() -> str:
     )
     measured = "\n".join(f"* *{aim.id}*: {aim.title}; {aim.verified}" for aim in aims)
     return f"{_INTRODUCTION}\n{what}\n\n{_ACCEPTANCE}\n{who}\n\n{measured}\n"
-
-
-def write(path: Path) -> None:
-    """Write the page to ``path``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(), encoding="utf-8")
 
 
 def _facts(fmt: NumberFormat) -> list[str]:
@@ -104,7 +94,3 @@ def _accepts(target: Target, fmt: NumberFormat) -> str:
 def _table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]))

@@ -1,13 +1,13 @@
 """The rule catalogue as Markdown: an index and a page for each rule.
 
-``python -m qdqtool.reports.markdown.rules docs/rules`` writes them; a test fails when they are not current.
+``make docs`` writes the pages into ``docs/rules``, and so does the build of a wheel or sdist. Only the index is in git.
 """
 
 import re
 import sys
 from pathlib import Path
 
-from qdqtool.jobs.catalogue import RuleCard, judged_catalogue
+from qdqtool.jobs.catalogue import RuleCard, catalogue, judged_catalogue
 from qdqtool.jobs.rule_examples import ExampleCard, ExampleFinding
 
 _EFFECTS = {
@@ -24,23 +24,32 @@ def pages() -> dict[str, str]:
     return {"README.md": _index(cards), **{f"{card.code}.md": _page(card) for card in cards}}
 
 
+def index() -> str:
+    """The text of the index."""
+    return _index(catalogue().rules)
+
+
 def write(folder: Path) -> None:
-    """Write every page into ``folder`` and take out pages of rules that are gone."""
+    """Write every page that differs into ``folder`` and remove pages of rules that are gone."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = pages()
     for stale in folder.glob("*.md"):
         if stale.name not in wanted:
             stale.unlink()
     for name, text in wanted.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        path = folder / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 def _index(cards: tuple[RuleCard, ...]) -> str:
     lines = [
         "# Rules",
         "",
-        "What `qdqtool validate` looks for. Generated from the rule classes by",
-        "`python -m qdqtool.reports.markdown.rules docs/rules`: edit the classes, not these pages.",
+        "What `qdqtool validate` looks for. `qdqtool explain CODE` shows a rule with its reason, what to do,",
+        "and models that it reports and passes. `make docs` writes the same beside this page: CODE.md for each rule.",
+        "",
+        "`make generated` writes this page from the rule classes: edit those.",
         "",
         *(f"* *{effect}*: {meaning}" for effect, meaning in _EFFECTS.items()),
         "",
@@ -48,7 +57,8 @@ def _index(cards: tuple[RuleCard, ...]) -> str:
         "|---|---|---|---|",
     ]
     lines += [
-        f"| [{card.code}]({card.code}.md) | {card.name} | {card.summary} | {_short_impacts(card)} |" for card in cards
+        f'| <a id="{card.code}"></a>{card.code} | {card.name} | {card.summary} | {_short_impacts(card)} |'
+        for card in cards
     ]
     return "\n".join(lines) + "\n"
 

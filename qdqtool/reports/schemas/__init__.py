@@ -1,8 +1,9 @@
-"""JSON Schemas (draft 2020-12) of reports and files; ``tests/reports/schemas`` makes the JSON files from the types."""
+"""JSON Schemas (draft 2020-12) of reports and files. ``make generated`` writes the JSON files here from the types."""
 
 import json
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 from qdqtool.errors import ArgumentError
 from qdqtool.registry import suggestion
@@ -49,7 +50,7 @@ def schema_text(name: str) -> str:
     if name not in schema_names():
         tail = suggestion(name, schema_names())
         raise ArgumentError(f"there is no schema '{name}'{tail}", hint="`qdqtool schema` lists them")
-    return (files(__name__) / f"{name}{_SUFFIX}").read_text(encoding="ascii").rstrip("\n")
+    return json.dumps(_schema(name), indent=2)
 
 
 def list_schemas() -> SchemaList:
@@ -58,6 +59,13 @@ def list_schemas() -> SchemaList:
 
 
 def _about(name: str) -> str:
-    found = json.loads(schema_text(name))["description"]
+    found = _schema(name)["description"]
     assert isinstance(found, str)
+    return found
+
+
+def _schema(name: str) -> dict[str, Any]:
+    """The content of a file, which has a line for each property."""
+    found = json.loads((files(__name__) / f"{name}{_SUFFIX}").read_text(encoding="ascii"))
+    assert isinstance(found, dict)
     return found

@@ -1,22 +1,7 @@
-"""The page of number formats is current, and says what the targets' tables say."""
-
-from support.paths import ROOT
+"""The page of number formats says what the targets' tables say."""
 
 from qdqtool.numerics import formats
 from qdqtool.reports.markdown import formats as page
-
-PAGE = ROOT / "docs" / "formats.md"
-
-
-def test_the_page_is_current():
-    assert PAGE.read_text(encoding="utf-8") == page.page(), (
-        "run python -m qdqtool.reports.markdown.formats docs/formats.md"
-    )
-
-
-def test_writing_it_makes_the_page(tmp_path):
-    page.write(tmp_path / "docs" / "formats.md")
-    assert (tmp_path / "docs" / "formats.md").read_text(encoding="utf-8") == page.page()
 
 
 def test_every_format_has_a_row_in_both_tables():

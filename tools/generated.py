@@ -1,0 +1,116 @@
+"""Write every file in git that follows from code: ``make generated``.
+
+To add one, add its function to ``GENERATORS``: it returns the text of each file by its path in the project.
+``tests/tools/test_generated.py`` compares the files with what the functions return. Pages of rules are not in git:
+``make docs`` writes them. Run with ``tests`` on the path: the schemas are made by ``tests/support/json_schemas.py``.
+"""
+
+import ast
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from support.json_schemas import schemas
+
+from qdqtool.reports.markdown import formats, rules
+
+ROOT = Path(__file__).resolve().parent.parent
+ARCHITECTURE = "docs/architecture.md"
+SCHEMAS = "qdqtool/reports/schemas"
+LAYERS = re.compile(r"(?<=<!-- layers: make generated writes this table -->\n).*?(?=<!-- end of layers -->)", re.DOTALL)
+MAPPINGS = ("properties", "$defs")
+"""Keys of a schema whose members get a line each."""
+
+
+def schema_files() -> dict[str, str]:
+    """Return the JSON Schemas, with one line for each property."""
+    return {f"{SCHEMAS}/{name}.json": f"{compact(schema)}\n" for name, schema in schemas().items()}
+
+
+def compact(schema: Mapping[str, Any], indent: str = "") -> str:
+    """Return a schema as JSON on few lines: one for each property and each definition.
+
+    Args:
+        schema: The schema, or one that stands in it.
+        indent: What the current line begins with.
+    """
+    parts = []
+    for key, value in schema.items():
+        if key in MAPPINGS and isinstance(value, dict):
+            members = (f"{indent} {json.dumps(name)}: {compact(each, indent + ' ')}" for name, each in value.items())
+            text = "{\n" + ",\n".join(members) + f"\n{indent}}}"
+        else:
+            text = json.dumps(value)
+        parts.append(f"{json.dumps(key)}: {text}")
+    return "{" + ", ".join(parts) + "}"
+
+
+def layer_table() -> dict[str, str]:
+    """Return the page of the architecture with the table of packages, in the order of the import contract."""
+    rows = ["| package | what it does | subpackages, top down |", "|---|---|---|"]
+    inner = {contract["name"]: contract["layers"] for contract in contracts() if contract["type"] == "layers"}
+    for layer in next(iter(inner.values())):
+        for name in layer.split(" | "):
+            below = " > ".join(inner[name]) if name in inner else " | ".join(subpackages(name))
+            listed = re.sub(r"\w+", r"`\g<0>`", below).replace(" |", ",")
+            rows.append(f"| `{name}` | {summary(name)} | {listed} |")
+    page = (ROOT / ARCHITECTURE).read_text(encoding="utf-8")
+    return {ARCHITECTURE: LAYERS.sub(lambda _: "\n".join(rows) + "\n", page)}
+
+
+def contracts() -> list[dict[str, Any]]:
+    """Return the import contracts."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return list(settings["tool"]["importlinter"]["contracts"])
+
+
+def summary(name: str) -> str:
+    """Return the first sentence of the docstring of a package or module, without markup."""
+    path = ROOT / "qdqtool" / name
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    first = (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    return first.replace("``", "`")
+
+
+def subpackages(name: str) -> Iterator[str]:
+    """Yield the folders of a package that have no order among themselves."""
+    return (path.parent.name for path in sorted((ROOT / "qdqtool" / name).glob("*/__init__.py")))
+
+
+GENERATORS: tuple[Callable[[], Mapping[str, str]], ...] = (
+    schema_files,
+    layer_table,
+    lambda: {"docs/formats.md": formats.page()},
+    lambda: {"docs/rules/README.md": rules.index()},
+)
+
+
+def made() -> dict[str, str]:
+    """Return the text of every generated file by its path in the project."""
+    return {path: text for generator in GENERATORS for path, text in generator().items()}
+
+
+def stored_schemas() -> set[str]:
+    """Return the paths of the schemas in the package."""
+    return {path.relative_to(ROOT).as_posix() for path in (ROOT / SCHEMAS).glob("*.json")}
+
+
+def main() -> None:
+    """Write the files that differ, and remove schemas of types that are gone."""
+    wanted = made()
+    for gone in sorted(stored_schemas() - wanted.keys()):
+        (ROOT / gone).unlink()
+        sys.stdout.write(f"removed {gone}\n")
+    for name, text in wanted.items():
+        path = ROOT / name
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"wrote {name}\n")
+
+
+if __name__ == "__main__":
+    main()
