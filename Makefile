@@ -1,8 +1,9 @@
 # Everything a newcomer needs; each target sets up its own virtual environment first.
 #   make demo   the main job on a sample model      make test   the tests
-#   make lint   format, style, types, layers        make check  lint and test
+#   make lint   format, style, types, imports, size        make check  lint and test
 #   make generated   writes what follows from code and is in git: schemas, tables of docs
 #   make docs   writes a page for each rule into docs/rules; a wheel has them too
+#   make budget      figures of the code now and before its consolidation; COMMITS="v1 HEAD" for others
 #   make properties  what must hold of every job, each on 10,000 new random models; EXAMPLES=500 for fewer
 #   make mutants     small faults are put into the package; those that no test notices are shown
 #   make zoo    80 architectures from torch to engine in every mode; writes docs/networks.md
@@ -24,7 +25,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check generated docs bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
+.PHONY: setup demo test lint format check budget generated docs bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
 
 setup: $(READY)
 
@@ -41,13 +42,14 @@ demo: $(READY)
 	$(BIN)/python sample_models/demo.py
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal --junit-xml=.junit.xml
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/budget.py
 
 format: $(READY)
 	$(BIN)/ruff format .
@@ -57,6 +59,9 @@ check: lint test
 
 generated: $(READY)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python tools/generated.py
+
+budget: $(READY)
+	$(BIN)/python tools/budget.py --history $(COMMITS)
 
 docs: $(READY)
 	$(BIN)/python -m qdqtool.reports.markdown.rules docs/rules
@@ -125,4 +130,4 @@ oldest: $(READY)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.installed --python .oldest/bin/python
 
 clean:
-	rm -rf $(VENV) .same .oldest build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign .bindings
+	rm -rf $(VENV) .same .junit.xml .oldest build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign .bindings
