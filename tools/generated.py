@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,8 @@ def layer_table() -> dict[str, str]:
     """Return the page of the architecture with the table of packages, in the order of the import contract."""
     rows = ["| package | what it does | subpackages, top down |", "|---|---|---|"]
     inner = {contract["name"]: contract["layers"] for contract in contracts() if contract["type"] == "layers"}
-    for layer in next(iter(inner.values())):
-        for name in layer.split(" | "):
-            below = " > ".join(inner[name]) if name in inner else " | ".join(subpackages(name))
-            listed = re.sub(r"\w+", r"`\g<0>`", below).replace(" |", ",")
-            rows.append(f"| `{name}` | {summary(name)} | {listed} |")
+    names = [name for layer in next(iter(inner.values())) for name in layer.split(" | ")]
+    rows += [f"| `{name}` | {summary(name)} | {subpackages(name, inner.get(name, ()))} |" for name in names]
     page = (ROOT / ARCHITECTURE).read_text(encoding="utf-8")
     return {ARCHITECTURE: LAYERS.sub(lambda _: "\n".join(rows) + "\n", page)}
 
@@ -76,9 +73,18 @@ def summary(name: str) -> str:
     return first.replace("``", "`")
 
 
-def subpackages(name: str) -> Iterator[str]:
-    """Yield the folders of a package that have no order among themselves."""
-    return (path.parent.name for path in sorted((ROOT / "qdqtool" / name).glob("*/__init__.py")))
+def subpackages(name: str, order: Sequence[str]) -> str:
+    """Return the folders of a package in the order of its contract, then those that it does not name.
+
+    Args:
+        name: The package.
+        order: The layers of its contract, which may name modules too.
+    """
+    folders = [path.parent.name for path in sorted((ROOT / "qdqtool" / name).glob("*/__init__.py"))]
+    layers = [[word for word in re.findall(r"\w+", layer) if word in folders] for layer in order]
+    others = [folder for folder in folders if not any(folder in layer for layer in layers)]
+    ordered = " > ".join(", ".join(f"`{each}`" for each in layer) for layer in layers if layer)
+    return "; ".join(part for part in (ordered, ", ".join(f"`{each}`" for each in others)) if part)
 
 
 GENERATORS: tuple[Callable[[], Mapping[str, str]], ...] = (
