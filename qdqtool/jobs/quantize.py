@@ -3,15 +3,13 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool.accuracy.checking.metric_measurement import MetricMeasurement
-from qdqtool.accuracy.checking.zeroed import with_measured
 from qdqtool.accuracy.layers.method_trial import try_methods
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
-from qdqtool.accuracy.search.attempt import Attempts
 from qdqtool.accuracy.search.blame import blame_of
-from qdqtool.accuracy.search.goal_trials import Reached
+from qdqtool.accuracy.search.candidate import CandidateFactory
+from qdqtool.accuracy.search.goal_search import SearchResult, reach_goal
+from qdqtool.accuracy.search.measured import MetricMeasurement, with_measured
 from qdqtool.accuracy.search.metric_data import require_labels, require_predictions, require_samples
-from qdqtool.accuracy.search.sqnr_goal import reach_goal
 from qdqtool.accuracy.search.steps import QuantizeSteps
 from qdqtool.accuracy.task_metrics.request import MetricRequest
 from qdqtool.errors import UsageError
@@ -148,19 +146,20 @@ def _quantize(
         if options.ranges_file is not None and inputs.ranges is None:
             raise UsageError("ranges of another tool say too little to be written: leave out --save-ranges")
         ready = ready_for(inputs.prepared.model, options.recipe.high_precision).model
-        attempts = Attempts(
+        factory = CandidateFactory(
             given=given,
             index=index_to_plan(ready),
-            steps=replace(QuantizeSteps.of(ready, inputs, options.recipe, options.weights), metric=metric),
+            steps=QuantizeSteps.of(ready, inputs, options.recipe, options.weights),
             data=inputs.plan_data(progress, stored=options.weights is WeightStorage.PACKED),
             runs=runs,
             way_out=way_out(settled.existing),
+            metric=metric,
             tick=tick,
         )
-        attempt = attempts.first()
-        reached = Reached(attempt) if options.goal is None else reach_goal(attempts, attempt, ready, options.goal)
-    attempt, planned, made = reached.attempt, reached.attempt.planned, reached.attempt.made
-    if not attempt.measured.loaded:
+        first = factory.first()
+        reached = SearchResult(first) if options.goal is None else reach_goal(factory, first, ready, options.goal)
+    candidate, planned, made = reached.candidate, reached.candidate.planned, reached.candidate.made
+    if not candidate.measured.loaded:
         require_loadable(made.model, given)
     saved = save_model(made.model, output, external_data=options.external_data)
     save_extras(options.extras, inputs.ranges, planned.plan, reached.curve)
@@ -178,10 +177,10 @@ def _quantize(
         separated=made.separated,
         quantized=made.pairs,
         skipped=left_in_float(planned.skipped),
-        degenerate=with_measured(planned.degenerate, attempt.measured.accuracy),
+        degenerate=with_measured(planned.degenerate, candidate.measured.accuracy),
         high_precision=made.high_precision,
-        findings=attempt.findings,
-        accuracy=attempt.measured.accuracy,
+        findings=candidate.findings,
+        accuracy=candidate.measured.accuracy,
         ranges_file=str(options.ranges_file) if options.ranges_file else None,
         plan_file=str(options.plan_file) if options.plan_file else None,
         codes_not_in_plan=planned.rounded_by_data if options.plan_file else 0,
@@ -189,11 +188,11 @@ def _quantize(
         output_file=saved.file,
         nodes=outline(made.model),
         activation_ranges=activation_ranges(planned.choices, inputs.ranges, options.recipe.method),
-        weight_scales=weight_scales(planned.plan, attempts.index, with_zeros(planned.degenerate)),
+        weight_scales=weight_scales(planned.plan, factory.index, with_zeros(planned.degenerate)),
         inlined=settled.inlined,
         existing=settled.existing.value if settled.existing is not None else None,
         curve_file=str(options.curve_file) if options.curve_file else None,
         goal=reached.report,
         search=reached.search,
-        blame=None if reached.report is not None else blame_of(attempt, attempts, ready),
+        blame=None if reached.report is not None else blame_of(candidate, factory, ready),
     )

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.accuracy.checking.accuracy import Accuracy
-from qdqtool.accuracy.layers.blame_report import BlameReport
-from qdqtool.accuracy.search.goal_report import GoalReport
-from qdqtool.accuracy.search.search_curve import SearchCurve
+from qdqtool.accuracy.layers.noise_ranking import BlameReport
+from qdqtool.accuracy.search.goal_report import GoalReport, SearchCurve
 from qdqtool.accuracy.search.steps import require_valid
 from qdqtool.linting.findings import Finding
 from qdqtool.models.graph.index.model_index import ModelIndex

@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool.accuracy.layers.effects import Effect, effects_of, noise_shares
-from qdqtool.accuracy.layers.layer_metric import MetricRuns, measure_layers
+from qdqtool.accuracy.layers.effects import Effect, effects_of, measure_layers, noise_shares
+from qdqtool.accuracy.layers.layer import Layer, excluding_patterns
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
-from qdqtool.accuracy.layers.masked_runs import Errors
+from qdqtool.accuracy.layers.masked_runs import Errors, MetricRuns
 from qdqtool.accuracy.layers.method_trial import try_methods
-from qdqtool.accuracy.layers.units import Unit, excluding_patterns
 from qdqtool.accuracy.search.metric_data import require_labels
 from qdqtool.accuracy.task_metrics.request import MetricRequest, load_metric
 from qdqtool.errors import UsageError
@@ -92,35 +91,35 @@ def measure_sensitivity(
         ready = ready_for(inputs.prepared.model, recipe.high_precision).model
         index = index_to_plan(ready)
         planned = planner_for(recipe, inputs.plan_data()).plan(index)
-    with LayerRuns.of(ready, planned.plan, inputs.prepared, inputs.choosing) as layers, layers.kept_in(output):
-        if not layers.runs.outputs:
+    with LayerRuns.of(ready, planned.plan, inputs.prepared, inputs.choosing) as session, session.kept_in(output):
+        if not session.runs.outputs:
             raise UsageError("no output of the model is a float tensor: there is nothing to measure")
-        effects = effects_of(layers.units, layers.runs, layers.masked, tick or _nobody, layers.cache)
-        whole = layers.runs.errors({})
+        effects = effects_of(session.layers, session.runs, tick or _nobody, session.cache)
+        whole = session.runs.errors({})
         measured = None
         if metric is not None:
-            scored = MetricRuns.of(metric, layers.masked, layers.runs, inputs.choosing)
-            measured = measure_layers(layers, scored)
-        shares = dict(zip(layers.units, layers.shares, strict=True))
-        noise, patterns = noise_shares(effects), excluding_patterns(layers.units, index)
+            scored = MetricRuns.of(metric, session.runs, inputs.choosing)
+            measured = measure_layers(session.layers, scored)
+        shares = dict(zip(session.layers, session.shares, strict=True))
+        noise, patterns = noise_shares(effects), excluding_patterns(session.layers, index)
         return SensitivityReport(
             model=str(given.path or ""),
             model_file=describe_file(given),
             mode=recipe.quantize_mode,
             target=recipe.target,
-            samples=len(layers.runs.samples),
+            samples=len(session.runs.samples),
             calibration=inputs.used_for(planned),
-            weights_only_db=_finite(layers.worst_db(layers.of_kind(constants=False))),
-            activations_only_db=_finite(layers.worst_db(layers.of_kind(constants=True))),
+            weights_only_db=_finite(session.worst_db(session.of_kind(constants=False))),
+            activations_only_db=_finite(session.worst_db(session.of_kind(constants=True))),
             outputs=_outputs(whole),
             nodes=tuple(
                 replace(
-                    _node(effect, noise[effect.unit], shares[effect.unit], patterns[effect.unit]),
-                    metric=measured.of[effect.unit] if measured is not None else None,
+                    _node(effect, noise[effect.layer], shares[effect.layer], patterns[effect.layer]),
+                    metric=measured.of[effect.layer] if measured is not None else None,
                 )
-                for effect in sorted(effects, key=lambda each: -noise[each.unit])
+                for effect in sorted(effects, key=lambda each: -noise[each.layer])
             ),
-            runs=layers.runs.runs,
+            runs=session.runs.runs,
             sensitivity_file=str(output) if output is not None else None,
             metric=measured.whole if measured is not None else None,
         )
@@ -131,13 +130,13 @@ def _nobody(_: int, __: int) -> None:
 
 
 def _node(effect: Effect, noise: float, cost: float, patterns: tuple[str, ...]) -> NodeEffect:
-    unit: Unit = effect.unit
+    layer: Layer = effect.layer
     outputs = _outputs(effect.alone)
     return NodeEffect(
-        node=unit.leader.label,
-        op_type=unit.leader.op_type,
-        graph=display(unit.leader.scope.path),
-        nodes=tuple(node.label for node in unit.nodes),
+        node=layer.leader.label,
+        op_type=layer.leader.op_type,
+        graph=display(layer.leader.scope.path),
+        nodes=tuple(node.label for node in layer.nodes),
         noise_share=round(noise, 4),
         worst_sqnr_db=min((each.sqnr_db for each in outputs if each.sqnr_db is not None), default=None),
         gain_db=round(effect.gain_db, 4),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from qdqtool.accuracy.layers.layer_metric import LayerMetric, MetricEffect
+from qdqtool.accuracy.layers.effects import LayerMetric, MetricEffect
 from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.results import Report

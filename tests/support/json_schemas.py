@@ -20,7 +20,7 @@ import click
 import docstring_parser
 import msgspec
 
-from qdqtool.accuracy.layers import effects
+from qdqtool.accuracy.layers import noise_file
 from qdqtool.cli import recipe_file
 from qdqtool.cli.commands import convert
 from qdqtool.engines.build import manifest, stored_manifest
@@ -70,7 +70,7 @@ FILES = {
         file_content.RangesFile, ranges_file.READ_VERSIONS, "Ranges of activations, of `calibrate`."
     ),
     "sensitivity-file": FileFormat(
-        effects._File, (effects.SCHEMA_VERSION,), "Noise of each layer, of `quantize --sensitivity`."
+        noise_file._File, (noise_file.SCHEMA_VERSION,), "Noise of each layer, of `quantize --sensitivity`."
     ),
     "settings-file": FileFormat(settings.Config, (), "Settings of `validate`: qdqtool.toml."),
 }

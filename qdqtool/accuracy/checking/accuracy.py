@@ -1,12 +1,12 @@
 """Measure what quantizing costs on a few samples: at the outputs, and at each pair by itself."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool.accuracy.checking.repeatable import require_repeatable
-from qdqtool.accuracy.checking.sample_errors import SampleSums
 from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -22,6 +22,7 @@ from qdqtool.models.running.own_nodes import rounded
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.noise import Noise
 from qdqtool.quantization.planning.degenerate import ZEROED
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples import Feeds
@@ -130,7 +131,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class MeasuredModel:
     """A quantized model that is measured.
 
     Attributes:
@@ -145,7 +146,7 @@ class Candidate:
     written: QuantPlan | None = None
 
 
-def measure_accuracy(before: Model, after: Candidate, data: MeasuringData, runs: FloatRuns) -> Accuracy:
+def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, runs: FloatRuns) -> Accuracy:
     """Run a float model and its quantized form on the first samples.
 
     The number of samples depends on the size of the model: samples are run until :data:`ENOUGH` values of quantized
@@ -282,21 +283,24 @@ def _compared(
     expected: list[Mapping[str, Array]], after: Model, feeds: Feeds, values: int
 ) -> tuple[OutputAccuracy, ...]:
     names = dict.fromkeys(name for outputs in expected for name in outputs)
-    errors = {name: AccumulatedError() for name in names}
-    sums = {name: SampleSums(error) for name, error in errors.items()}
+    errors: dict[str, list[AccumulatedError]] = {name: [] for name in names}
     split = plan_split(ModelIndex.of(after))
     with open_session(after, split) as quantized:
         runs = run_each(quantized, feeds.first(len(expected)), list(errors), values)
         for outputs, found in zip(expected, runs, strict=True):
             for name, array in outputs.items():
-                errors[name].add(array, found[name])
-                sums[name].note()
-    compared = [name for name, error in errors.items() if error.elements or error.other_shapes]
-    return tuple(_output(name, errors[name], sums[name].standard_error_db()) for name in compared)
+                errors[name].append(AccumulatedError.of(array, found[name]))
+    results = (_output(name, samples) for name, samples in errors.items())
+    return tuple(result for result in results if result is not None)
 
 
-def _output(name: str, error: AccumulatedError, standard_error: float | None) -> OutputAccuracy:
-    sqnr = error.sqnr_db
+def _output(name: str, samples: Sequence[AccumulatedError]) -> OutputAccuracy | None:
+    """Return the entry of an output; None for one of which nothing was compared."""
+    error = AccumulatedError.joined(samples)
+    if not (error.elements or error.other_shapes):
+        return None
+    noise = Noise(np.array([[each.signal] for each in samples]), np.array([[each.noise] for each in samples]))
+    sqnr, standard_error = error.sqnr_db, float(noise.sqnr_error_db()[0])
     return OutputAccuracy(
         name=name,
         sqnr_db=None if sqnr is None else round(sqnr, 4),
@@ -304,7 +308,7 @@ def _output(name: str, error: AccumulatedError, standard_error: float | None) ->
         finite=not error.nonfinite_mismatches,
         other_shapes=error.other_shapes,
         float_nonfinite=error.nonfinite,
-        standard_error_db=None if standard_error is None else round(standard_error, 2),
+        standard_error_db=None if math.isnan(standard_error) else round(standard_error, 2),
     )
 
 

@@ -9,11 +9,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.accuracy.layers.blame import Blame, Extent, Probe, find_blame
-from qdqtool.accuracy.layers.blame_report import BlameReport, blamed_layers, finite_db
+from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
-from qdqtool.accuracy.layers.qdq_switches import OtherConstant, QdqSwitches, add_switches
-from qdqtool.accuracy.layers.units import Unit
+from qdqtool.accuracy.layers.noise_ranking import (
+    BlameReport,
+    NoiseRanking,
+    SearchBudget,
+    blamed_layers,
+    finite_db,
+    rank_noise,
+)
+from qdqtool.accuracy.layers.qdq_switches import OtherConstant, add_switches
 from qdqtool.errors import QdqError
 from qdqtool.models.diff.matching import match
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -199,21 +205,21 @@ def _blame(
     counterparts = {after: before for before, after in match(baseline.view, index.view)[0].items()}
     weights = _float_weights(index, baseline)
     switches = add_switches(index, weights, tuple(_other_constants(counterparts, index, baseline)))
-    if not switches.units:
+    if not switches.layers:
         left = f": {switches.left_out[0]}" if switches.left_out else ""
         return BlameReport(problem=f"no pair can be switched{left}", left_out=switches.left_out)
     with MaskedRuns(switches, [dict(sample) for sample in feeds.first(SAMPLES)]) as runs:
-        extent = Extent(RUNS, max(LEAST_SHARE, min(1.5 / len(switches.units), 0.5)), NAMED)
-        found = find_blame(switches.units, Probe(runs, switches), extent, worst, tick)
+        budget = SearchBudget(RUNS, max(LEAST_SHARE, min(1.5 / len(switches.layers), 0.5)), NAMED)
+        found = rank_noise(switches.layers, runs, budget, worst, tick)
         if found is None:
             return BlameReport(problem="no float output can be compared", left_out=switches.left_out)
-        known = _renamed(found, switches, counterparts)
+        ranking, layers = _renamed(found, switches.layers, counterparts)
         return BlameReport(
             output=found.output,
             whole_db=finite_db(found.whole_db),
             samples=len(runs.samples),
             runs=runs.runs,
-            layers=blamed_layers(known[0], known[1], baseline),
+            layers=blamed_layers(ranking, layers, baseline),
             rest_share=round(found.rest, 4),
             left_out=switches.left_out,
             float_db=_float_db(found.output, runs, baseline),
@@ -252,14 +258,12 @@ def _other_constants(
 
 
 def _renamed(
-    found: Blame, switches: QdqSwitches, counterparts: Mapping[NodeView, NodeView]
-) -> tuple[Blame, tuple[Unit, ...]]:
+    found: NoiseRanking, every: Iterable[Layer], counterparts: Mapping[NodeView, NodeView]
+) -> tuple[NoiseRanking, tuple[Layer, ...]]:
     """Return the layers with the nodes of the float model, which is the one that options of ``quantize`` name."""
-    units = {
-        unit: replace(unit, nodes=tuple(counterparts.get(node, node) for node in unit.nodes)) for unit in switches.units
-    }
-    loud = tuple(replace(each, unit=units[each.unit]) for each in found.loud)
-    return replace(found, loud=loud), tuple(units.values())
+    layers = {each: replace(each, nodes=tuple(counterparts.get(node, node) for node in each.nodes)) for each in every}
+    ranked = tuple(replace(each, layer=layers[each.layer]) for each in found.layers)
+    return replace(found, layers=ranked), tuple(layers.values())
 
 
 def _float_db(output: str, runs: MaskedRuns, baseline: ModelIndex) -> float | None:

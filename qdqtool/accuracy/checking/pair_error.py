@@ -17,6 +17,7 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
 from qdqtool.numerics.metrics import ratio_db
+from qdqtool.numerics.noise import decibels
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.rounding import step_widths
 
@@ -142,9 +143,9 @@ class PairError:
         judged &= (self.signal > 0) & (self.noise > 0)
         if self.signal.size == 1 or not judged.any():
             return None
-        ratios = np.where(judged, self.signal, 1.0) / np.where(judged, self.noise, 1.0)
-        worst = int(np.argmin(np.where(judged, ratios, np.inf)))
-        return worst, float(10 * np.log10(ratios[worst]))
+        ratios = np.where(judged, decibels(self.signal, self.noise), np.inf)
+        worst = int(np.argmin(ratios))
+        return worst, float(ratios[worst])
 
     @property
     def lowest_db(self) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample
-from qdqtool.accuracy.layers.blame_report import BlameReport
+from qdqtool.accuracy.layers.noise_ranking import BlameReport
 from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.models.running.ort_cpu import Reference

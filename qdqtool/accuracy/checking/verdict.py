@@ -1,6 +1,5 @@
 """Make the report of a check from its findings: the active gates, whether they passed, and why."""
 
-import math
 from collections.abc import Iterable, Iterator
 
 from qdqtool.accuracy.checking.evidence import Evidence
@@ -19,6 +18,7 @@ from qdqtool.accuracy.checking.report import (
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import display
 from qdqtool.models.running.ort_cpu import Reference
+from qdqtool.numerics.noise import decibels
 from qdqtool.samples import DataDescription
 
 
@@ -42,7 +42,7 @@ def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -
 def _rank(output: OutputResult) -> float:
     """Return a number that is lower for worse outputs: the SQNR; for integers, that of as many wrong elements."""
     if output.agreement is not None:
-        return -10 * math.log10(max(1 - output.agreement, 1e-30))
+        return float(decibels(1, max(1 - output.agreement, 1e-30)))
     return output.sqnr_db if output.sqnr_db is not None else 0.0
 
 

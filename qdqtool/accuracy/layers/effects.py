@@ -1,142 +1,12 @@
-"""The effect of each unit on the outputs: when only it is quantized, and when only it stays in float.
-
-The file names what it was measured on by a digest. Reading is strict: a file of another model, plan or data is refused.
-"""
+"""The effect of each layer on outputs and task metric: with it alone quantized, and with it alone in float."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
 
-import msgspec
-import numpy as np
-
-from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting
-from qdqtool.accuracy.layers.masked_runs import Errors, MaskedRuns
-from qdqtool.accuracy.layers.output_noise import OutputNoise
-from qdqtool.accuracy.layers.units import Unit
-from qdqtool.errors import UsageError
-from qdqtool.models.graph.io.output import write_output
-from qdqtool.models.plan import Placement
-from qdqtool.numerics.dtypes import FLOAT64, Array
-
-SCHEMA_VERSION = 2
-MAX_BYTES = 1 << 28
-
-NoiseCache = dict[str, OutputNoise]
-"""What was measured, by what was switched: ``alone 3`` for layer 3 alone quantized, ``float 1 3`` for two in float. A
-fallback format stands behind, with the layers that are in it: ``alone 3 int8-0c5f``, ``float 1 3 int8-0c5f 2 4``."""
-
-
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What was measured with some layers quantized; rows are samples, columns are outputs.
-
-    Attributes:
-        signal: Power of each float output: the sum of its squares.
-        noise: Power of the error of each output; None where it is infinite.
-    """
-
-    signal: list[list[float]]
-    noise: list[list[float | None]]
-
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A sensitivity file.
-
-    Attributes:
-        schema_version: Always 2 today.
-        measured_on: SHA-256 of everything that the numbers depend on.
-        layers: Labels of the layers, in the order of their numbers.
-        outputs: Names of the float outputs.
-        entries: What was measured, by what was switched, such as ``alone 3`` for layer 3 alone quantized.
-    """
-
-    schema_version: int
-    measured_on: str
-    layers: list[str]
-    outputs: list[str]
-    entries: dict[str, _Entry]
-
-
-def alone_key(layer: int, fallback: str = "") -> str:
-    """Return the key of the noise with one layer alone quantized, in the fallback format if one is named."""
-    return " ".join(["alone", str(layer), *filter(None, [fallback])])
-
-
-def float_key(layers: Sequence[int], fallback: str = "", finer: Sequence[int] = ()) -> str:
-    """Return the key of the noise with some layers in float, ``float`` of none, and others in the fallback format."""
-    behind = [fallback, *map(str, sorted(finer))] if finer else []
-    return " ".join(["float", *map(str, sorted(layers)), *behind])
-
-
-def write_noise(path: Path, measured_on: str, layers: list[str], outputs: list[str], cache: NoiseCache) -> None:
-    """Write what was measured.
-
-    Args:
-        path: The file.
-        measured_on: Digest of everything that the numbers depend on.
-        layers: Labels of the layers, in the order of their numbers.
-        outputs: Names of the float outputs.
-        cache: What was measured.
-    """
-    entries = {key: _Entry(signal=found.signal.tolist(), noise=_finite(found.noise)) for key, found in cache.items()}
-    document = _File(
-        schema_version=SCHEMA_VERSION, measured_on=measured_on, layers=layers, outputs=outputs, entries=entries
-    )
-    write_output(path, msgspec.json.encode(document) + b"\n")
-
-
-def read_noise(path: Path, measured_on: str) -> NoiseCache:
-    """Read what was measured.
-
-    Args:
-        path: The file.
-        measured_on: Digest of everything that the numbers depend on.
-
-    Raises:
-        UsageError: It is no such file, of another version, or was measured on something else.
-    """
-    document = _decode(path)
-    if document.measured_on != measured_on:
-        raise UsageError(
-            f"{path} was measured on another model, plan or data, or with other versions",
-            hint="remove the file or name another one: it is measured anew",
-        )
-    return {key: _noise(path, entry, len(document.outputs)) for key, entry in document.entries.items()}
-
-
-def _decode(path: Path) -> _File:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UsageError(f"{path} has more than {MAX_BYTES >> 20} MiB: it is no sensitivity file")
-        document = msgspec.json.decode(path.read_bytes(), type=_File)
-    except OSError as error:
-        raise UsageError(f"sensitivity file {path} cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        reason = str(error).replace("`", "'")
-        raise UsageError(f"{path} is no sensitivity file: {reason}") from None
-    if document.schema_version != SCHEMA_VERSION:
-        raise UsageError(
-            f"sensitivity file {path} has schema version {document.schema_version}, and this qdqtool reads "
-            f"{SCHEMA_VERSION}",
-            hint="remove the file: it is measured anew",
-        )
-    return document
-
-
-def _finite(noise: Array) -> list[list[float | None]]:
-    """Return noise as JSON has it: null for infinite noise."""
-    return [[float(value) if np.isfinite(value) else None for value in row] for row in noise]
-
-
-def _noise(path: Path, entry: _Entry, outputs: int) -> OutputNoise:
-    lengths = {*map(len, entry.signal), *map(len, entry.noise)}
-    if len(entry.signal) != len(entry.noise) or not lengths <= {outputs}:
-        raise UsageError(f"{path} contradicts itself: it has numbers for other outputs or samples than it names")
-    signal = np.array(entry.signal, FLOAT64).reshape(-1, outputs)
-    noise = [[np.inf if value is None else value for value in row] for row in entry.noise]
-    return OutputNoise(signal, np.array(noise, FLOAT64).reshape(-1, outputs))
-
+from qdqtool.accuracy.layers.layer import Layer
+from qdqtool.accuracy.layers.masked_runs import Errors, MaskedRuns, MetricRuns, float_setting, only_setting
+from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key
+from qdqtool.accuracy.task_metrics.measure import Measure, Score
 
 Tick = Callable[[int, int], None]
 """Called with the number of settings that were run, and how many there are."""
@@ -144,30 +14,30 @@ Tick = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect:
-    """What one unit does.
+    """What one layer does.
 
     Attributes:
-        unit: The unit.
-        alone: Errors of the outputs with only this unit quantized.
-        without: Errors of the outputs with only this unit in float.
-        gain_db: By how much the outputs are nearer to those of the float model when this unit alone stays in float.
+        layer: The layer.
+        alone: Errors of the outputs with only this layer quantized.
+        without: Errors of the outputs with only this layer in float.
+        gain_db: By how much the outputs are nearer to those of the float model when this layer alone stays in float.
     """
 
-    unit: Unit
+    layer: Layer
     alone: Errors
     without: Errors
     gain_db: float
 
 
-def noise_shares(effects: Sequence[Effect]) -> Mapping[Unit, float]:
-    """Return the share of each unit in the noise that all of them make alone, at the output where it is largest.
+def noise_shares(effects: Sequence[Effect]) -> Mapping[Layer, float]:
+    """Return the share of each layer in the noise that all of them make alone, at the output where it is largest.
 
-    It is 1 for a unit that makes an output NaN or infinite: such elements are in no sum.
+    It is 1 for a layer that makes an output NaN or infinite: such elements are in no sum.
     """
     names = list(effects[0].alone) if effects else []
     whole = {name: sum(effect.alone[name].noise for effect in effects) for name in names}
-    heard = [name for name in names if whole[name] > 0]
-    return {effect.unit: _share(effect.alone, {name: whole[name] for name in heard}) for effect in effects}
+    active = [name for name in names if whole[name] > 0]
+    return {effect.layer: _share(effect.alone, {name: whole[name] for name in active}) for effect in effects}
 
 
 def _share(alone: Errors, whole: Mapping[str, float]) -> float:
@@ -176,39 +46,138 @@ def _share(alone: Errors, whole: Mapping[str, float]) -> float:
     return max((alone[name].noise / noise for name, noise in whole.items()), default=0.0)
 
 
-def float_setting(units: Sequence[Unit]) -> Setting:
-    """Return the setting with the pairs of some units switched off."""
-    return dict.fromkeys(chain.from_iterable(unit.sites for unit in units))
-
-
-def only_setting(unit: Unit, masked: MaskedModel) -> Setting:
-    """Return the setting with the pairs of one unit alone switched on."""
-    off: dict[int, Placement | None] = dict(masked.all_float)
-    for site in unit.sites:
-        off.pop(site, None)
-    return off
-
-
 def effects_of(
-    units: Sequence[Unit], runs: MaskedRuns, masked: MaskedModel, tick: Tick, cache: NoiseCache | None = None
+    layers: Sequence[Layer], runs: MaskedRuns, tick: Tick, cache: NoiseCache | None = None
 ) -> tuple[Effect, ...]:
-    """Measure every unit, and return the effects, the unit with the largest gain first.
+    """Measure every layer, and return the effects, the layer with the largest gain first.
 
     Args:
-        units: The units.
-        runs: The session and its samples: all of them are run twice for each unit, and once more.
-        masked: The model of the session.
+        layers: The layers.
+        runs: The session and its samples: all of them are run twice for each layer, and once more.
         tick: Told of every setting.
         cache: Gets the noise of every setting; None to keep none.
     """
     whole, kept = runs.noise({}), {} if cache is None else cache
     kept[float_key([])] = whole
     found: list[Effect] = []
-    for number, unit in enumerate(units):
-        tick(2 * number, 2 * len(units))
-        alone = runs.measure(only_setting(unit, masked))
-        tick(2 * number + 1, 2 * len(units))
-        without = runs.measure(float_setting([unit]))
+    for number, layer in enumerate(layers):
+        tick(2 * number, 2 * len(layers))
+        alone = runs.measure(only_setting([layer], runs.switches))
+        tick(2 * number + 1, 2 * len(layers))
+        without = runs.measure(float_setting([layer]))
         kept[alone_key(number)], kept[float_key([number])] = alone.noise, without.noise
-        found.append(Effect(unit, alone.errors, without.errors, whole.gain_db(without.noise)))
+        found.append(Effect(layer, alone.errors, without.errors, whole.gain_db(without.noise)))
     return tuple(sorted(found, key=lambda effect: -effect.gain_db))
+
+
+RUNS_PER_SAMPLE = 12
+"""Runs of one sample that the layers may take together, for each sample."""
+
+FEW_SAMPLES = 64
+"""Samples that every layer may be measured on, whatever that costs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerMetric:
+    """The task metric of one layer.
+
+    Attributes:
+        alone: Its value with only this layer quantized.
+        without: Its value with only this layer in float.
+    """
+
+    alone: float
+    without: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricEffect:
+    """The task metric of the float model and of the quantized one.
+
+    Attributes:
+        name: The metric, or the name of a function of the user.
+        output: The output that was measured; None where a function of the user got all of them.
+        layer: Layer of the values; may be empty.
+        loss_unit: Layer of the loss; may be empty.
+        samples: Number of samples that the models were measured on: the choosing part of the data.
+        predictions: Number of predictions on them; of samples where a function of the user measures.
+        float_value: Value of the float model.
+        value: Value with all layers quantized.
+        loss: Loss of the latter against the former.
+        chance: Why the float model is no better than guessing, in words; None where it is, or nobody can tell.
+        layer_samples: Number of samples that each layer was measured on, from the first.
+        layer_predictions: Number of predictions on these.
+        layer_float_value: Value of the float model on these.
+        layer_value: Value with all layers quantized on these.
+    """
+
+    name: str
+    output: str | None
+    unit: str
+    loss_unit: str
+    samples: int
+    predictions: int
+    float_value: float
+    value: float
+    loss: float
+    chance: str | None
+    layer_samples: int
+    layer_predictions: int
+    layer_float_value: float
+    layer_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayerMetrics:
+    """The metric of the whole model, and of each layer."""
+
+    whole: MetricEffect
+    of: Mapping[Layer, LayerMetric]
+
+
+def measure_layers(layers: Sequence[Layer], metric: MetricRuns) -> LayerMetrics:
+    """Measure the metric of the float model, of the quantized one, and of each layer.
+
+    The models are measured on all samples. The layers are measured on at least :data:`FEW_SAMPLES` of them, and on as
+    many as take :data:`RUNS_PER_SAMPLE` runs for each sample in all.
+
+    Args:
+        layers: The layers.
+        metric: The metric in their session, with the samples that may choose.
+    """
+    count = len(metric.feeds)
+    few = min(count, max(FEW_SAMPLES, RUNS_PER_SAMPLE * count // max(1, 2 * len(layers))))
+    whole = metric.score_float(), metric.score({}, "the quantized model")
+    part = metric.first(few)
+    known = whole if few == count else (part.score_float(), part.score({}, "the quantized model"))
+    found = {layer: _of(layer, part) for layer in layers}
+    return LayerMetrics(_effect(metric.measure, whole, known, (count, few)), found)
+
+
+def _of(layer: Layer, metric: MetricRuns) -> LayerMetric:
+    name = layer.leader.label
+    alone = metric.score(only_setting([layer], metric.runs.switches), f"the model with only {name} quantized")
+    without = metric.score(float_setting([layer]), f"the model with only {name} in float")
+    return LayerMetric(alone=alone.value, without=without.value)
+
+
+def _effect(
+    measure: Measure, whole: tuple[Score, Score], part: tuple[Score, Score], samples: tuple[int, int]
+) -> MetricEffect:
+    reference, quantized = whole
+    return MetricEffect(
+        name=measure.name,
+        output=measure.output,
+        unit=measure.unit,
+        loss_unit=measure.loss_unit,
+        samples=samples[0],
+        predictions=reference.predictions,
+        float_value=reference.value,
+        value=quantized.value,
+        loss=measure.loss(quantized.value, reference.value),
+        chance=reference.chance,
+        layer_samples=samples[1],
+        layer_predictions=part[0].predictions,
+        layer_float_value=part[0].value,
+        layer_value=part[1].value,
+    )

@@ -1,11 +1,10 @@
-"""The fallback format: what a unit may have where the format of the plan costs too much, before it becomes float."""
+"""The fallback format: what a layer may have where the format of the plan costs too much, before it becomes float."""
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from qdqtool.accuracy.layers.costs import Cost, FormatBits, fallback_shares
-from qdqtool.accuracy.layers.units import Unit, readers_of
+from qdqtool.accuracy.layers.layer import Cost, Layer, readers_of, shares_of
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.plan import Placement, QuantPlan, UseRef
@@ -14,7 +13,7 @@ _Place = tuple[ScopePath, str, frozenset[UseRef] | None]
 
 
 class Level(enum.IntEnum):
-    """What a unit computes in; the cheapest first."""
+    """What a layer computes in; the cheapest first."""
 
     QUANTIZED = 0
     FALLBACK = 1
@@ -22,38 +21,59 @@ class Level(enum.IntEnum):
 
 
 Levels = tuple[Level, ...]
-"""The level of each unit, in the order of the units."""
+"""The level of each layer, in the order of the layers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fallback:
-    """The fallback format of some units.
+    """The fallback format of some layers.
 
     Attributes:
         name: The format.
         digest: Names its parameters.
         placements: The pairs in that format, by the number of the site that they stand in for.
-        shares: What it costs to compute a unit in that format, as a share of the cost of all units in float. Units that
-            do not take the format are not there.
+        shares: What it costs to compute a layer in that format, as a share of the cost of all layers in float, of the
+            layers that take the format.
     """
 
     name: str
     digest: str
     placements: Mapping[int, Placement]
-    shares: Mapping[Unit, float]
+    shares: Mapping[Layer, float]
 
     @property
     def key(self) -> str:
         """Names what was measured in the format with these parameters."""
         return f"{self.name}-{self.digest}"
 
-    def setting(self, unit: Unit) -> dict[int, Placement]:
-        """Return the pairs of a unit in the fallback format, by site."""
-        return {site: self.placements[site] for site in unit.sites}
+    def setting(self, layer: Layer) -> dict[int, Placement]:
+        """Return the pairs of a layer in the fallback format, by site."""
+        return {site: self.placements[site] for site in layer.sites}
+
+
+NO_FALLBACK = Fallback("", "", {}, {})
+"""Takes no layer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatBits:
+    """The bits of a number in each format that a layer may have.
+
+    Attributes:
+        quantized: In the format of the plan.
+        fallback: In the fallback format.
+        unquantized: In float.
+        activations: Whether activations are quantized as well, so that two formats side by side take a change of types.
+    """
+
+    quantized: int
+    fallback: int
+    unquantized: int
+    activations: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FinerPlan:
+class SecondaryPlan:
     """A plan for the same model in the fallback format.
 
     Attributes:
@@ -69,29 +89,42 @@ class FinerPlan:
     bits: FormatBits
 
 
-def fallback_of(
-    plan: QuantPlan, finer: FinerPlan, units: Sequence[Unit], costs: Sequence[Cost], index: ModelIndex
-) -> Fallback:
-    """Return the fallback format of the units that take it.
+def fallback_shares(costs: Sequence[Cost], bits: FormatBits) -> tuple[float, ...]:
+    """Return what each layer costs in the fallback format, where :func:`shares` says what it costs in float.
 
-    A unit takes it where the finer plan has the same pairs for its nodes: on the same tensors, for the same readers.
+    Its multiply-accumulates and weights cost as much of the step to float as it has more bits, one at least. The third
+    share, for the change of types, is that of a float layer where activations are quantized, else 0.
+    """
+    more = max(bits.fallback - bits.quantized, 1)
+    part = more / max(bits.unquantized - bits.quantized, more + 1)
+    changes = 1 / len(costs) if bits.activations and costs else 0.0
+    macs, weights = shares_of([cost.macs for cost in costs]), shares_of([cost.weights for cost in costs])
+    return tuple((part * (mac + weight) + changes) / 3 for mac, weight in zip(macs, weights, strict=True))
+
+
+def fallback_of(
+    plan: QuantPlan, secondary: SecondaryPlan, layers: Sequence[Layer], costs: Sequence[Cost], index: ModelIndex
+) -> Fallback:
+    """Return the fallback format of the layers that take it.
+
+    A layer takes it where the secondary plan has the same pairs for its nodes: the same tensors and readers.
 
     Args:
-        plan: The plan that the units are of, divided by reader.
-        finer: The plan in the fallback format, divided likewise.
-        units: The units.
+        plan: The plan that the layers are of, divided by reader.
+        secondary: The plan in the fallback format, divided likewise.
+        layers: The layers.
         costs: The cost of each.
         index: Of the model that both plans were made for.
     """
-    waiting = {_place(placement): placement for placement in finer.plan}
+    waiting = {_place(placement): placement for placement in secondary.plan}
     found = {site: waiting.pop(_place(each)) for site, each in enumerate(plan) if _place(each) in waiting}
     others = {node for placement in waiting.values() for node in readers_of(placement, index)}
     shares = {
-        unit: share
-        for unit, share in zip(units, fallback_shares(costs, finer.bits), strict=True)
-        if all(site in found for site in unit.sites) and not others & set(unit.nodes)
+        layer: share
+        for layer, share in zip(layers, fallback_shares(costs, secondary.bits), strict=True)
+        if all(site in found for site in layer.sites) and not others & set(layer.nodes)
     }
-    return Fallback(finer.name, finer.digest, _of_units(found, shares), shares)
+    return Fallback(secondary.name, secondary.digest, _of_layers(found, shares), shares)
 
 
 def _place(placement: Placement) -> _Place:
@@ -99,5 +132,5 @@ def _place(placement: Placement) -> _Place:
     return slot.scope, slot.tensor, None if slot.uses is None else frozenset(slot.uses)
 
 
-def _of_units(found: Mapping[int, Placement], units: Iterable[Unit]) -> dict[int, Placement]:
-    return {site: found[site] for unit in units for site in unit.sites}
+def _of_layers(found: Mapping[int, Placement], layers: Iterable[Layer]) -> dict[int, Placement]:
+    return {site: found[site] for layer in layers for site in layer.sites}

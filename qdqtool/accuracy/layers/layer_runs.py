@@ -2,23 +2,21 @@
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from qdqtool.accuracy.layers.costs import FormatBits, costs_of, shares
-from qdqtool.accuracy.layers.effects import NoiseCache, read_noise, write_noise
-from qdqtool.accuracy.layers.fallback import Fallback, FinerPlan, fallback_of
+from qdqtool.accuracy.layers.fallback import NO_FALLBACK, Fallback, FormatBits, SecondaryPlan, fallback_of
+from qdqtool.accuracy.layers.layer import Layer, by_reader, costs_of, layers_of, shares
 from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting, mask_model, with_alternatives
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
+from qdqtool.accuracy.layers.noise_file import NoiseCache, read_noise, write_noise
 from qdqtool.accuracy.layers.search import FloatSearch
-from qdqtool.accuracy.layers.units import Unit, by_reader, units_of
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
@@ -56,7 +54,7 @@ class LayerRuns:
     """A planned model with a switch at each pair, and the session that runs it. A context manager.
 
     Attributes:
-        units: The layers that are quantized or stay in float together.
+        layers: The layers that are quantized or stay in float together.
         shares: The share of each in the cost of all.
         masked: The model.
         runs: Its session with a few samples.
@@ -64,10 +62,10 @@ class LayerRuns:
         ready: The float model.
         plan: The pairs.
         cache: What was measured so far.
-        fallback: The format between that of the plan and float; None where there is none.
+        fallback: The format between that of the plan and float.
     """
 
-    units: tuple[Unit, ...]
+    layers: tuple[Layer, ...]
     shares: tuple[float, ...]
     masked: MaskedModel
     runs: MaskedRuns
@@ -75,7 +73,7 @@ class LayerRuns:
     ready: Model
     plan: QuantPlan
     cache: NoiseCache = field(default_factory=dict)
-    fallback: Fallback | None = None
+    fallback: Fallback = NO_FALLBACK
 
     @classmethod
     def of(
@@ -85,7 +83,7 @@ class LayerRuns:
         prepared: Prepared,
         feeds: Feeds,
         count: int = SAMPLES,
-        finer: FinerPlan | None = None,
+        secondary: SecondaryPlan | None = None,
     ) -> Self:
         """Make the model and open the session.
 
@@ -95,19 +93,19 @@ class LayerRuns:
             prepared: The same model, with the means that correct its biases.
             feeds: Samples that may choose something.
             count: How many of them are run.
-            finer: A plan for the same model in a fallback format; None for none.
+            secondary: A plan for the same model in a fallback format; None for none.
         """
         index = ModelIndex.of(ready)
         divided = by_reader(plan, index)
         biases = switched_biases(ModelIndex.of(prepared.model), divided, prepared.means)
-        masked, units = mask_model(ready, divided, biases), units_of(divided, index)
-        costs, fallback = costs_of(units, index), None
-        if finer is not None:
-            finer = replace(finer, plan=by_reader(finer.plan, index))
-            fallback = fallback_of(divided, finer, units, costs, index)
+        masked, layers = mask_model(ready, divided, biases), layers_of(divided, index)
+        costs, fallback = costs_of(layers, index), NO_FALLBACK
+        if secondary is not None:
+            secondary = replace(secondary, plan=by_reader(secondary.plan, index))
+            fallback = fallback_of(divided, secondary, layers, costs, index)
             masked = with_alternatives(masked, fallback.placements)
         runs = MaskedRuns(masked, [dict(sample) for sample in feeds.first(count)])
-        return cls(units, shares(costs), masked, runs, feeds, ready, plan, fallback=fallback)
+        return cls(layers, shares(costs), masked, runs, feeds, ready, plan, fallback=fallback)
 
     def __enter__(self) -> Self:
         return self
@@ -119,12 +117,10 @@ class LayerRuns:
 
     def search(self) -> FloatSearch:
         """Return a search for the layers that stay in float."""
-        taking = len(self.fallback.shares) if self.fallback is not None else 0
-        limit = max(RUNS_PER_SAMPLE * len(self.feeds), LEAST_RUNS * (len(self.units) + taking))
+        levels = len(self.layers) + len(self.fallback.shares)
+        limit = max(RUNS_PER_SAMPLE * len(self.feeds), LEAST_RUNS * levels)
         few = min(FEW, len(self.runs.samples))
-        return FloatSearch(
-            self.units, self.shares, self.masked, self.runs, few, limit, cache=self.cache, fallback=self.fallback
-        )
+        return FloatSearch(self.layers, self.shares, self.runs, few, limit, cache=self.cache, fallback=self.fallback)
 
     @contextmanager
     def kept_in(self, path: Path | None) -> Iterator[None]:
@@ -155,7 +151,7 @@ class LayerRuns:
         self._write(path, measured_on)
 
     def _write(self, path: Path, measured_on: str) -> None:
-        labels = [unit.leader.label for unit in self.units]
+        labels = [layer.leader.label for layer in self.layers]
         write_noise(path, measured_on, labels, list(self.runs.outputs), self.cache)
 
     def _digest(self) -> str:
@@ -173,7 +169,7 @@ class LayerRuns:
     def worst_db(self, setting: Setting) -> float:
         """Return the SQNR of the worst output with some pairs switched, in dB; infinite where no output has noise."""
         noise = self.runs.noise(setting)
-        found: Array = noise.sqnr_db()[noise.signal.sum(axis=0) > 0]
+        found: Array = noise.sqnr_db()[noise.active]
         return float(found.min(initial=math.inf))
 
     def of_kind(self, *, constants: bool) -> Setting:
@@ -187,7 +183,7 @@ def searched_samples(samples: int) -> int:
     return min(max(samples // SHARE, SAMPLES), MOST_SAMPLES)
 
 
-def finer_plan(name: str, plan: QuantPlan, bits: FormatBits) -> FinerPlan:
+def secondary_plan(name: str, plan: QuantPlan, bits: FormatBits) -> SecondaryPlan:
     """Return a plan in a fallback format, with a digest that tells it from any other.
 
     Args:
@@ -198,7 +194,7 @@ def finer_plan(name: str, plan: QuantPlan, bits: FormatBits) -> FinerPlan:
     found = hashlib.sha256()
     for part in _bytes_of(plan):
         found.update(part)
-    return FinerPlan(name=name, digest=found.hexdigest()[:16], plan=plan, bits=bits)
+    return SecondaryPlan(name=name, digest=found.hexdigest()[:16], plan=plan, bits=bits)
 
 
 def _bytes_of(plan: QuantPlan) -> Iterator[bytes]:
@@ -207,8 +203,3 @@ def _bytes_of(plan: QuantPlan) -> Iterator[bytes]:
         yield encode_plan(QuantPlan((placement,)))
         if placement.codes is not None:
             yield placement.codes.make()
-
-
-def nodes_of(units: Sequence[Unit]) -> tuple[NodeView, ...]:
-    """Return the nodes of some units."""
-    return tuple(node for unit in units for node in unit.nodes)

@@ -16,20 +16,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import onnx
-from onnx import TensorProto
 
-from qdqtool.models.graph.edits.edit import AddNode, Edit, RenameOutput, SetInput
-from qdqtool.models.graph.edits.naming import Namer
-from qdqtool.models.graph.edits.surgeon import apply_edits
-from qdqtool.models.graph.edits.unused import DeadCode
+from qdqtool.accuracy.layers.switch_builder import SwitchBuilder, fed
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.plan import Placement, QuantPlan, Slot
 from qdqtool.models.running.own_nodes import rounded
-from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
+from qdqtool.numerics.dtypes import BFLOAT16, Array
 from qdqtool.quantization.insertion.apply_plan import PlacedPairs, place_pairs
 from qdqtool.quantization.preparation.bias_correction import SwitchedBias
 
@@ -106,18 +101,18 @@ class MaskedModel:
         constant = site.constant
         assert constant is not None
         if chosen is None:
-            return _fed(constant)
+            return fed(constant)
         return self._once((site.weight, chosen), lambda: rounded(constant, chosen))
 
     def _bias(self, name: str, bias: SwitchedBias, chosen: Placement | None) -> Array:
         if chosen is None:
-            return _fed(bias.plain)
+            return fed(bias.plain)
         weight = self._weight(self.sites[bias.site], chosen)
         return self._once((name, chosen), lambda: bias.corrected(weight).astype(bias.plain.dtype))
 
     def _once(self, key: tuple[str, Placement], make: Callable[[], Array]) -> Array:
         if key not in self._made:
-            self._made[key] = _fed(make())
+            self._made[key] = fed(make())
         return self._made[key]
 
 
@@ -163,31 +158,19 @@ def _has_format_of(one: Placement, other: Placement) -> bool:
     return one.params.scheme.format == other.params.scheme.format
 
 
-class _Masker:
+class _Masker(SwitchBuilder):
     """Adds the switches to a model that has the pairs."""
 
     def __init__(self, before: ModelIndex, placed: PlacedPairs, plan: QuantPlan) -> None:
-        self._before = before
-        self._plan = plan
-        self._placed = placed
-        self._view = GraphView(placed.model)
+        super().__init__(GraphView(placed.model))
+        self._before, self._placed, self._plan = before, placed, plan
         self._nodes = {(node.scope.path, node.key): node for node in self._view.nodes()}
-        self._namer, self._dead = Namer(self._view), DeadCode(self._view)
-        self._edits: list[Edit] = []
-        self._inputs: list[onnx.ValueInfoProto] = []
 
     def masked(self, biases: Sequence[SwitchedBias]) -> MaskedModel:
         places = zip(self._plan, self._placed.dequantized, strict=True)
         sites = tuple(self._site(placement, *place) for placement, place in places)
         switched = {name: bias for bias in biases if (name := self._switch_bias(bias))}
-        return MaskedModel(apply_edits(self._with_inputs(), [*self._edits, *self._dead.edits()]), sites, switched)
-
-    def _with_inputs(self) -> Model:
-        model = self._view.model.fork()
-        model.proto = onnx.ModelProto()
-        model.proto.CopyFrom(self._view.model.proto)
-        model.proto.graph.input.extend(self._inputs)
-        return model
+        return MaskedModel(self.built(), sites, switched)
 
     def _site(self, placement: Placement, scope: ScopePath, name: str) -> Site:
         value = self._view.scope(scope).values[name]
@@ -199,15 +182,13 @@ class _Masker:
             return self._activation(placement, value, pair, quantizer)
         constant = self._before.constant(self._before.value(placement.slot))
         assert constant is not None
-        return self._constant(placement, value, constant)
+        weight, read = self.add_array_input(value.name, constant)
+        self.read([(use.node, use.index) for use in value.uses], read)
+        return Site(placement, constant=constant, weight=weight)
 
     def _activation(self, placement: Placement, value: Value, pair: NodeView, quantizer: NodeView) -> Site:
-        scope, mask = value.scope.path, self._input(f"{value.name}_mask", TensorProto.BOOL, ())
-        switched = self._namer.tensor(f"{value.name}_always")
-        self._edits.append(RenameOutput(scope, pair.key, 0, switched))
-        inputs = (mask, switched, quantizer.input_name(0))
-        node = self._namer.node(f"{value.name}_Where")
-        self._edits.append(AddNode(scope, "Where", inputs, (value.name,), node))
+        scope, always = value.scope.path, self.rename(value, pair)
+        mask = self.add_where(scope, (always, quantizer.input_name(0)), value.name)
         return Site(placement, mask=mask, scale=self._scale_input(placement, pair, quantizer), read=(scope, value.name))
 
     def _scale_input(self, placement: Placement, pair: NodeView, quantizer: NodeView) -> str:
@@ -215,46 +196,15 @@ class _Masker:
         scale, stored = placement.params.scale, pair.input(1)
         if placement.params.scheme.scale_scheme is not None or stored is None or scale.dtype == BFLOAT16:
             return ""
-        name = self._input(stored.name, onnx.helper.np_dtype_to_tensor_dtype(scale.dtype), scale.shape)
-        for node in (quantizer, pair):
-            self._edits.append(SetInput(node.scope.path, node.key, 1, name))
-            self._dead.drop_use(node, 1)
+        name, read = self.add_array_input(stored.name, scale)
+        self.read([(quantizer, 1), (pair, 1)], read)
         return name
-
-    def _constant(self, placement: Placement, value: Value, constant: Array) -> Site:
-        name, read = self._array_input(value.name, constant)
-        for use in value.uses:
-            self._edits.append(SetInput(use.node.scope.path, use.node.key, use.index, read))
-            self._dead.drop_use(use.node, use.index)
-        return Site(placement, constant=constant, weight=name)
 
     def _switch_bias(self, bias: SwitchedBias) -> str:
         """Make a bias an input; return an empty name where its node was replaced when the opset was raised."""
-        found = self._nodes.get((bias.scope, bias.node))
-        if found is None:
+        node = self._nodes.get((bias.scope, bias.node))
+        if node is None:
             return ""
-        name, read = self._array_input(found.input_name(bias.index) or f"{bias.node[0]}_bias", bias.plain)
-        self._edits.append(SetInput(bias.scope, bias.node, bias.index, read))
-        self._dead.drop_use(found, bias.index)
+        name, read = self.add_array_input(node.input_name(bias.index) or f"{bias.node[0]}_bias", bias.plain)
+        self.read([(node, bias.index)], read)
         return name
-
-    def _array_input(self, base: str, array: Array) -> tuple[str, str]:
-        """Add an input for an array; return its name and that of the tensor with the type of the array."""
-        if array.dtype != BFLOAT16:
-            name = self._input(base, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-            return name, name
-        # ONNX Runtime takes no bfloat16 from NumPy.
-        name, cast = self._input(base, TensorProto.FLOAT, array.shape), self._namer.tensor(f"{base}_bfloat16")
-        attributes = {"to": TensorProto.BFLOAT16}
-        self._edits.append(AddNode((), "Cast", (name,), (cast,), self._namer.node(cast), attributes=attributes))
-        return name, cast
-
-    def _input(self, base: str, elem_type: int, shape: Sequence[int]) -> str:
-        name = self._namer.tensor(f"{base}_switched")
-        self._inputs.append(onnx.helper.make_tensor_value_info(name, elem_type, list(shape)))
-        return name
-
-
-def _fed(array: Array) -> Array:
-    """Return an array as ONNX Runtime takes it: contiguous, and bfloat16 as float32."""
-    return np.ascontiguousarray(array.astype(FLOAT32) if array.dtype == BFLOAT16 else array).reshape(array.shape)

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol, Self
 
-import numpy as np
-
+from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_model import Setting
-from qdqtool.accuracy.layers.output_noise import OutputNoise, noise_of
+from qdqtool.accuracy.task_metrics.measure import Measure, RequestedMetric, Score
+from qdqtool.accuracy.task_metrics.request import labelled_for
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
@@ -17,7 +18,8 @@ from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.models.running.own_evaluator import ModelSession, open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import Sample
+from qdqtool.numerics.noise import Noise, noise_of
+from qdqtool.samples import Feeds, Sample
 
 Outputs = Mapping[str, Array]
 """The float outputs of one run, by name."""
@@ -36,7 +38,7 @@ class Measured:
     """
 
     errors: Errors
-    noise: OutputNoise
+    noise: Noise
 
 
 class Switches(Protocol):
@@ -65,10 +67,11 @@ class MaskedRuns:
     makes a difference.
 
     Args:
-        masked: The model.
+        switches: The model.
         samples: The samples; they are kept in memory.
 
     Attributes:
+        switches: As given.
         samples: As given.
         runs: How many samples were run so far, those with every pair switched off included.
 
@@ -77,11 +80,11 @@ class MaskedRuns:
         ModelError: ONNX Runtime refuses the model.
     """
 
-    def __init__(self, masked: Switches, samples: Sequence[Mapping[str, Array]]) -> None:
+    def __init__(self, switches: Switches, samples: Sequence[Mapping[str, Array]]) -> None:
+        self.switches = switches
         self.samples = samples
         self.runs = 0
-        self._masked = masked
-        index = ModelIndex.of(masked.model)
+        index = ModelIndex.of(switches.model)
         main = index.view.main
         self._names = [name for name in main.output_names() if index.is_float(main.values[name])]
         self._all_names = main.output_names()
@@ -111,11 +114,11 @@ class MaskedRuns:
 
     def run(self, setting: Setting, number: int) -> Outputs:
         """Return the float outputs of one sample with some pairs switched."""
-        return self._run(self._masked.feeds(setting), number)
+        return self._run(self.switches.feeds(setting), number)
 
     def run_all(self, setting: Setting, samples: Iterable[Sample]) -> Iterator[tuple[Sample, Outputs]]:
         """Yield other samples with all outputs of the model, float or not, with some pairs switched."""
-        fed = self._masked.feeds(setting)
+        fed = self.switches.feeds(setting)
         for sample in samples:
             self.runs += 1
             yield sample, self._session.run({**sample, **fed}, self._all_names)
@@ -123,7 +126,7 @@ class MaskedRuns:
     def expected(self, number: int) -> Outputs:
         """Return the float outputs of one sample with every pair switched off."""
         if number not in self._expected:
-            found = self.run(self._masked.all_float, number)
+            found = self.run(self.switches.all_float, number)
             # copy(): one array of a session keeps all memory of the run alive.
             self._expected[number] = {name: array.copy() for name, array in found.items()}
         return self._expected[number]
@@ -140,21 +143,21 @@ class MaskedRuns:
         """
         return self.measure(setting, numbers).errors
 
-    def noise(self, setting: Setting, numbers: Sequence[int] | None = None) -> OutputNoise:
+    def noise(self, setting: Setting, numbers: Sequence[int] | None = None) -> Noise:
         """Return signal and noise of the outputs on each sample; arguments and errors as :meth:`errors`."""
-        return _joined([_noise_of(*pair) for pair in self._pairs(setting, numbers)])
+        return Noise.joined(noise_of(*pair) for pair in self._pairs(setting, numbers))
 
     def measure(self, setting: Setting, numbers: Sequence[int] | None = None) -> Measured:
         """Return both in one pass; arguments and errors as :meth:`errors`."""
-        errors, rows = {name: AccumulatedError() for name in self._names}, list[tuple[Array, Array]]()
+        errors, rows = {name: AccumulatedError() for name in self._names}, list[Noise]()
         for expected, found in self._pairs(setting, numbers):
-            rows.append(_noise_of(expected, found))
+            rows.append(noise_of(expected, found))
             for name, error in errors.items():
                 error.add(expected[name], found[name])
-        return Measured(errors, _joined(rows))
+        return Measured(errors, Noise.joined(rows))
 
     def _pairs(self, setting: Setting, numbers: Sequence[int] | None) -> Iterator[tuple[Outputs, Outputs]]:
-        fed = self._masked.feeds(setting)
+        fed = self.switches.feeds(setting)
         for number in range(len(self.samples)) if numbers is None else numbers:
             yield self.expected(number), self._run(fed, number)
 
@@ -165,17 +168,62 @@ class MaskedRuns:
         return self._session.run({**self.samples[number], **fed}, self._names)
 
 
-def _noise_of(expected: Outputs, found: Outputs) -> tuple[Array, Array]:
-    return noise_of(list(expected.values()), list(found.values()))
-
-
-def _joined(rows: Sequence[tuple[Array, Array]]) -> OutputNoise:
-    return OutputNoise(np.array([signal for signal, _ in rows]), np.array([noise for _, noise in rows]))
-
-
 def _opened(index: ModelIndex) -> ModelSession:
     split = plan_split(index)
     # ONNX Runtime 1.31.1 fuses a Pad into the MaxPool behind it, and then refuses pads that are not below the kernel.
     with suppress(ModelError, CapabilityError):
         return open_session(index.model, split, Profile.OPTIMIZED)
     return open_session(index.model, split)
+
+
+def float_setting(layers: Iterable[Layer]) -> Setting:
+    """Return the setting with the pairs of some layers switched off."""
+    return dict.fromkeys(chain.from_iterable(layer.sites for layer in layers))
+
+
+def only_setting(layers: Iterable[Layer], switches: Switches) -> Setting:
+    """Return the setting with the pairs of some layers alone switched on."""
+    on = set(chain.from_iterable(layer.sites for layer in layers))
+    return {site: None for site in switches.all_float if site not in on}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricRuns:
+    """A task metric on samples with labels, in the session of a masked model.
+
+    Samples are read anew for each setting, so that any number of them fits into memory.
+
+    Attributes:
+        measure: The metric.
+        runs: The session of the model.
+        feeds: The samples.
+    """
+
+    measure: Measure
+    runs: MaskedRuns
+    feeds: Feeds
+
+    @classmethod
+    def of(cls, metric: RequestedMetric, runs: MaskedRuns, feeds: Feeds) -> "MetricRuns":
+        """Return the metric for the outputs of a model, on samples whose labels are still to be found."""
+        return cls(metric.measure(runs.all_outputs), runs, labelled_for(metric, feeds))
+
+    def first(self, count: int) -> "MetricRuns":
+        """Return the same on the first samples."""
+        return MetricRuns(self.measure, self.runs, self.feeds.first(count))
+
+    def score(self, setting: Setting, model: str) -> Score:
+        """Return the metric with some pairs switched.
+
+        Args:
+            setting: Which pairs are switched.
+            model: What messages call the model, such as ``the float model``.
+        """
+        tally = self.measure.tally(model)
+        for sample, outputs in self.runs.run_all(setting, self.feeds):
+            tally.add(outputs, sample)
+        return tally.score()
+
+    def score_float(self) -> Score:
+        """Return the metric of the float model; errors as :meth:`score`."""
+        return self.score(self.runs.switches.all_float, "the float model")

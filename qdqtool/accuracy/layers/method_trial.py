@@ -26,11 +26,10 @@ from math import inf
 
 import numpy as np
 
-from qdqtool.accuracy.layers.loud_layer import find_loud
+from qdqtool.accuracy.layers.dominant_layer import find_dominant_layer
+from qdqtool.accuracy.layers.layer import by_reader, layers_of
 from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting, mask_model
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
-from qdqtool.accuracy.layers.output_noise import OutputNoise
-from qdqtool.accuracy.layers.units import by_reader, units_of
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.plan import Placement, QuantPlan
@@ -40,6 +39,7 @@ from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.planning.high_precision import HighPrecision
+from qdqtool.numerics.noise import Noise
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.planning.proposal import propose_for
@@ -122,7 +122,9 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
                 return None if compared is None else ModelTrial(methods=compared[0])
             methods, whole = compared
             measure = partial(_noise_without, session, folds, methods.method)
-            return ModelTrial(methods=methods, loud=find_loud(units_of(plan, index), index, whole, measure))
+            return ModelTrial(
+                methods=methods, dominant=find_dominant_layer(layers_of(plan, index), index, whole, measure)
+            )
     except QdqError:
         # Methods are tried to gain accuracy: a model that cannot be run with switches is quantized as ``auto`` has it.
         return None
@@ -192,12 +194,12 @@ _RECORD = CalibrationRecord(
 """Of ranges that are in memory only."""
 
 
-def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> tuple[MethodTrial, OutputNoise] | None:
+def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> tuple[MethodTrial, Noise] | None:
     """Return what the methods do, and the noise with the chosen one; None without samples."""
     # Methods often agree: auto is mse or max for every tensor of many models.
     keys = {method: tuple(_scales(fold.settings[method]) for fold in folds) for method in calibrators.names()}
     first, others = _parts(folds)
-    noise: dict[tuple[bytes, ...], OutputNoise] = {}
+    noise: dict[tuple[bytes, ...], Noise] = {}
     for method, key in keys.items():
         if key not in noise:
             noise[key] = _noise(session, folds, method, first)
@@ -206,7 +208,7 @@ def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> tuple[MethodTrial,
     hopeful = {key for key, gain in gains.items() if gain >= max(gains.values()) - HOPELESS_DB}
     for method, key in keys.items():
         if key in hopeful | {keys[calibrators.DEFAULT]} and noise[key].samples == reference.samples:
-            noise[key] = OutputNoise.joined([noise[key], _noise(session, folds, method, others)])
+            noise[key] = Noise.joined([noise[key], _noise(session, folds, method, others)])
     trial = decide_method({method: noise[key] for method, key in keys.items()})
     return None if trial is None else (trial, noise[keys[trial.method]])
 
@@ -217,18 +219,18 @@ def _parts(folds: Sequence[_Fold]) -> tuple[slice, slice]:
     return slice(None, early), slice(early, None)
 
 
-def _noise(session: MaskedRuns, folds: Sequence[_Fold], method: str, part: slice) -> OutputNoise:
+def _noise(session: MaskedRuns, folds: Sequence[_Fold], method: str, part: slice) -> Noise:
     """Return the noise with the scales of a method, on a part of the judges of each fold."""
-    return OutputNoise.joined(session.noise(fold.settings[method], fold.judges[part]) for fold in folds)
+    return Noise.joined(session.noise(fold.settings[method], fold.judges[part]) for fold in folds)
 
 
 def _noise_without(
     session: MaskedRuns, folds: Sequence[_Fold], method: str, left: Setting, samples: Sequence[int]
-) -> OutputNoise:
+) -> Noise:
     """Return the noise with some pairs switched off, on some of the judges, numbered as methods are run on them."""
     judges = [(fold, number) for part in _parts(folds) for fold in folds for number in fold.judges[part]]
     chosen = groupby((judges[sample] for sample in samples), key=lambda judge: judge[0])
-    return OutputNoise.joined(
+    return Noise.joined(
         session.noise({**fold.settings[method], **left}, [number for _, number in group]) for fold, group in chosen
     )
 
@@ -238,7 +240,7 @@ def _scales(setting: Setting) -> bytes:
     return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
 
 
-def decide_method(noise: Mapping[str, OutputNoise]) -> MethodTrial | None:
+def decide_method(noise: Mapping[str, Noise]) -> MethodTrial | None:
     """Decide which method is taken.
 
     Args:

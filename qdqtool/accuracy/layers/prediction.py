@@ -1,19 +1,113 @@
-"""Predict the noise of the outputs when units change their level, from the noise that each unit makes alone.
+"""The states of a search, and predictions of their noise from the noise that each layer makes alone.
 
-Noise powers at the outputs about add up. In a state that was measured, the share of a unit in the sum of all powers is
-its share in the noise. (Measured on a detector: the differences that each unit makes among the others predict far
-worse, since they also change how errors of other units round.)
+Noise powers at the outputs about add up. In a state that was measured, the share of a layer in the sum of all powers is
+its share in the noise. (Measured on a detector: the differences that each layer makes among the others predict far
+worse, since they also change how errors of other layers round.)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from qdqtool.accuracy.layers.fallback import Levels
-from qdqtool.accuracy.layers.output_noise import OutputNoise
-from qdqtool.accuracy.layers.step import Move, noise_power, shortfall
+from qdqtool.accuracy.layers.fallback import Level, Levels
+from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.noise import WORST_DB, Noise, decibels
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A layer, by its number, and the level that it gets."""
+
+    number: int
+    level: Level
+
+
+def moved(levels: Levels, moves: Sequence[Move]) -> Levels:
+    """Return the levels after some moves: the highest one of those that a layer gets."""
+    wanted: dict[int, Level] = {}
+    for move in moves:
+        wanted[move.number] = max(move.level, wanted.get(move.number, move.level))
+    return tuple(wanted.get(number, level) for number, level in enumerate(levels))
+
+
+def sets_to_try(order: Sequence[Move], count: int) -> Iterator[list[tuple[Move, ...]]]:
+    """Yield the sets of moves to try together, until one of them is better: those with the best predictions first.
+
+    Predictions may be wrong for the first ones. Where no few moves are better, since errors of layers partly cancel
+    out, more and more at once are: in the end all of them, which is the float model.
+
+    Args:
+        order: The moves, the one with the best prediction first.
+        count: How many of them are tried at a time, alone and together.
+    """
+    for start in range(0, len(order), count):
+        batch = order[start : start + count]
+        yield list(dict.fromkeys([(move,) for move in batch[: count // 2]] + [tuple(batch[:2]), tuple(batch)]))
+    larger = 2 * count
+    while larger // 2 < len(order):
+        yield [tuple(order[:larger])]
+        larger *= 2
+
+
+def shortfall(sqnr: Array, goal_db: float) -> Array:
+    """Return the sum over outputs, the last axis, of what they lack of the goal, in dB."""
+    return np.asarray(np.maximum(goal_db - sqnr, 0.0).sum(axis=-1))
+
+
+def sqnr_of_active_outputs(noise: Noise) -> Array:
+    """Return the SQNR of the outputs that are not zero everywhere; one that is not finite has the least there is."""
+    return np.asarray(np.maximum(noise.sqnr_db()[noise.active], -WORST_DB))
+
+
+def noise_power(noise: Noise) -> Array:
+    """Return the noise of each output over all samples, limited as in :func:`sqnr_of_active_outputs`."""
+    return np.asarray(np.minimum(noise.noise.sum(axis=0), noise.signal.sum(axis=0) * 10 ** (WORST_DB / 10)))
+
+
+StateKey = tuple[tuple[Layer, ...], tuple[Layer, ...]]
+"""The layers in float and those in the fallback format: what tells states of one search apart."""
+
+ALL_QUANTIZED: StateKey = ((), ())
+
+EFFICIENT = 0.5
+"""Smallest part of the best gain for its cost with which a larger step is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A state of the search.
+
+    Attributes:
+        layers: The layers that are in float.
+        share: The share of the cost of all layers that is spent on those in float and in the fallback format, 0 to 1.
+        worst_db: SQNR of the worst output on the samples of the search, in dB; infinite where no output has noise.
+        shortfall_db: The sum over outputs of what they lack of the goal, in dB; 0 where the goal is reached.
+        fallback: The layers that are in the fallback format.
+    """
+
+    layers: tuple[Layer, ...]
+    share: float
+    worst_db: float
+    shortfall_db: float
+    fallback: tuple[Layer, ...] = ()
+
+    @property
+    def key(self) -> StateKey:
+        """What tells it from other states of the search."""
+        return self.layers, self.fallback
+
+
+def best_step(state: Step, better: Sequence[Step]) -> Step:
+    """Return the largest step of those that gain nearly as much for their cost as the best one."""
+
+    def efficiency(each: Step) -> float:
+        return (state.shortfall_db - each.shortfall_db) / (each.share - state.share)
+
+    enough = EFFICIENT * max(map(efficiency, better))
+    return min((each for each in better if efficiency(each) >= enough), key=lambda each: each.shortfall_db)
+
 
 LEAST_LEFT = 0.05
 """Smallest share of the noise that moves are predicted to leave: a difference may promise to leave none."""
@@ -24,11 +118,11 @@ NEARLY_DB = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Powers:
-    """What is known of each unit at each level.
+    """What is known of each layer at each level.
 
     Attributes:
-        alone: Gives the power of the noise that a unit makes alone at a level, shape ``[outputs]``.
-        cost: Gives what a unit costs at a level, as a share of the cost of all units in float.
+        alone: Gives the power of the noise that a layer makes alone at a level, shape ``[outputs]``.
+        cost: Gives what a layer costs at a level, as a share of the cost of all layers in float.
     """
 
     alone: Callable[[Move], Array]
@@ -41,17 +135,17 @@ class Prediction:
     Args:
         levels: The state.
         measured: The noise of the outputs in it.
-        powers: What is known of each unit.
+        powers: What is known of each layer.
         goal_db: The SQNR that every output shall keep.
     """
 
-    def __init__(self, levels: Levels, measured: OutputNoise, powers: Powers, goal_db: float) -> None:
+    def __init__(self, levels: Levels, measured: Noise, powers: Powers, goal_db: float) -> None:
         self._now = [Move(number, level) for number, level in enumerate(levels)]
         self._powers = powers
         self._goal_db = goal_db
-        signal = measured.signal.sum(axis=0)
-        self._heard = signal > 0
-        self._signal, self._noise = signal[self._heard], noise_power(measured)[self._heard]
+        self._active = measured.active
+        self._signal = measured.signal.sum(axis=0)[self._active]
+        self._noise = noise_power(measured)[self._active]
         whole = np.sum([self._alone(move) for move in self._now], axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             self._factor = np.nan_to_num(self._noise / whole, nan=0.0, posinf=0.0)
@@ -62,7 +156,7 @@ class Prediction:
         return np.asarray(gains / self._prices(moves))
 
     def up(self, moves: Sequence[Move]) -> list[Move]:
-        """Return moves that together are expected to reach the goal, one for a unit at most.
+        """Return moves that together are expected to reach the goal, one for a layer at most.
 
         They are chosen one after the other: each has the largest gain for its cost with those in front of it.
 
@@ -121,7 +215,7 @@ class Prediction:
         return [moves for _, moves in sorted(found, key=lambda each: each[0])]
 
     def _alone(self, move: Move) -> Array:
-        return np.asarray(self._powers.alone(move)[self._heard])
+        return np.asarray(self._powers.alone(move)[self._active])
 
     def _saved(self, moves: Sequence[Move]) -> Array:
         """Return the noise that each move is expected to take away, shape ``[moves, outputs]``."""
@@ -137,8 +231,7 @@ class Prediction:
 
     def _shortfall(self, noise: Array) -> Array:
         """Return the sum over outputs of what they lack of the goal, in dB, shape ``[...]`` of ``[..., outputs]``."""
-        with np.errstate(divide="ignore"):
-            return shortfall(10 * np.log10(self._signal / noise), self._goal_db)
+        return shortfall(decibels(self._signal, noise), self._goal_db)
 
 
 def _go_together(one: Move, two: Move) -> bool:

@@ -8,21 +8,16 @@ What reads a weight that is stored as codes reads an input, which is fed with th
 weight of the baseline. So it does for a bias that quantizing corrected: it comes and goes with its layer.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import onnx
-from onnx import TensorProto
 
+from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_model import Setting
-from qdqtool.accuracy.layers.units import Unit
+from qdqtool.accuracy.layers.switch_builder import SwitchBuilder, fed
 from qdqtool.errors import ArgumentError
 from qdqtool.models import ops
-from qdqtool.models.graph.edits.edit import AddNode, Edit, RenameOutput, SetInput
-from qdqtool.models.graph.edits.naming import Namer
-from qdqtool.models.graph.edits.surgeon import apply_edits
-from qdqtool.models.graph.edits.unused import DeadCode
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Use, Value
@@ -31,7 +26,7 @@ from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, UnknownBoundsEr
 from qdqtool.models.running.own_nodes import granularity_of, output_type_of
 from qdqtool.models.transforms.restored_bounds import check_restorable, restore
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
+from qdqtool.numerics.dtypes import Array
 
 FloatWeight = Callable[[QdqNode], Array | None]
 """Returns the float weight that the codes of a DQ stand for; None where it is unknown."""
@@ -67,12 +62,12 @@ class QdqSwitches:
 
     Attributes:
         model: The model; besides its own inputs it has those of :meth:`feeds`.
-        units: Its layers, in the order of the graph. A site is a reader of a DQ, by number.
+        layers: Its layers, in the order of the graph. A site is a reader of a DQ, by number.
         left_out: Pairs that always stay on, with the reason, in words.
     """
 
     model: Model
-    units: tuple[Unit, ...]
+    layers: tuple[Layer, ...]
     left_out: tuple[str, ...]
     _switches: Sequence[_Switch] = field(default_factory=list)
 
@@ -103,13 +98,11 @@ def add_switches(index: ModelIndex, float_weight: FloatWeight, others: Sequence[
     return _Switcher(index, float_weight).switched(others)
 
 
-class _Switcher:
+class _Switcher(SwitchBuilder):
     def __init__(self, index: ModelIndex, float_weight: FloatWeight) -> None:
+        super().__init__(index.view)
         self._index = index
         self._float_weight = float_weight
-        self._namer, self._dead = Namer(index.view), DeadCode(index.view)
-        self._edits: list[Edit] = []
-        self._inputs: list[onnx.ValueInfoProto] = []
         self._switches: list[_Switch] = []
         self._sites: dict[NodeView, list[int]] = {}
         self._left_out: list[str] = []
@@ -120,20 +113,9 @@ class _Switcher:
             self._add(entry)
         for other in others:
             self._add_constant(other)
-        model = apply_edits(self._with_inputs(), [*self._edits, *self._dead.edits()])
-        return QdqSwitches(model, tuple(self._units()), tuple(dict.fromkeys(self._left_out)), self._switches)
-
-    def _with_inputs(self) -> Model:
-        model = self._index.model.fork()
-        model.proto = onnx.ModelProto()
-        model.proto.CopyFrom(self._index.model.proto)
-        model.proto.graph.input.extend(self._inputs)
-        return model
-
-    def _units(self) -> Iterator[Unit]:
-        for node in self._index.view.nodes():
-            if node in self._sites:
-                yield Unit((node,), tuple(self._sites[node]))
+        nodes = [node for node in self._index.view.nodes() if node in self._sites]
+        layers = tuple(Layer((node,), tuple(self._sites[node])) for node in nodes)
+        return QdqSwitches(self.built(), layers, tuple(dict.fromkeys(self._left_out)), self._switches)
 
     def _add(self, entry: QdqNode) -> None:
         readers = _readers(entry)
@@ -162,21 +144,19 @@ class _Switcher:
             return str(error)
         dequantized = y.name
         if y.is_output:
-            dequantized = self._namer.tensor(f"{y.name}_always")
-            self._edits.append(RenameOutput(y.scope.path, entry.node.key, 0, dequantized))
+            dequantized = self.rename(y, entry.node)
             maker = x.producer if x.producer is not None else entry.node
-            self._add_where(entry, maker, (dequantized, plain), y.name)
+            self._add_switch(entry, maker, (dequantized, plain), y.name)
         for reader, uses in readers.items():
             switched = self._namer.tensor(f"{y.name}_switched")
-            self._add_where(entry, reader, (dequantized, plain), switched)
+            self._add_switch(entry, reader, (dequantized, plain), switched)
             self._read(uses, switched)
         self._dead.keep(y)
         return ""
 
-    def _add_where(self, entry: QdqNode, layer: NodeView, choice: tuple[str, str], made: str) -> None:
+    def _add_switch(self, entry: QdqNode, layer: NodeView, choice: tuple[str, str], made: str) -> None:
         """Add the switch of one layer between the tensor behind a pair and that in front of it."""
-        mask, name = self._input(f"{made}_mask", TensorProto.BOOL, ()), self._namer.node(f"{made}_Where")
-        self._edits.append(AddNode(entry.node.scope.path, "Where", (mask, *choice), (made,), name))
+        mask = self.add_where(entry.node.scope.path, choice, made)
         self._note(layer, _Switch(mask, np.array(True), np.array(False)))
 
     def _plain(self, quantizer: QdqNode, x: Value) -> str:
@@ -221,29 +201,16 @@ class _Switcher:
 
     def _constant(self, base: str, on: Array, off: Array, uses: Sequence[Use]) -> _Switch:
         """Make an input of what some nodes read."""
-        fed, kind = (FLOAT32 if on.dtype == BFLOAT16 else on.dtype), onnx.helper.np_dtype_to_tensor_dtype(on.dtype)
-        name = self._input(base, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(fed)), on.shape)
-        read = name
-        if fed != on.dtype:
-            read = self._namer.tensor(f"{base}_cast")
-            self._edits.append(AddNode((), "Cast", (name,), (read,), self._namer.node(read), attributes={"to": kind}))
+        name, read = self.add_array_input(base, on)
         self._read(uses, read)
-        arrays = (np.ascontiguousarray(each.astype(fed)).reshape(on.shape) for each in (on, off))
-        return _Switch(name, *arrays)
+        return _Switch(name, fed(on), fed(off.astype(on.dtype)).reshape(on.shape))
 
     def _read(self, uses: Sequence[Use], tensor: str) -> None:
-        for use in uses:
-            self._edits.append(SetInput(use.node.scope.path, use.node.key, use.index, tensor))
-            self._dead.drop_use(use.node, use.index)
+        self.read([(use.node, use.index) for use in uses], tensor)
 
     def _note(self, reader: NodeView, switch: _Switch) -> None:
         self._sites.setdefault(reader, []).append(len(self._switches))
         self._switches.append(switch)
-
-    def _input(self, base: str, elem_type: int, shape: Sequence[int]) -> str:
-        name = self._namer.tensor(base)
-        self._inputs.append(onnx.helper.make_tensor_value_info(name, elem_type, list(shape)))
-        return name
 
 
 def _readers(entry: QdqNode) -> Mapping[NodeView, list[Use]]:

@@ -1,12 +1,12 @@
-"""Search the units that leave the format of a plan so that every output keeps a given SQNR, at the least cost.
+"""Search the layers that leave the format of a plan so that every output keeps a given SQNR, at the least cost.
 
-A unit that leaves it goes to float, or to the fallback format where it takes one.
+A layer that leaves it goes to float, or to the fallback format where it takes one.
 
-The noise that each unit makes alone is measured once, and predicts the noise of any set of units (``prediction.py``).
-Far from the goal, the units that are expected to reach it together, at the least cost, are tried exactly. Near it, or
-where that leads to no better state, the few units with the best prediction for their cost are tried alone and together,
-and the best of these is taken. Where the goal is reached, units that are not needed any
-more get a cheaper level again: first those that are expected not to be needed, then one after the other.
+The noise that each layer makes alone is measured once, and predicts the noise of any set of layers
+(:mod:`.prediction`). Far from the goal, the layers that are expected to reach it together, at the least cost, are tried
+exactly. Near it, or where that leads to no better state, the few layers with the best prediction for their cost are
+tried alone and together, and the best of these is taken. Where the goal is reached, layers that are not needed any more
+get a cheaper level again: first those that are expected not to be needed, then one after the other.
 """
 
 import math
@@ -15,26 +15,26 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.accuracy.layers.effects import NoiseCache, alone_key, float_key, float_setting, only_setting
-from qdqtool.accuracy.layers.fallback import Fallback, Level, Levels
-from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting
-from qdqtool.accuracy.layers.masked_runs import MaskedRuns
-from qdqtool.accuracy.layers.output_noise import OutputNoise
-from qdqtool.accuracy.layers.prediction import Powers, Prediction
-from qdqtool.accuracy.layers.step import Move, Step, best_step, heard_sqnr, moved, noise_power, sets_to_try, shortfall
-from qdqtool.accuracy.layers.units import Unit
+from qdqtool.accuracy.layers import prediction
+from qdqtool.accuracy.layers.fallback import NO_FALLBACK, Fallback, Level, Levels
+from qdqtool.accuracy.layers.layer import Layer
+from qdqtool.accuracy.layers.masked_model import Setting
+from qdqtool.accuracy.layers.masked_runs import MaskedRuns, float_setting, only_setting
+from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key
+from qdqtool.accuracy.layers.prediction import Move, Prediction, Step, moved
 from qdqtool.models.plan import Placement
 from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.noise import Noise
 
 TRIED = 4
-"""How many units are tried at each step, alone and together."""
+"""How many layers are tried at each step, alone and together."""
 
 CURVE_STEP_DB, MOST_IN_FLOAT = 3.0, 0.5
 """A curve goes on in steps of so many dB, up to this share of the cost in float."""
 
 LEAST_LEAP_DB, MOST_LEAP_DB = 3.5, 15.0
-"""Where the worst output lacks so many dB of the goal, many units change at once. Predictions are good for some dB.
-Small steps find the cheapest units, and give a curve its points."""
+"""Where the worst output lacks so many dB of the goal, many layers change at once. Predictions are good for some dB.
+Small steps find the cheapest layers, and give a curve its points."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,29 +42,27 @@ class FloatSearch:
     """A search on the samples of one session, which can go on with a higher goal.
 
     Attributes:
-        units: The units of the plan.
-        shares: The share of each unit in the cost of all.
-        masked: The model with a switch at each pair.
-        runs: Its session, and the samples.
-        few: How many of the samples, from the first, measure the effect of each unit alone.
+        layers: The layers of the plan.
+        shares: The share of each layer in the cost of all.
+        runs: The session of the model with a switch at each pair, and the samples.
+        few: How many of the samples, from the first, measure the effect of each layer alone.
         limit: How many runs of a sample the search may take; the states that are compared at that moment are finished.
         steps: The states so far.
         cache: What was measured before, and is not measured again.
         spent: How many runs of a sample the search took, those included that the cache saved: with it or without, the
             search ends at the same state.
-        fallback: The format between that of the plan and float; None where there is none.
+        fallback: The format between that of the plan and float.
     """
 
-    units: Sequence[Unit]
+    layers: Sequence[Layer]
     shares: Sequence[float]
-    masked: MaskedModel
     runs: MaskedRuns
     few: int
     limit: int
     steps: list[Step] = field(default_factory=list)
     cache: NoiseCache = field(default_factory=dict)
     spent: int = 0
-    fallback: Fallback | None = None
+    fallback: Fallback = NO_FALLBACK
     _asked: set[str] = field(default_factory=set)
     _tried: dict[Levels, None] = field(default_factory=dict)
     _alone: dict[Move, Array] = field(default_factory=dict)
@@ -75,7 +73,7 @@ class FloatSearch:
         Args:
             goal_db: The SQNR that every output keeps.
         """
-        chosen = self._levels(self.steps[-1]) if self.steps else (Level.QUANTIZED,) * len(self.units)
+        chosen = self._levels(self.steps[-1]) if self.steps else (Level.QUANTIZED,) * len(self.layers)
         state = self._state(chosen, goal_db)
         if not self.steps:
             self.steps.append(state)
@@ -97,14 +95,14 @@ class FloatSearch:
             goal_db: A goal that was reached.
         """
         step = self.steps[-1] if self.steps else self.reach(goal_db)
-        while self.spent < self.limit and len(step.units) < len(self.units) and np.isfinite(step.worst_db):
+        while self.spent < self.limit and len(step.layers) < len(self.layers) and np.isfinite(step.worst_db):
             goal_db = max(goal_db, step.worst_db) + CURVE_STEP_DB
             step = self.reach(goal_db)
             if step.shortfall_db > 0 or step.share > MOST_IN_FLOAT:
                 return
 
     def frontier(self) -> tuple[Step, ...]:
-        """Return the states that were run with a unit quantized and that no other one equals or beats in both respects.
+        """Return the states that no other one equals or beats in both respects, the float model left out.
 
         They are sorted: each costs more than the one in front, and keeps more.
         """
@@ -120,20 +118,21 @@ class FloatSearch:
         return self._setting(self._levels(step))
 
     def _setting(self, levels: Levels) -> Setting:
-        left, finer = (self._numbers(levels, level) for level in (Level.FLOAT, Level.FALLBACK))
-        setting: dict[int, Placement | None] = dict(float_setting([self.units[number] for number in left]))
-        for number in finer:
-            setting.update(self._finer(number))
+        setting: dict[int, Placement | None] = dict(float_setting(self._at(levels, Level.FLOAT)))
+        for layer in self._at(levels, Level.FALLBACK):
+            setting.update(self.fallback.setting(layer))
         return setting
 
-    def _noise(self, levels: Levels) -> OutputNoise:
+    def _noise(self, levels: Levels) -> Noise:
         self._tried.setdefault(levels)
-        left, finer = (self._numbers(levels, level) for level in (Level.FLOAT, Level.FALLBACK))
-        setting = self._setting(levels)
-        key = float_key(left, self.fallback.key if self.fallback is not None else "", finer)
-        return self._measured(key, setting, len(self.runs.samples))
+        left, secondary = (
+            [at for at, each in enumerate(levels) if each is level] for level in (Level.FLOAT, Level.FALLBACK)
+        )
+        return self._measured(
+            float_key(left, self.fallback.key, secondary), self._setting(levels), len(self.runs.samples)
+        )
 
-    def _measured(self, key: str, setting: Setting, count: int) -> OutputNoise:
+    def _measured(self, key: str, setting: Setting, count: int) -> Noise:
         found = self.cache.get(key)
         if key not in self._asked:
             self._asked.add(key)
@@ -143,44 +142,37 @@ class FloatSearch:
         return found.first(count)
 
     def _levels(self, step: Step) -> Levels:
-        left, finer = set(step.units), set(step.fallback)
+        left, secondary = set(step.layers), set(step.fallback)
         return tuple(
-            Level.FLOAT if unit in left else Level.FALLBACK if unit in finer else Level.QUANTIZED for unit in self.units
+            Level.FLOAT if layer in left else Level.FALLBACK if layer in secondary else Level.QUANTIZED
+            for layer in self.layers
         )
 
-    def _numbers(self, levels: Levels, level: Level) -> list[int]:
-        return [number for number, each in enumerate(levels) if each is level]
-
-    def _finer(self, number: int) -> dict[int, Placement]:
-        """Return the pairs of a unit in the fallback format."""
-        assert self.fallback is not None
-        return self.fallback.setting(self.units[number])
+    def _at(self, levels: Levels, level: Level) -> tuple[Layer, ...]:
+        return tuple(layer for layer, each in zip(self.layers, levels, strict=True) if each is level)
 
     def _state(self, levels: Levels, goal_db: float) -> Step:
-        sqnr = heard_sqnr(self._noise(levels))
-        share = math.fsum(self._cost(number, level) for number, level in enumerate(levels))
-        left, finer = (self._numbers(levels, level) for level in (Level.FLOAT, Level.FALLBACK))
+        sqnr = prediction.sqnr_of_active_outputs(self._noise(levels))
         return Step(
-            units=tuple(self.units[number] for number in left),
-            share=share,
+            layers=self._at(levels, Level.FLOAT),
+            share=math.fsum(self._cost(number, level) for number, level in enumerate(levels)),
             worst_db=float(sqnr.min(initial=np.inf)),
-            shortfall_db=float(shortfall(sqnr, goal_db)),
-            fallback=tuple(self.units[number] for number in finer),
+            shortfall_db=float(prediction.shortfall(sqnr, goal_db)),
+            fallback=self._at(levels, Level.FALLBACK),
         )
 
     def _cost(self, number: int, level: Level) -> float:
-        """Return what a unit costs at a level, as a share of the cost of all units in float."""
+        """Return what a layer costs at a level, as a share of the cost of all layers in float."""
         if level is Level.FALLBACK:
-            assert self.fallback is not None
-            return self.fallback.shares[self.units[number]]
+            return self.fallback.shares[self.layers[number]]
         return self.shares[number] if level is Level.FLOAT else 0.0
 
     def _takes(self, number: int, level: Level) -> bool:
-        """Return whether there is such a level for a unit."""
-        return level is not Level.FALLBACK or (self.fallback is not None and self.units[number] in self.fallback.shares)
+        """Return whether there is such a level for a layer."""
+        return level is not Level.FALLBACK or self.layers[number] in self.fallback.shares
 
     def _moves(self, levels: Levels) -> list[Move]:
-        """Return what raises the level of a single unit."""
+        """Return what raises the level of a single layer."""
         return [
             Move(number, level)
             for number, now in enumerate(levels)
@@ -189,9 +181,9 @@ class FloatSearch:
         ]
 
     def _next(self, state: Step, goal_db: float) -> Step | None:
-        """Return a better state with a higher level for some units; None where none is better."""
-        # Far from the goal, the units that are expected to reach it together are tried first. Where that is no better,
-        # and near the goal, few units are tried at a time.
+        """Return a better state with a higher level for some layers; None where none is better."""
+        # Far from the goal, the layers that are expected to reach it together are tried first. Where that is no better,
+        # and near the goal, few layers are tried at a time.
         levels = self._levels(state)
         moves, lacking_db = self._moves(levels), goal_db - state.worst_db
         is_far = LEAST_LEAP_DB < lacking_db < MOST_LEAP_DB
@@ -200,21 +192,21 @@ class FloatSearch:
             tried = self._state(moved(levels, together), goal_db)
             if tried.shortfall_db < state.shortfall_db:
                 return tried
-        for number, sets in enumerate(sets_to_try(self._ordered(moves, state, goal_db), TRIED)):
+        for number, sets in enumerate(prediction.sets_to_try(self._ordered(moves, state, goal_db), TRIED)):
             if number and self.spent >= self.limit:
                 break
             several = [self._state(moved(levels, each), goal_db) for each in sets]
             better = [each for each in several if each.shortfall_db < state.shortfall_db]
             if better:
-                return best_step(state, better)
+                return prediction.best_step(state, better)
         return None
 
     def _prediction(self, levels: Levels, goal_db: float) -> Prediction:
-        powers = Powers(self._alone_power, lambda move: self._cost(move.number, move.level))
+        powers = prediction.Powers(self._alone_power, lambda move: self._cost(move.number, move.level))
         return Prediction(levels, self._noise(levels), powers, goal_db)
 
     def _ordered(self, moves: Sequence[Move], state: Step, goal_db: float) -> list[Move]:
-        """Return the moves with the best predicted gain for their cost first: one for each unit, then the others."""
+        """Return the moves with the best predicted gain for their cost first: one for each layer, then the others."""
         efficiencies = self._prediction(self._levels(state), goal_db).efficiencies(moves)
         order = [moves[number] for number in np.argsort(-efficiencies, kind="stable")]
         firsts = {move.number: move for move in reversed(order)}
@@ -223,7 +215,7 @@ class FloatSearch:
         ]
 
     def _alone_power(self, move: Move) -> Array:
-        """Return the noise that a unit makes alone at a level, by output."""
+        """Return the noise that a layer makes alone at a level, by output."""
         if move not in self._alone:
             self._alone[move] = self._measured_alone(move)
         return self._alone[move]
@@ -231,15 +223,14 @@ class FloatSearch:
     def _measured_alone(self, move: Move) -> Array:
         if move.level is Level.FLOAT:
             return np.zeros_like(self._alone_power(Move(move.number, Level.QUANTIZED)))
-        setting, key = dict(only_setting(self.units[move.number], self.masked)), alone_key(move.number)
+        setting, key = dict(only_setting([self.layers[move.number]], self.runs.switches)), alone_key(move.number)
         if move.level is Level.FALLBACK:
-            assert self.fallback is not None
-            setting.update(self._finer(move.number))
+            setting.update(self.fallback.setting(self.layers[move.number]))
             key = alone_key(move.number, self.fallback.key)
-        return noise_power(self._measured(key, setting, self.few))
+        return prediction.noise_power(self._measured(key, setting, self.few))
 
     def _refined(self, state: Step, goal_db: float) -> Step:
-        """Give what many units at once have reached the cheapest levels with which the goal is still kept."""
+        """Give what many layers at once have reached the cheapest levels with which the goal is still kept."""
         while (fewer := self._lowered(state, goal_db)) is not None:
             state = fewer
         state = self._pruned(state, goal_db)
@@ -248,7 +239,7 @@ class FloatSearch:
         return state
 
     def _pruned(self, state: Step, goal_db: float) -> Step:
-        """Give units the cheapest level with which the goal is still kept, the most costly first."""
+        """Give layers the cheapest level with which the goal is still kept, the most costly first."""
         while (fewer := self._pruned_once(state, goal_db)) is not state:
             state = fewer
         return state
@@ -259,7 +250,7 @@ class FloatSearch:
         return state
 
     def _lowered(self, state: Step, goal_db: float) -> Step | None:
-        """Return a state with a lower level for units that are expected not to be needed; None where there is none."""
+        """Return a state with a lower level for layers that are expected not to be needed; None where there is none."""
         levels = self._levels(state)
         moves = self._moves_down(levels)
         together = self._prediction(levels, goal_db).down(moves) if moves else []
@@ -271,7 +262,7 @@ class FloatSearch:
         return None
 
     def _exchanged(self, state: Step, goal_db: float) -> Step:
-        """Return a cheaper state in which a unit stands in for one or two others; the same where there is none."""
+        """Return a cheaper state in which a layer stands in for one or two others; the same where there is none."""
         levels = self._levels(state)
         down = self._moves_down(levels)
         sets = self._prediction(levels, goal_db).exchanges(down, self._moves(levels)) if down else []
@@ -284,7 +275,7 @@ class FloatSearch:
         return state
 
     def _moves_down(self, levels: Levels) -> list[Move]:
-        """Return what lowers the level of a single unit, the most costly first."""
+        """Return what lowers the level of a single layer, the most costly first."""
         # First from float to the fallback: that saves most of the cost, and leaves room for more of it elsewhere.
         return [
             Move(number, lower)

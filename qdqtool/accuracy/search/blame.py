@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from qdqtool.accuracy.checking.accuracy import Accuracy
-from qdqtool.accuracy.layers.blame import HALF, Extent, Probe, find_blame
-from qdqtool.accuracy.layers.blame_report import BlameReport, blamed_layers, finite_db
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
-from qdqtool.accuracy.search.attempt import Attempt, Attempts
+from qdqtool.accuracy.layers.noise_ranking import (
+    HALF,
+    BlameReport,
+    SearchBudget,
+    blamed_layers,
+    finite_db,
+    rank_noise,
+)
+from qdqtool.accuracy.search.candidate import Candidate, CandidateFactory
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
@@ -32,39 +37,39 @@ IN_PARTS = "the model runs in parts, and to measure layers keeps all weights in 
 LEAST_RUNS, MOST_RUNS, MOST_SAMPLES = 6, 24, 8
 
 
-def blame_of(attempt: Attempt, attempts: Attempts, ready: Model) -> BlameReport | None:
+def blame_of(candidate: Candidate, factory: CandidateFactory, ready: Model) -> BlameReport | None:
     """Find the layers that make most of the noise at the worst output of a quantized model.
 
     Args:
-        attempt: The quantized model, and what its outputs keep.
-        attempts: Made it.
+        candidate: The quantized model, and what its outputs keep.
+        factory: Made it.
         ready: The float model that its plan was made for.
 
     Returns:
         What was found; None where there are no samples that may choose something, or random ones only, or no output has
         noise.
     """
-    inputs, worst = attempts.steps.inputs, _worst(attempt.measured.accuracy)
+    inputs, worst = factory.steps.inputs, _worst(candidate.measured.accuracy)
     if inputs.choosing is None or worst is None or inputs.choosing.description.seed is not None:
         return None
     if has_large_weights(ready):
         return BlameReport(problem=IN_PARTS)
-    budget = _Budget.of(attempts.runs.values)
+    samples, runs = _samples_and_runs(factory.runs.values)
     try:
-        with LayerRuns.of(ready, attempt.planned.plan, inputs.prepared, inputs.choosing, budget.samples) as layers:
-            extent = _extent(worst[1], len(layers.units), budget.runs)
-            found = find_blame(layers.units, Probe(layers.runs, layers.masked), extent, worst[0])
+        with LayerRuns.of(ready, candidate.planned.plan, inputs.prepared, inputs.choosing, samples) as session:
+            budget = _budget(worst[1], len(session.layers), runs)
+            found = rank_noise(session.layers, session.runs, budget, worst[0])
             if found is None or found.whole_db == math.inf:
                 return None
-            named = blamed_layers(found, layers.units, ModelIndex.of(ready))
+            named = blamed_layers(found, session.layers, ModelIndex.of(ready))
             kept = tuple(layer for layer in named if layer.dominant or worst[1] < FAIR_DB)
             # It was run in float, and less than half of the noise went.
             dropped = (min(layer.noise_share, HALF) for layer in named if layer not in kept)
             return BlameReport(
                 output=found.output,
                 whole_db=finite_db(found.whole_db),
-                samples=len(layers.runs.samples),
-                runs=layers.runs.runs,
+                samples=len(session.runs.samples),
+                runs=session.runs.runs,
                 layers=kept,
                 rest_share=max(round(found.rest, 4), *dropped, 0.0),
             )
@@ -72,19 +77,11 @@ def blame_of(attempt: Attempt, attempts: Attempts, ready: Model) -> BlameReport 
         return BlameReport(problem=error.message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Budget:
-    """How many samples are run, and how many settings of each."""
-
-    samples: int
-    runs: int
-
-    @classmethod
-    def of(cls, values: int) -> _Budget:
-        """Return the budget for a model that computes so many values of activations; 0 where that is unknown."""
-        affordable = MANY_VALUES // values if values else 0
-        samples = min(max(affordable // MOST_RUNS, 1), MOST_SAMPLES)
-        return cls(samples, min(max(affordable, LEAST_RUNS), MOST_RUNS))
+def _samples_and_runs(values: int) -> tuple[int, int]:
+    """Return how many samples are run, and how many settings, of a model with so many values of activations."""
+    affordable = MANY_VALUES // values if values else 0
+    samples = min(max(affordable // MOST_RUNS, 1), MOST_SAMPLES)
+    return samples, min(max(affordable, LEAST_RUNS), MOST_RUNS)
 
 
 def _worst(accuracy: Accuracy | None) -> tuple[str, float] | None:
@@ -95,8 +92,8 @@ def _worst(accuracy: Accuracy | None) -> tuple[str, float] | None:
     return min(known.items(), key=lambda each: each[1], default=None)
 
 
-def _extent(worst_db: float, layers: int, runs: int) -> Extent:
+def _budget(worst_db: float, layers: int, runs: int) -> SearchBudget:
     """Return how far to search for layers where the worst output keeps ``worst_db``."""
     if worst_db >= FAIR_DB:
-        return Extent(runs, HALF, 1)
-    return Extent(runs, min(max(LEAST_SHARE, TIMES_EVEN / layers), HALF), NAMED)
+        return SearchBudget(runs, HALF, 1)
+    return SearchBudget(runs, min(max(LEAST_SHARE, TIMES_EVEN / layers), HALF), NAMED)

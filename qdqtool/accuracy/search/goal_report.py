@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from qdqtool.accuracy.layers.layer_runs import LayerRuns, nodes_of
-from qdqtool.accuracy.layers.search import FloatSearch
-from qdqtool.accuracy.layers.step import Step
-from qdqtool.accuracy.layers.units import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,86 +107,50 @@ class GoalReport:
     finer_share: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What a search ended with.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveState:
+    """One state of a search. A figure in dB is the SQNR of the worst output.
 
     Attributes:
-        step: The state.
-        worst_without_db: SQNR of the worst output with every layer quantized, on the samples that measure.
-        worst_db: The same in this state.
-        metric: The task metric; None without a limit of it.
+        layers_in_float: How many layers are in float.
+        layers_in_fallback: How many have the fallback format.
+        quantized_share: The share of the cost that is quantized, 0 to 1.
+        worst_sqnr_db: In dB, on the samples of the search, which chose the layers; None where no output has noise.
+        measured_sqnr_db: In dB, of a model with these layers, on the samples that measure; None where no output has
+            noise, and where no such model was made.
+        metric_loss: Loss of the task metric on the samples that chose; None where it was not measured.
+        measured_metric_loss: The same of a model with these layers, on the samples that measure; None likewise.
+        finite: Whether neither measurement met NaN or infinities that the float model has not; then there is no figure.
+        chosen: Whether it is the state of the written model.
     """
 
-    step: Step
-    worst_without_db: float | None
-    worst_db: float | None
-    metric: MetricGoal | None = None
+    layers_in_float: int
+    layers_in_fallback: int
+    quantized_share: float
+    worst_sqnr_db: float | None
+    measured_sqnr_db: float | None = None
+    metric_loss: float | None = None
+    measured_metric_loss: float | None = None
+    finite: bool = True
+    chosen: bool = False
 
 
-def goal_report(
-    search: FloatSearch, settled: Settled, min_sqnr_db: float | None, layers: LayerRuns, curve: tuple[CurvePoint, ...]
-) -> GoalReport:
-    """Return the report of a goal that was reached.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchCurve:
+    """The states of a search that no other one equals or beats in both respects, and that of the written model.
 
-    Args:
-        search: The search.
-        settled: What it ended with.
-        min_sqnr_db: The SQNR that every output keeps; None for no such limit.
-        layers: The session.
-        curve: The states that the search came by.
+    Attributes:
+        min_sqnr_db: The SQNR that every output keeps, in dB; None without such a limit.
+        max_metric_loss: The limit of the loss of the task metric; None without one.
+        metric: The task metric; empty without a limit of it.
+        loss_unit: Unit of its losses; may be empty.
+        samples: Number of samples that the search ran.
+        states: The states, the cheapest first.
     """
-    shares = dict(zip(search.units, search.shares, strict=True))
-    finer = search.fallback.shares if search.fallback is not None else {}
-    step = settled.step
-    return GoalReport(
-        min_sqnr_db=min_sqnr_db,
-        layers=len(search.units),
-        left=_layers(step.units, shares),
-        float_share=round(math.fsum(shares[unit] for unit in step.units), 4),
-        worst_without_db=settled.worst_without_db,
-        worst_db=settled.worst_db,
-        samples=len(layers.runs.samples),
-        runs=layers.runs.runs,
-        curve=curve,
-        metric=settled.metric,
-        fallback=search.fallback.name if search.fallback is not None else None,
-        finer=_layers(step.fallback, finer),
-        finer_share=round(math.fsum(finer[unit] for unit in step.fallback), 4),
-    )
 
-
-def _layers(units: Sequence[Unit], shares: Mapping[Unit, float]) -> tuple[FloatLayer, ...]:
-    return tuple(
-        FloatLayer(
-            node=unit.leader.label,
-            op_type=unit.leader.op_type,
-            nodes=tuple(node.label for node in unit.nodes),
-            share=round(shares[unit], 4),
-        )
-        for unit in units
-    )
-
-
-def told_levels(step: Step, search: FloatSearch) -> str:
-    """Return in words how many layers left the quantized format in a state of a search."""
-    finer = f" and {len(step.fallback)} in {search.fallback.name}" if search.fallback is not None else ""
-    return f"{len(step.units)} of {len(search.units)} layers in float{finer}"
-
-
-def curve_of(search: FloatSearch) -> tuple[CurvePoint, ...]:
-    """Return the states that a search came by, without those that another one equals or beats in both respects.
-
-    The float model itself is none of them.
-    """
-    return tuple(
-        CurvePoint(
-            layers_in_float=len(step.units),
-            quantized_share=round(1 - step.share, 4),
-            worst_sqnr_db=None if step.worst_db == math.inf else round(step.worst_db, 2),
-            nodes=tuple(node.label for node in nodes_of(step.units)),
-            layers_in_fallback=len(step.fallback),
-            fallback_nodes=tuple(node.label for node in nodes_of(step.fallback)),
-        )
-        for step in search.frontier()
-    )
+    min_sqnr_db: float | None
+    max_metric_loss: float | None
+    metric: str
+    loss_unit: str
+    samples: int
+    states: tuple[CurveState, ...]

@@ -1,30 +1,143 @@
-"""Quantize so that a task metric loses little: find the layers that stay in float, and prove the result.
+"""The goal that a task metric loses little, and that every output keeps an SQNR if that has a limit too.
 
-Noise at the outputs orders the layers: the states of the search by noise are the candidates. The metric decides where
-to stop. It is measured on samples that may choose, in the session of the search. The model of the state that is found
-is measured on samples that chose nothing; where it loses more, the next states are tried.
+Noise at the outputs orders the layers: the states of the search by noise are proposed. The metric decides where to
+stop. It is measured on samples that may choose, in the session of the search.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from qdqtool.accuracy.layers.layer_metric import MetricRuns
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
-from qdqtool.accuracy.layers.output_noise import WORST_DB
+from qdqtool.accuracy.layers.masked_runs import MetricRuns
+from qdqtool.accuracy.layers.prediction import ALL_QUANTIZED, StateKey, Step
 from qdqtool.accuracy.layers.search import CURVE_STEP_DB
-from qdqtool.accuracy.layers.step import Step
-from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal, worst_db
-from qdqtool.accuracy.search.attempt import Attempt, Attempts
-from qdqtool.accuracy.search.goal_report import MetricGoal, Settled, curve_of, goal_report, told_levels
-from qdqtool.accuracy.search.goal_trials import Choosing, Reached, Trial, Trials, first_that, metric_of
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
+from qdqtool.accuracy.search.goal import Found, Goal, StateMeasurement, describe_levels, first_that, metric_of
+from qdqtool.accuracy.search.goal_report import MetricGoal
 from qdqtool.accuracy.search.metric_data import CHOOSE, MEASURE, Part, refuse_coarse, upwards
-from qdqtool.accuracy.search.search_curve import Known, SearchCurve, curve_states
 from qdqtool.accuracy.task_metrics.measure import Score
 from qdqtool.errors import GateError, UsageError
-from qdqtool.models.graph.model import Model
-from qdqtool.quantization.preparation.plan_inputs import PlanInputs
+from qdqtool.numerics.noise import WORST_DB
+
+
+@dataclass(slots=True, kw_only=True)
+class MetricLossGoal(Goal):
+    """A task metric loses at most so much.
+
+    Attributes:
+        runs: The metric in the session of the search.
+        reference: The score of the float model there.
+        losses: The loss of each state in which the metric was measured there.
+        above_db: Least SQNR of the states that are proposed, in dB.
+    """
+
+    runs: MetricRuns
+    reference: Score
+    losses: dict[StateKey, float] = field(default_factory=dict)
+    above_db: float = -math.inf
+
+    def propose(self) -> Step | None:
+        """Return the cheapest state of the least SQNR that keeps the goal on the samples that may choose."""
+        while not (states := self._proposable()) or not self.is_expected_to_keep(states[-1]):
+            if not self._search_on():
+                return None
+        return first_that(states, self.is_expected_to_keep)
+
+    def ask_more(self, found: Found) -> None:
+        """Leave out states with little more SQNR than this."""
+        self.above_db = found.step.worst_db + CURVE_STEP_DB
+
+    def all_states(self) -> Sequence[Step]:
+        """Return all states, as far as the search goes."""
+        while self._search_on():
+            pass
+        return self.search.frontier()
+
+    def keeps_state(self, step: Step) -> bool:
+        """Return whether the model of a state keeps the goal, on the samples that may choose too."""
+        return self.is_expected_to_keep(step) and self.keeps(self.measure(step))
+
+    def is_expected_to_keep(self, step: Step) -> bool:
+        """Return whether a state keeps the goal on the samples that may choose."""
+        # A search gives outputs that are not finite a finite figure.
+        worst_db = step.worst_db if step.worst_db > -WORST_DB else -math.inf
+        # Noise is known; the metric takes a run of every sample.
+        return self.limits.is_kept(worst_db, -math.inf) and self.limits.is_kept(worst_db, self.loss(step))
+
+    def loss(self, step: Step) -> float:
+        """Return what the metric loses in a state, on the samples that may choose."""
+        if step.key not in self.losses:
+            score = self.runs.score(self.search.setting(step), f"the model with {describe_levels(step, self.search)}")
+            self.losses[step.key] = self.runs.measure.loss(score.value, self.reference.value)
+        return self.losses[step.key]
+
+    def measurements(self) -> Mapping[StateKey, StateMeasurement]:
+        """Return the losses on both parts of the samples, and the SQNR on those that measure."""
+        known = {key: StateMeasurement(metric_loss=loss) for key, loss in self.losses.items()}
+        for key, found in self.found.items():
+            before = known.get(key, StateMeasurement())
+            known[key] = replace(before, measured_db=found.kept_db, measured_loss=found.loss)
+        return known
+
+    def metric_report(self, found: Found) -> MetricGoal:
+        """Return how the metric keeps to its limit."""
+        measure, without, limit = self.runs.measure, metric_of(self.first).loss, self.limits.max_metric_loss
+        assert limit is not None
+        assert without is not None
+        return MetricGoal(
+            name=measure.name,
+            output=measure.output,
+            loss_unit=measure.loss_unit,
+            max_loss=limit,
+            loss_without=without,
+            loss=found.loss,
+            predictions=metric_of(found.candidate).predictions,
+            choosing_loss=self.loss(found.step),
+            choosing_predictions=self.reference.predictions,
+            models=len({ALL_QUANTIZED, *self.found}),
+        )
+
+    def missed(self) -> GateError:
+        """Return the error, with the loss of the best model that was found and what limits it."""
+        states = self.search.frontier()
+        known = [self._best(step) for step in (states[0], states[-1])]
+        best = min(known, key=lambda each: math.inf if math.isnan(each.loss) else each.loss)
+        return metric_missed(self.limits, best, self.session, self.runs, self.reference)
+
+    def require_resolution(self) -> None:
+        """Check that the samples can show the limit, and that the float model is better than chance."""
+        inputs, measured, limit = self.factory.steps.inputs, metric_of(self.first), self.limits.max_metric_loss
+        assert inputs.choosing is not None
+        assert inputs.measuring is not None
+        assert limit is not None
+        refuse_chance(measured.name, self.reference.chance)
+        held, feeds = inputs.measuring.held_back, inputs.measuring.feeds
+        parts = (
+            Part(CHOOSE, len(inputs.choosing), self.reference.predictions),
+            Part(MEASURE, len(feeds), measured.predictions, held_back=held),
+        )
+        refuse_coarse(limit, self.runs.measure, parts)
+
+    def _proposable(self) -> list[Step]:
+        return [step for step in self.search.frontier() if step.worst_db >= self.above_db]
+
+    def _search_on(self) -> bool:
+        """Search for a state of :data:`CURVE_STEP_DB` more; return whether there is one."""
+        if not self.search.steps:
+            self.search.reach(-math.inf)
+            return True
+        last = self.search.steps[-1]
+        if not math.isfinite(last.worst_db):
+            return False
+        return self.search.reach(last.worst_db + CURVE_STEP_DB).worst_db > last.worst_db
+
+    def _best(self, step: Step) -> Best:
+        found = self.measure(step)
+        worst_db = min(step.worst_db, found.kept_db)
+        return Best(describe_levels(step, self.search), worst_db, max(self.loss(step), found.loss))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,175 +168,46 @@ def refuse_chance(name: str, chance: str | None) -> None:
         )
 
 
-def metric_missed(goal: AccuracyGoal, best: Best, layers: LayerRuns, runs: MetricRuns, reference: Score) -> GateError:
+def metric_missed(
+    limits: AccuracyGoal, best: Best, session: LayerRuns, runs: MetricRuns, reference: Score
+) -> GateError:
     """Return the error of a goal that no model keeps.
 
     Args:
-        goal: The goal, with a limit of the metric.
+        limits: The goal, with a limit of the metric.
         best: The best model.
-        layers: The session.
+        session: The planned model with a switch at each pair.
         runs: The metric in it, on the choosing samples.
         reference: The score of the float model on them.
     """
-    limit, measure = goal.max_metric_loss, runs.measure
+    limit, measure = limits.max_metric_loss, runs.measure
     assert limit is not None
-    settings = (layers.of_kind(constants=each) for each in (False, True))
+    settings = (session.of_kind(constants=each) for each in (False, True))
     scores = (runs.score(setting, "the model with weights or activations in float") for setting in settings)
     weights, activations = (measure.loss(score.value, reference.value) for score in scores)
     # A NaN is the largest loss.
     kind = "activations" if not activations <= weights else "weights"
     unit = f" {measure.loss_unit}" if measure.loss_unit else ""
-    noise = "" if goal.min_sqnr_db is None else f", with {best.worst_db:.1f} dB at the worst output"
-    both = "" if goal.min_sqnr_db is None else f" and {goal.min_sqnr_db:g} dB"
+    noise = "" if limits.min_sqnr_db is None else f", with {best.worst_db:.1f} dB at the worst output"
+    both = "" if limits.min_sqnr_db is None else f" and {limits.min_sqnr_db:g} dB"
     hint = "more calibration data, or another quantize mode"
-    kept = _kept(goal, best)
+    options = _options_that_are_kept(limits, best)
     return GateError(
         f"no quantized model was found that keeps a loss of {measure.name} of at most {limit:g}{unit}{both}: with "
         f"{best.levels} it loses {best.loss:.3g}{unit}{noise}. "
         f"The {kind} limit it: a loss of {weights:.3g}{unit} with weights alone quantized, "
         f"{activations:.3g}{unit} with activations alone",
-        hint=hint if kept is None else f"`{kept}`; or {hint}",
+        hint=hint if options is None else f"`{options}`; or {hint}",
     )
 
 
-def _kept(goal: AccuracyGoal, best: Best) -> str | None:
+def _options_that_are_kept(limits: AccuracyGoal, best: Best) -> str | None:
     """Return the options of a goal that the best model keeps; None where it keeps none."""
-    assert goal.max_metric_loss is not None
+    assert limits.max_metric_loss is not None
     if not math.isfinite(best.loss) or best.worst_db <= -WORST_DB:
         return None
-    loss = goal.max_metric_loss if best.loss <= goal.max_metric_loss else upwards(best.loss)
+    loss = limits.max_metric_loss if best.loss <= limits.max_metric_loss else upwards(best.loss)
     options = f"--max-metric-loss {loss:g}"
-    if goal.min_sqnr_db is None or best.worst_db >= goal.min_sqnr_db:
+    if limits.min_sqnr_db is None or best.worst_db >= limits.min_sqnr_db:
         return options
     return f"--min-sqnr {math.floor(best.worst_db)} {options}"
-
-
-TRIALS = 5
-"""Models that are made of what the choosing samples found, before samples that measure choose among all states."""
-
-
-def reach_metric_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyGoal) -> Reached:
-    """Return the cheapest model that was found in which the task metric, and the SQNR if it has a limit, keep the goal.
-
-    Args:
-        attempts: Makes the models, and measures the metric of each.
-        first: The model with every layer quantized.
-        ready: The model that plans are made for.
-        goal: The goal, with a limit of the metric.
-
-    Raises:
-        GateError: No model keeps it.
-        UsageError: The samples cannot show such a loss, or the float model is no better than chance.
-    """
-    inputs, measurement = attempts.steps.inputs, attempts.steps.metric
-    assert inputs.choosing is not None
-    assert measurement is not None
-    trials = Trials(attempts, first, goal)
-    measured = metric_of(first)
-    refuse_chance(measured.name, measured.baseline_chance)
-    finer = attempts.finer(first)
-    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing, finer=finer)
-    with made as layers, layers.kept_in(goal.sensitivity_file):
-        runs = MetricRuns.of(measurement.metric, layers.masked, layers.runs, inputs.choosing)
-        choosing = Choosing(layers.search(), runs, goal, runs.score_float())
-        refuse_chance(measured.name, choosing.reference.chance)
-        assert goal.max_metric_loss is not None
-        parts = _parts(inputs, choosing.reference.predictions, measured.predictions)
-        refuse_coarse(goal.max_metric_loss, runs.measure, parts)
-        found = _searched(trials, choosing)
-        if found is None:
-            raise metric_missed(goal, _best(trials, choosing), layers, runs, choosing.reference)
-        if goal.whole_curve:
-            choosing.search.go_on(-math.inf)
-        curve = curve_of(choosing.search)
-        states = _told_states(goal, found.step, trials, choosing)
-        if not found.step.share:
-            return Reached(first, curve=curve, search=states)
-        without = worst_db(first.measured.accuracy)
-        settled = Settled(found.step, without, found.worst_db, _told(goal, found, trials, choosing))
-        report = goal_report(choosing.search, settled, goal.min_sqnr_db, layers, curve)
-        return Reached(found.attempt, report, curve, states)
-
-
-def _told_states(goal: AccuracyGoal, chosen: Step, trials: Trials, choosing: Choosing) -> SearchCurve:
-    known = {state: Known(metric_loss=loss) for state, loss in choosing.losses.items()}
-    for state, trial in trials.made.items():
-        measured = math.inf if trial.worst_db is None else trial.worst_db
-        known[state] = replace(known.get(state, Known()), measured_db=measured, measured_loss=trial.loss)
-    return SearchCurve(
-        min_sqnr_db=goal.min_sqnr_db,
-        max_metric_loss=goal.max_metric_loss,
-        metric=choosing.runs.measure.name,
-        loss_unit=choosing.runs.measure.loss_unit,
-        samples=len(choosing.search.runs.samples),
-        states=curve_states(choosing.search, chosen, known),
-    )
-
-
-def _parts(inputs: PlanInputs, choosing: int, measuring: int) -> tuple[Part, Part]:
-    """Return the parts of the data with their numbers of predictions."""
-    assert inputs.choosing is not None
-    assert inputs.measuring is not None
-    held = inputs.measuring.held_back
-    return (
-        Part(CHOOSE, len(inputs.choosing), choosing),
-        Part(MEASURE, len(inputs.measuring.feeds), measuring, held_back=held),
-    )
-
-
-def _searched(trials: Trials, choosing: Choosing) -> Trial | None:
-    above_db = -math.inf
-    for _ in range(TRIALS):
-        step = choosing.cheapest(above_db)
-        if step is None:
-            break
-        if trials.keeps(step):
-            return trials.at(step)
-        above_db = step.worst_db + CURVE_STEP_DB
-    return _measured(trials, choosing)
-
-
-def _measured(trials: Trials, choosing: Choosing) -> Trial | None:
-    """Return the cheapest state that keeps the goal on both; the samples that measure choose among all states here."""
-    while choosing.go_on():
-        pass
-
-    def keeps(step: Step) -> bool:
-        return choosing.keeps(step) and trials.keeps(step)
-
-    states = choosing.search.frontier()
-    return trials.at(first_that(states, keeps)) if keeps(states[-1]) else None
-
-
-def _best(trials: Trials, choosing: Choosing) -> Best:
-    """Return what the model with all layers quantized keeps, or that with the fewest, where that loses less."""
-    states = choosing.search.frontier()
-    known = [
-        Best(
-            levels=told_levels(step, choosing.search),
-            worst_db=min(step.worst_db, math.inf if trial.worst_db is None else trial.worst_db),
-            loss=max(choosing.loss(step), trial.loss),
-        )
-        for step in (states[0], states[-1])
-        if (trial := trials.at(step))
-    ]
-    return min(known, key=lambda each: math.inf if math.isnan(each.loss) else each.loss)
-
-
-def _told(goal: AccuracyGoal, found: Trial, trials: Trials, choosing: Choosing) -> MetricGoal:
-    measure, measured = choosing.runs.measure, metric_of(found.attempt)
-    without = metric_of(trials.first).loss
-    assert goal.max_metric_loss is not None
-    assert without is not None
-    return MetricGoal(
-        name=measure.name,
-        output=measure.output,
-        loss_unit=measure.loss_unit,
-        max_loss=goal.max_metric_loss,
-        loss_without=without,
-        loss=found.loss,
-        predictions=measured.predictions,
-        choosing_loss=choosing.loss(found.step),
-        choosing_predictions=choosing.reference.predictions,
-        models=len({((), ()), *trials.made}),
-    )

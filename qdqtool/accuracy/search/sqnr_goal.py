@@ -1,175 +1,94 @@
-"""Quantize so that every output keeps a given SQNR: search the layers that stay in float, and prove the result.
-
-The search runs on samples that may choose. What it finds is quantized as any other model, and measured on samples that
-chose nothing; where these keep less than the search saw, it goes on with a higher goal, and in the end measures the
-states that it came by.
-"""
+"""The goal that every output keeps a given SQNR."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from qdqtool.accuracy.layers.layer_runs import LayerRuns, searched_samples
-from qdqtool.accuracy.layers.output_noise import WORST_DB
-from qdqtool.accuracy.layers.search import CURVE_STEP_DB, FloatSearch
-from qdqtool.accuracy.layers.step import Step
-from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal, worst_db
-from qdqtool.accuracy.search.attempt import Attempt, Attempts
-from qdqtool.accuracy.search.goal_report import Settled, curve_of, goal_report, told_levels
-from qdqtool.accuracy.search.goal_trials import Reached
-from qdqtool.accuracy.search.metric_goal import reach_metric_goal
-from qdqtool.accuracy.search.search_curve import ALL_QUANTIZED, Known, Raised, SearchCurve, curve_states
-from qdqtool.errors import GateError, UsageError
-from qdqtool.models.graph.model import Model
-
-ROUNDS = 5
-"""How often the goal of the search is raised, where held-back samples keep less than those of the search."""
+from qdqtool.accuracy.layers.prediction import ALL_QUANTIZED, StateKey, Step
+from qdqtool.accuracy.layers.search import CURVE_STEP_DB
+from qdqtool.accuracy.search.accuracy_goal import worst_db
+from qdqtool.accuracy.search.goal import Found, Goal, StateMeasurement, describe_levels
+from qdqtool.errors import GateError
+from qdqtool.numerics.noise import WORST_DB
 
 MARGIN_DB = 0.3
-"""By how much the goal is raised beyond what was lacking."""
+"""By how much the target of the search is raised beyond what was lacking."""
 
 BEYOND_DB = 2 * WORST_DB
-"""A goal that no model keeps, with which a search tries every layer alone."""
+"""A target that no model keeps, with which a search tries every layer alone."""
 
 
-def reach_goal(attempts: Attempts, first: Attempt, ready: Model, goal: AccuracyGoal) -> Reached:
-    """Return the cheapest model that was found that keeps the goal.
+@dataclass(slots=True, kw_only=True)
+class SqnrGoal(Goal):
+    """Every output keeps an SQNR.
 
-    Args:
-        attempts: Makes the models.
-        first: The model with every layer quantized.
-        ready: The model that plans are made for.
-        goal: The goal.
+    Where held-back samples keep less than those of the search, the target of the search is raised.
 
-    Raises:
-        UsageError: There are no samples to measure with.
+    Attributes:
+        target_db: What the outputs keep on the samples of the search.
     """
-    inputs = attempts.steps.inputs
-    if inputs.choosing is None:
-        raise UsageError(
-            "an accuracy is asked for, and there are no samples to measure it on",
-            hint="`--calib-data DATA`, also where weights alone are quantized",
+
+    target_db: float
+
+    def propose(self) -> Step | None:
+        """Return the cheapest state in which every output keeps the target; None where only the float model does."""
+        step = self.search.reach(self.target_db)
+        if self.limits.is_kept(worst_db(self.first.measured.accuracy), -math.inf):
+            # The search begins with every layer quantized.
+            return self.search.steps[0]
+        return None if step.shortfall_db > 0 or len(step.layers) == len(self.search.layers) else step
+
+    def ask_more(self, found: Found) -> None:
+        """Raise the target by what a model lacks."""
+        lacking = self._goal_db - found.kept_db if math.isfinite(found.kept_db) else CURVE_STEP_DB
+        self.target_db = max(self.target_db, found.step.worst_db) + lacking + MARGIN_DB
+
+    def all_states(self) -> Sequence[Step]:
+        """Return the states with a layer out of the quantized format, after every layer was tried alone."""
+        # Ranges of few samples clip values of others, which the samples of the search do not show.
+        self.search.reach(BEYOND_DB)
+        return [step for step in self.search.frontier() if step.share]
+
+    def measurements(self) -> Mapping[StateKey, StateMeasurement]:
+        """Return the SQNR on the samples that measure."""
+        kept = {ALL_QUANTIZED: self._first_db, **{key: found.kept_db for key, found in self.found.items()}}
+        return {key: StateMeasurement(measured_db=decibels) for key, decibels in kept.items()}
+
+    def metric_report(self, found: Found) -> None:
+        """Return None: there is no limit of a metric."""
+        del found
+
+    def missed(self) -> GateError:
+        """Return the error, with the best SQNR that was found and what limits it."""
+        session, best = self.session, self.search.frontier()[-1]
+        weights, activations = (session.worst_db(session.of_kind(constants=each)) for each in (False, True))
+        kind = "weights" if weights < activations else "activations"
+        kept = [self._first_db, *(found.kept_db for found in self.found.values())]
+        lower = max((value for value in kept if math.isfinite(value)), default=None)
+        hint = "more calibration data, or another quantize mode"
+        return GateError(
+            f"no quantized model was found whose outputs all keep {self._goal_db:.4g} dB: {_describe_db(kept[0])} with "
+            f"every layer quantized; the search came to {_describe_db(best.worst_db)} with "
+            f"{describe_levels(best, self.search)} on its own samples, and to {_describe_db(max(kept))} on those that "
+            f"measure. The {kind} limit it: {_describe_db(weights)} with weights alone quantized, "
+            f"{_describe_db(activations)} with activations alone",
+            hint=hint if lower is None else f"`--min-sqnr {math.floor(lower)}`; or {hint}",
         )
-    reached = worst_db(first.measured.accuracy)
-    if goal.max_metric_loss is not None:
-        return reach_metric_goal(attempts, first, ready, goal)
-    goal_db = goal.min_sqnr_db
-    assert goal_db is not None
-    enough = reached is None or reached >= goal_db
-    if enough and not goal.whole_curve:
-        return Reached(first)
-    finer = attempts.finer(first)
-    count = searched_samples(len(inputs.choosing))
-    made = LayerRuns.of(ready, first.planned.plan, inputs.prepared, inputs.choosing, count, finer)
-    with made as layers, layers.kept_in(goal.sensitivity_file):
-        search, tick = layers.search(), attempts.tick
-        if tick is not None:
-            layers.runs.watch(lambda done: tick(min(done, search.limit), search.limit))
-        trials = _Trials(attempts, first, goal_db, [math.inf if reached is None else reached])
-        if enough or reached is None:
-            search.go_on(goal_db)
-            return Reached(first, curve=curve_of(search), search=_told_states(search, search.steps[0], trials, layers))
-        found = _searched(trials, search, layers)
-        if goal.whole_curve:
-            search.go_on(goal_db)
-        curve = curve_of(search)
-        settled = Settled(found.step, reached, found.worst_db)
-        report = goal_report(search, settled, goal.min_sqnr_db, layers, curve)
-        return Reached(found.attempt, report, curve, _told_states(search, found.step, trials, layers))
-
-
-def _told_states(search: FloatSearch, chosen: Step, trials: _Trials, layers: LayerRuns) -> SearchCurve:
-    known = {ALL_QUANTIZED: trials.kept[0], **trials.measured}
-    return SearchCurve(
-        min_sqnr_db=trials.goal_db,
-        max_metric_loss=None,
-        metric="",
-        loss_unit="",
-        samples=len(layers.runs.samples),
-        states=curve_states(search, chosen, {state: Known(measured_db=found) for state, found in known.items()}),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    attempt: Attempt
-    step: Step
-    worst_db: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Trials:
-    """Makes the models of states, and keeps what the worst output of each keeps on the samples that measure."""
-
-    attempts: Attempts
-    first: Attempt
-    goal_db: float
-    kept: list[float]
-    measured: dict[Raised, float] = field(default_factory=dict)
-
-    def of(self, step: Step) -> _Found:
-        attempt = self.attempts.leaving(step, self.first)
-        worst = worst_db(attempt.measured.accuracy)
-        self.kept.append(math.inf if worst is None else worst)
-        self.measured[step.raised] = self.kept[-1]
-        return _Found(attempt, step, worst)
 
     @property
-    def keeps(self) -> bool:
-        """Whether the last model keeps the goal."""
-        return self.kept[-1] >= self.goal_db
+    def _goal_db(self) -> float:
+        assert self.limits.min_sqnr_db is not None
+        return self.limits.min_sqnr_db
+
+    @property
+    def _first_db(self) -> float:
+        first = worst_db(self.first.measured.accuracy)
+        return math.inf if first is None else first
 
 
-def _searched(trials: _Trials, search: FloatSearch, layers: LayerRuns) -> _Found:
-    target = trials.goal_db
-    for _ in range(ROUNDS):
-        step = search.reach(target)
-        if step.shortfall_db > 0 or len(step.units) == len(search.units):
-            break
-        found = trials.of(step)
-        if trials.keeps:
-            return found
-        lacking = trials.goal_db - trials.kept[-1] if math.isfinite(trials.kept[-1]) else CURVE_STEP_DB
-        target = max(target, step.worst_db) + lacking + MARGIN_DB
-    return _measured(trials, search, layers)
-
-
-def _measured(trials: _Trials, search: FloatSearch, layers: LayerRuns) -> _Found:
-    """Return the cheapest state that keeps the goal on the hold-out samples."""
-    # Ranges of few samples clip values of others, which the samples of the search do not show.
-    search.reach(BEYOND_DB)
-    states = [step for step in search.frontier() if step.share]
-    best = trials.of(states[-1]) if states else None
-    if best is None or not trials.keeps:
-        raise _missed(layers, search, trials)
-    low, high = -1, len(states) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = trials.of(states[middle])
-        if trials.keeps:
-            best, high = found, middle
-        else:
-            low = middle
-    return best
-
-
-def _missed(layers: LayerRuns, search: FloatSearch, trials: _Trials) -> GateError:
-    weights, activations = (layers.worst_db(layers.of_kind(constants=each)) for each in (False, True))
-    kind, best = "weights" if weights < activations else "activations", search.frontier()[-1]
-    lower = max((value for value in trials.kept if math.isfinite(value)), default=None)
-    hint = "more calibration data, or another quantize mode"
-    return GateError(
-        f"no quantized model was found whose outputs all keep {trials.goal_db:.4g} dB: {_told(trials.kept[0])} with "
-        f"every layer quantized; the search came to {_told(best.worst_db)} with "
-        f"{told_levels(best, search)} on its own samples, and to {_told(max(trials.kept))} on those that "
-        f"measure. The {kind} limit it: {_told(weights)} with weights alone quantized, {_told(activations)} with "
-        "activations alone",
-        hint=hint if lower is None else f"`--min-sqnr {math.floor(lower)}`; or {hint}",
-    )
-
-
-def _told(decibels: float) -> str:
+def _describe_db(decibels: float) -> str:
     if decibels <= -WORST_DB:
         return "NaN or infinity"
     return "no noise" if decibels == math.inf else f"{decibels:.1f} dB"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
-from qdqtool.accuracy.checking.metric_measurement import MetricMeasurement
-from qdqtool.accuracy.layers.loud_layer import without_loud
+from qdqtool.accuracy.layers.dominant_layer import with_dominant_in_float
 from qdqtool.errors import GateError
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
@@ -93,7 +92,6 @@ class QuantizeSteps:
         inputs: Where it came from.
         recipe: What is quantized.
         weights: How quantized constants are stored.
-        metric: Measures a task metric of each model; None for none.
         magnitudes: Largest magnitudes of tensors on the choosing part of the data; empty where nothing becomes float16.
     """
 
@@ -102,12 +100,11 @@ class QuantizeSteps:
     recipe: Recipe
     weights: WeightStorage
     magnitudes: Mapping[TensorKey, float]
-    metric: MetricMeasurement | None = None
 
     @classmethod
     def of(cls, ready: Model, inputs: PlanInputs, recipe: Recipe, weights: WeightStorage) -> QuantizeSteps:
         """Return the steps for a float model; its tensors are measured where some become float16."""
-        recipe = without_loud(recipe, inputs.prepared.record)
+        recipe = with_dominant_in_float(recipe, inputs.prepared.record)
         half, choosing = recipe.high_precision is HighPrecision.FP16, inputs.choosing
         measured = measure_magnitudes(inputs.prepared.model, choosing) if half and choosing is not None else {}
         return cls(ready=ready, inputs=inputs, recipe=recipe, weights=weights, magnitudes=measured)

@@ -20,9 +20,9 @@ from qdqtool.quantization.preparation.step import StepRequest
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.checkpoint import RangesCheckpoint
 from qdqtool.quantization.ranges.collector import RangeCollector
-from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial, encode_choice, encode_loud
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange
+from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial, encode_choice, encode_dominant
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples import Feeds, data_digest, sample_digest
@@ -266,8 +266,8 @@ def _decisions(tried: ModelTrial | None) -> Iterator[PreparationStep]:
     """Yield what a ranges file keeps of the trials of the quantized model."""
     if tried is not None and tried.methods.method != calibrators.DEFAULT:
         yield encode_choice(tried.methods.method)
-    if tried is not None and tried.loud is not None:
-        yield encode_loud(tried.loud)
+    if tried is not None and tried.dominant is not None:
+        yield encode_dominant(tried.dominant)
 
 
 def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:

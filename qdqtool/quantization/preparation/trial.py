@@ -22,7 +22,6 @@ seen.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, log10
 
 import numpy as np
 
@@ -38,7 +37,8 @@ from qdqtool.models.running.own_support import plan_split
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.derive import scale_from_range, scale_from_tensor
-from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.numerics.noise import Noise, standard_error
 from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.planning.high_precision import HighPrecision, rule_for
 from qdqtool.quantization.planning.placement import ProposedSlot
@@ -59,9 +59,6 @@ OutputErrors = Sequence[Mapping[str, AccumulatedError]]
 
 LEAST_GAIN_DB = 0.05
 """Smallest gain for which a change is made: one that makes no difference is not."""
-
-LARGEST_CHANGE_DB = 300.0
-"""A larger change of noise on a sample counts as this one: values may become infinite, or exact."""
 
 LARGEST_LOSS_DB = 1.0
 """By how much one output may get worse while all get better on average: chance does as much to one of several."""
@@ -113,20 +110,20 @@ class TrialRunner:
             splits, change = len(changes) > 1, make()
             known = {key: found.of_fold(fold) for key, found in seen.items()} if splits else dict(seen)
             rescaled = {key: known[key].divided(by) for key, by in change.rescaled.items() if key in known}
-            errors += self._errors(_Candidate(change.model, {**known, **rescaled}), fold if splits else None)
+            errors += self._errors(_Variant(change.model, {**known, **rescaled}), fold if splits else None)
             # Its weights leave the disk before those of the next one come.
             del change
         return errors
 
-    def _errors(self, candidate: "_Candidate", fold: int | None) -> OutputErrors:
-        """The error of each float output of the quantized candidate, on each sample that is not of this part."""
+    def _errors(self, variant: "_Variant", fold: int | None) -> OutputErrors:
+        """The error of each float output of the quantized variant, on each sample that is not of this part."""
         if not self._expected:
-            self._expected = list(self._float_outputs(candidate.model))
+            self._expected = list(self._float_outputs(variant.model))
         feeds, errors = self._data.feeds.first(len(self._expected)), []
         # The float session is closed, so that only one model is in memory; its outputs are kept.
         self._data.runs.close()
         # Spilled, so that the session maps the codes, which are made on all cores.
-        quantized = offloaded(self._quantized(candidate))
+        quantized = offloaded(self._quantized(variant))
         with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
             judges = [number for number in range(len(self._expected)) if number % FOLDS != fold]
             samples = (sample for number, sample in enumerate(feeds) if number % FOLDS != fold)
@@ -146,16 +143,16 @@ class TrialRunner:
         for found in runs.first(model, feeds, count):
             yield {name: found[name] for name in names if name in found}
 
-    def _quantized(self, candidate: "_Candidate") -> Model:
-        index = index_to_plan(candidate.model)
-        plan = QuantPlan(tuple(candidate.placements(index, self._slots)))
-        quantized = apply_plan(candidate.model, plan).model
-        means = {key: found.mean for key, found in candidate.seen.items()} if self._correct else {}
+    def _quantized(self, variant: "_Variant") -> Model:
+        index = index_to_plan(variant.model)
+        plan = QuantPlan(tuple(variant.placements(index, self._slots)))
+        quantized = apply_plan(variant.model, plan).model
+        means = {key: found.mean for key, found in variant.seen.items()} if self._correct else {}
         return correct_biases(quantized, index, plan, means).model
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Variant:
     """A float model to be quantized, and statistics of the tensors that its weights are multiplied with."""
 
     model: Model
@@ -213,12 +210,15 @@ def decide(before: OutputErrors, after: OutputErrors) -> Trial:
     )
     if not names:
         return Trial(samples=len(before), kept=True, outputs=outputs, problem="the model has no float outputs")
-    growth = [_noise_growth_db(first[name], last[name], first[name].signal) for name in names]
-    gain, error = _gain_of_samples(before, after, {name: first[name].signal / len(before) for name in names})
-    whole = max(growth) <= LARGEST_LOSS_DB and sum(growth) / len(growth) <= -LEAST_GAIN_DB
-    kept = whole and gain >= max(LEAST_GAIN_DB, error)
+    whole = _output_gains_db([first], [last], names)
+    gain, error = _sample_gain_db(before, after, names)
+    kept = whole.min() >= -LARGEST_LOSS_DB and whole.mean() >= LEAST_GAIN_DB and gain >= max(LEAST_GAIN_DB, error)
     return Trial(
-        samples=len(before), kept=kept, outputs=outputs, sample_gain_db=round(gain, 2), gain_error_db=round(error, 2)
+        samples=len(before),
+        kept=bool(kept),
+        outputs=outputs,
+        sample_gain_db=round(gain, 2),
+        gain_error_db=round(error, 2),
     )
 
 
@@ -226,34 +226,33 @@ def _joined(errors: OutputErrors) -> dict[str, AccumulatedError]:
     return {name: AccumulatedError.joined(sample[name] for sample in errors) for name in errors[0]}
 
 
-def _gain_of_samples(
-    before: OutputErrors, after: OutputErrors, mean_signal: Mapping[str, float]
-) -> tuple[float, float]:
+def _output_gains_db(before: OutputErrors, after: OutputErrors, names: Sequence[str]) -> Array:
+    one, two = _noises(before, after, names)
+    return one.output_gains_db(two)
+
+
+def _sample_gain_db(before: OutputErrors, after: OutputErrors, names: Sequence[str]) -> tuple[float, float]:
     """Return the mean of the gains of samples in dB, and its standard error; 0 for one sample, which has no spread."""
-    gains = np.array(
-        [
+    one, two = _noises(before, after, names)
+    gains = one.sample_gains_db(two).mean(axis=1)
+    left_out = (gains.sum() - gains) / max(len(gains) - 1, 1)
+    return float(gains.mean()), float(standard_error(left_out))
+
+
+def _noises(before: OutputErrors, after: OutputErrors, names: Sequence[str]) -> tuple[Noise, Noise]:
+    """Return the noise without and with the change; the one with more values that are not finite has infinite noise."""
+
+    def of(errors: OutputErrors, others: OutputErrors) -> Noise:
+        noise = [
             [
-                -_noise_growth_db(one[name], two[name], max(one[name].signal, signal))
-                for name, signal in mean_signal.items()
+                np.inf if one[name].nonfinite_mismatches > two[name].nonfinite_mismatches else one[name].noise
+                for name in names
             ]
-            for one, two in zip(before, after, strict=True)
+            for one, two in zip(errors, others, strict=True)
         ]
-    )
-    each = np.clip(gains, -LARGEST_CHANGE_DB, LARGEST_CHANGE_DB).mean(axis=1)
-    error = each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0.0
-    return float(each.mean()), float(error)
+        return Noise(np.array([[one[name].signal for name in names] for one in errors], FLOAT64), np.array(noise))
 
-
-def _noise_growth_db(before: AccumulatedError, after: AccumulatedError, signal: float) -> float:
-    """Return the growth of the noise of an output in dB; infinity where more of its values are NaN or infinite."""
-    # Noise below one rounding of a tensor with this ``signal`` counts for nothing.
-    if after.nonfinite_mismatches != before.nonfinite_mismatches:
-        return inf if after.nonfinite_mismatches > before.nonfinite_mismatches else -inf
-    if before.noise == after.noise:
-        return 0.0
-    least = float(np.finfo(np.float32).eps) ** 2 * signal
-    first, second = max(before.noise, least), max(after.noise, least)
-    return 10 * log10(second / first) if first and second else 0.0
+    return of(before, after), of(after, before)
 
 
 def _rounded(error: AccumulatedError) -> float | None:

@@ -76,15 +76,15 @@ def _choice(steps: Sequence[PreparationStep]) -> str:
     return calibrators.DEFAULT
 
 
-LOUD_LAYER = "float-layer"
+DOMINANT_LAYER = "float-layer"
 """Name under which a ranges file keeps the layer, among the steps of preparation."""
 
-PLANNED = frozenset({METHOD_CHOICE, LOUD_LAYER})
+PLANNED = frozenset({METHOD_CHOICE, DOMINANT_LAYER})
 """Steps that change no weight: planners read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoudLayer:
+class DominantLayer:
     """A layer that makes most of the noise at the worst output, and costs next to nothing in float.
 
     Attributes:
@@ -100,25 +100,25 @@ class LoudLayer:
     weights_share: float
 
 
-def encode_loud(layer: LoudLayer) -> PreparationStep:
+def encode_dominant(layer: DominantLayer) -> PreparationStep:
     """Return the layer as a ranges file keeps it."""
-    return PreparationStep(LOUD_LAYER, msgspec.to_builtins(layer))
+    return PreparationStep(DOMINANT_LAYER, msgspec.to_builtins(layer))
 
 
-def recorded_loud(steps: Sequence[PreparationStep]) -> LoudLayer | None:
+def recorded_dominant(steps: Sequence[PreparationStep]) -> DominantLayer | None:
     """Return the layer that a calibration recorded; None where there is none.
 
     Raises:
         UsageError: The record is malformed.
     """
     for step in steps:
-        if step.step == LOUD_LAYER:
+        if step.step == DOMINANT_LAYER:
             try:
-                return msgspec.convert(dict(step.parameters), LoudLayer)
+                return msgspec.convert(dict(step.parameters), DominantLayer)
             except msgspec.ValidationError as error:
                 reason = str(error).replace("`", "'")
                 raise UsageError(
-                    f"the ranges have a malformed step '{LOUD_LAYER}': {reason}",
+                    f"the ranges have a malformed step '{DOMINANT_LAYER}': {reason}",
                     hint="calibrate again, or use the qdqtool that wrote them",
                 ) from None
     return None
@@ -134,4 +134,4 @@ class ModelTrial:
     """
 
     methods: MethodTrial
-    loud: LoudLayer | None = None
+    dominant: DominantLayer | None = None

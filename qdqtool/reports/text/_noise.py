@@ -9,7 +9,7 @@ from rich.text import Text
 from qdqtool.accuracy.checking.accuracy import TensorAccuracy
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
 from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample, is_outlier
-from qdqtool.accuracy.layers.blame_report import BlamedLayer, BlameReport
+from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
 from qdqtool.errors import plural
 from qdqtool.jobs.advice import excluding
 from qdqtool.reports.bars import BarTable

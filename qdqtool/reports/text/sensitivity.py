@@ -5,7 +5,7 @@ import shlex
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.accuracy.layers.layer_metric import MetricEffect
+from qdqtool.accuracy.layers.effects import MetricEffect
 from qdqtool.errors import plural
 from qdqtool.jobs.advice import excluding, loud_layers
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport

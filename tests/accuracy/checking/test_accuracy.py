@@ -19,7 +19,7 @@ from qdqtool.accuracy.checking.accuracy import (
     MIN_SAMPLES,
     SLICE,
     Accuracy,
-    Candidate,
+    MeasuredModel,
     OutputAccuracy,
     TensorAccuracy,
     ZeroedTensor,
@@ -233,7 +233,7 @@ def measured(
     model, plan = Model(before), QuantPlan(placements)
     quantized = Model(after) if after is not None else apply_plan(model, plan).model
     with FloatRuns() as runs:
-        after = Candidate(make=lambda: quantized, plan=plan)
+        after = MeasuredModel(make=lambda: quantized, plan=plan)
         return measure_accuracy(model, after, MeasuringData(feeds=fed(samples), held_back=True), runs)
 
 
@@ -309,7 +309,7 @@ def test_no_sample_is_read_after_the_last_one_that_is_used(monkeypatch: pytest.M
     model, plan = Model(chain(1)), QuantPlan((int8("x", 0.25),))
     feeds = Feeds(Recorded(), DataDescription("a test", 9, None, {}))
     with FloatRuns() as runs:
-        after = Candidate(make=lambda: apply_plan(model, plan).model, plan=plan)
+        after = MeasuredModel(make=lambda: apply_plan(model, plan).model, plan=plan)
         found = measure_accuracy(model, after, MeasuringData(feeds=feeds, held_back=True), runs)
         assert runs.index_of(model) is not runs.index_of(model), "the session of the float model is still open"
     assert (found.samples, max(read)) == (2, 2)

@@ -1,4 +1,4 @@
-"""Effects of units against ONNX Runtime on models that have the pairs of one unit alone, or all others."""
+"""Effects of layers against ONNX Runtime on models that have the pairs of one layer alone, or all others."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from accuracy.layers.test_units import attention, residual, turned_weights
+from accuracy.layers.test_layer import attention, residual, turned_weights
 from support.layered import MAX, Planned, chain, dividing, outputs, planned, rows, save
 
-from qdqtool.accuracy.layers.effects import Effect, effects_of, float_setting, noise_shares, only_setting
+from qdqtool.accuracy.layers.effects import Effect, effects_of, noise_shares
+from qdqtool.accuracy.layers.layer import Layer, by_reader, excluding_patterns
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
-from qdqtool.accuracy.layers.units import Unit, by_reader, excluding_patterns
+from qdqtool.accuracy.layers.masked_runs import float_setting, only_setting
 from qdqtool.models.plan import QuantPlan
 from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.quantization.planning.placement import Selection
@@ -40,15 +41,15 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path,
     make, shape, recipe = CASES[request.param]
     save(tmp_path, make(), rows(shape))
     with planned(tmp_path, recipe) as made:
-        layers = LayerRuns.of(made.ready, made.plan, made.prepared, made.choosing, COUNT)
-        with layers:
-            yield tmp_path, made, layers, request.param
+        session = LayerRuns.of(made.ready, made.plan, made.prepared, made.choosing, COUNT)
+        with session:
+            yield tmp_path, made, session, request.param
 
 
-def noise(made: Planned, plan: QuantPlan, layers: LayerRuns) -> list[float]:
+def noise(made: Planned, plan: QuantPlan, session: LayerRuns) -> list[float]:
     """Noise of each output over the samples of the session, in float64."""
-    float_runs = outputs(made.ready.proto, layers.runs.samples)
-    found = outputs(made.applied(plan), layers.runs.samples) if len(plan) else float_runs
+    float_runs = outputs(made.ready.proto, session.runs.samples)
+    found = outputs(made.applied(plan), session.runs.samples) if len(plan) else float_runs
     pairs = [list(zip(a, x, strict=True)) for a, x in zip(float_runs, found, strict=True)]
     return [
         sum(float(np.sum((run[at][0].astype(np.float64) - run[at][1]) ** 2)) for run in pairs)
@@ -57,16 +58,16 @@ def noise(made: Planned, plan: QuantPlan, layers: LayerRuns) -> list[float]:
 
 
 def test_alone_is_the_model_with_the_pairs_of_this_unit_and_without_that_of_all_others(case):
-    _, made, layers, _ = case
+    _, made, session, _ = case
     divided = by_reader(made.plan, made.index)
-    effects = effects_of(layers.units, layers.runs, layers.masked, ignore)
-    assert {effect.unit for effect in effects} == set(layers.units)
+    effects = effects_of(session.layers, session.runs, ignore)
+    assert {effect.layer for effect in effects} == set(session.layers)
     for effect in effects:
-        sites = set(effect.unit.sites)
+        sites = set(effect.layer.sites)
         alone = QuantPlan(tuple(each for number, each in enumerate(divided) if number in sites))
         rest = QuantPlan(tuple(each for number, each in enumerate(divided) if number not in sites))
         for errors, plan in ((effect.alone, alone), (effect.without, rest)):
-            expected = noise(made, plan, layers)
+            expected = noise(made, plan, session)
             assert [error.noise for error in errors.values()] == pytest.approx(expected, rel=1e-6)
             assert min(expected) > 0
 
@@ -74,35 +75,35 @@ def test_alone_is_the_model_with_the_pairs_of_this_unit_and_without_that_of_all_
 # Not with few bits: their codes are chosen behind the quantized layers in front, so another plan has others.
 @pytest.mark.parametrize("case", [name for name in CASES if name != "few bits"], indirect=True)
 def test_without_is_what_quantize_makes_with_the_patterns_of_the_unit(case):
-    folder, made, layers, name = case
+    folder, made, session, name = case
     recipe = CASES[name][2]
-    for effect in effects_of(layers.units, layers.runs, layers.masked, ignore):
-        patterns = excluding_patterns([effect.unit], made.index)[effect.unit]
+    for effect in effects_of(session.layers, session.runs, ignore):
+        patterns = excluding_patterns([effect.layer], made.index)[effect.layer]
         with planned(folder, replace(recipe, selection=Selection(nodes_to_exclude=patterns))) as rest:
-            found = noise(rest, rest.plan, layers)
+            found = noise(rest, rest.plan, session)
         assert [error.noise for error in effect.without.values()] == pytest.approx(found, rel=1e-6)
 
 
 def test_effects_are_sorted_by_gain_and_measured_in_as_many_runs_as_said(case):
-    _, _, layers, _ = case
-    before, told = layers.runs.runs, list[tuple[int, int]]()
-    effects = effects_of(layers.units, layers.runs, layers.masked, lambda done, total: told.append((done, total)))
-    # Two settings for each unit, all pairs, and none.
-    assert layers.runs.runs - before == (2 * len(layers.units) + 2) * COUNT
-    assert told == [(done, 2 * len(layers.units)) for done in range(2 * len(layers.units))]
+    _, _, session, _ = case
+    before, told = session.runs.runs, list[tuple[int, int]]()
+    effects = effects_of(session.layers, session.runs, lambda done, total: told.append((done, total)))
+    # Two settings for each layer, all pairs, and none.
+    assert session.runs.runs - before == (2 * len(session.layers) + 2) * COUNT
+    assert told == [(done, 2 * len(session.layers)) for done in range(2 * len(session.layers))]
     gains = [effect.gain_db for effect in effects]
     assert gains == sorted(gains, reverse=True)
-    whole = layers.runs.noise({})
+    whole = session.runs.noise({})
     for effect in effects:
-        assert effect.gain_db == whole.gain_db(layers.runs.noise(float_setting([effect.unit])))
+        assert effect.gain_db == whole.gain_db(session.runs.noise(float_setting([effect.layer])))
 
 
 def test_the_settings_switch_one_unit_and_all_others(case):
-    _, _, layers, _ = case
-    for unit in layers.units:
-        assert float_setting([unit]) == dict.fromkeys(unit.sites)
-        assert only_setting(unit, layers.masked).keys() == set(range(len(layers.masked.sites))) - set(unit.sites)
-    assert float_setting(layers.units) == layers.masked.all_float
+    _, _, session, _ = case
+    for layer in session.layers:
+        assert float_setting([layer]) == dict.fromkeys(layer.sites)
+        assert only_setting([layer], session.runs.switches).keys() == set(session.masked.all_float) - set(layer.sites)
+    assert float_setting(session.layers) == session.masked.all_float
 
 
 def error(noise: float, *, nonfinite: int = 0) -> AccumulatedError:
@@ -110,7 +111,7 @@ def error(noise: float, *, nonfinite: int = 0) -> AccumulatedError:
 
 
 def effect(**alone: AccumulatedError) -> Effect:
-    return Effect(Unit((), ()), alone, {}, 0.0)
+    return Effect(Layer((), ()), alone, {}, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -130,17 +131,15 @@ def effect(**alone: AccumulatedError) -> Effect:
     ],
 )
 def test_shares_of_the_noise(effects: list[Effect], expected: list[float]):
-    shares: Mapping[Unit, float] = noise_shares(effects)
-    assert [shares[each.unit] for each in effects] == expected
+    shares: Mapping[Layer, float] = noise_shares(effects)
+    assert [shares[each.layer] for each in effects] == expected
 
 
 def test_units_that_make_infinity_have_the_largest_shares_and_no_gain_alone(tmp_path: Path):
     save(tmp_path, *dividing())
-    with planned(tmp_path) as made, LayerRuns.of(made.ready, made.plan, made.prepared, made.choosing) as layers:
-        effects = {
-            each.unit.leader.label: each for each in effects_of(layers.units, layers.runs, layers.masked, ignore)
-        }
-    shares = {unit.leader.label: share for unit, share in noise_shares(list(effects.values())).items()}
+    with planned(tmp_path) as made, LayerRuns.of(made.ready, made.plan, made.prepared, made.choosing) as session:
+        effects = {each.layer.leader.label: each for each in effects_of(session.layers, session.runs, ignore)}
+    shares = {layer.leader.label: share for layer, share in noise_shares(list(effects.values())).items()}
     assert shares == {"first": 1, "second": 1, "third": 1}
     lost = {name: each.alone["d"].nonfinite_mismatches > 0 for name, each in effects.items()}
     assert lost == {"first": True, "second": True, "third": False}

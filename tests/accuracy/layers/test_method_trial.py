@@ -11,7 +11,6 @@ from onnx import TensorProto, helper, numpy_helper
 from support.small import make_model, run
 
 from qdqtool.accuracy.layers.method_trial import LEAST_GAIN_DB, MIN_SAMPLES, decide_method, try_methods
-from qdqtool.accuracy.layers.output_noise import OutputNoise
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file
 from qdqtool.jobs.check import check_model
@@ -23,6 +22,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.metadata import PREPARATION_KEY
 from qdqtool.models.graph.io.save import inlined
 from qdqtool.models.graph.model import Model
+from qdqtool.numerics.noise import Noise
 from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.planning.range_planner import RangePlanner
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
@@ -347,12 +347,12 @@ def test_a_branch_that_one_fold_alone_takes_does_no_harm(taken):
     assert trial.samples == SAMPLES
 
 
-def noise_of_gains(**gains: list[float]) -> dict[str, OutputNoise]:
+def noise_of_gains(**gains: list[float]) -> dict[str, Noise]:
     """Noise of one output whose signal and noise with ``auto`` are 1 on each sample, by the gains of samples in dB."""
     count = max(len(each) for each in gains.values())
     levels = {"auto": [0.0] * count, **gains}
     return {
-        method: OutputNoise(np.ones((len(each), 1)), 10 ** (-np.array(each)[:, np.newaxis] / 10))
+        method: Noise(np.ones((len(each), 1)), 10 ** (-np.array(each)[:, np.newaxis] / 10))
         for method, each in levels.items()
     }
 
@@ -385,4 +385,4 @@ def test_a_method_is_taken_where_its_gain_is_more_than_chance(gains, chosen):
 
 
 def test_no_method_is_decided_without_samples():
-    assert decide_method({"auto": OutputNoise(np.ones((0, 1)), np.ones((0, 1)))}) is None
+    assert decide_method({"auto": Noise(np.ones((0, 1)), np.ones((0, 1)))}) is None

@@ -7,34 +7,33 @@ import numpy as np
 import pytest
 
 from qdqtool.accuracy.layers.fallback import Level
-from qdqtool.accuracy.layers.output_noise import OutputNoise
-from qdqtool.accuracy.layers.prediction import LEAST_LEFT, NEARLY_DB, Powers, Prediction
-from qdqtool.accuracy.layers.step import Move
+from qdqtool.accuracy.layers.prediction import LEAST_LEFT, NEARLY_DB, Move, Powers, Prediction
+from qdqtool.numerics.noise import Noise
 
-UNITS, OUTPUTS, GOAL_DB = 7, 3, 25.0
+LAYERS, OUTPUTS, GOAL_DB = 7, 3, 25.0
 FACTOR = (0.5, 1.0, 3.0)
-"""The noise of the state in that of the sum of what its units make alone, by output."""
+"""The noise of the state in that of the sum of what its layers make alone, by output."""
 
 
 class Known:
-    """Units with random noise and costs; the noise in a state is the sum of theirs, times the factor of the output."""
+    """Layers with random noise and costs; the noise in a state is the sum of theirs, times the factor of the output."""
 
-    def __init__(self, seed: int, quantized: int = UNITS, loudness: float = 1.0) -> None:
+    def __init__(self, seed: int, quantized: int = LAYERS, loudness: float = 1.0) -> None:
         random = np.random.default_rng(seed)
-        self.alone = loudness * random.lognormal(-3, 1.5, (UNITS, OUTPUTS))
-        self.costs = random.uniform(0.5, 2, UNITS)
-        self.levels = tuple(Level.QUANTIZED if number < quantized else Level.FLOAT for number in range(UNITS))
+        self.alone = loudness * random.lognormal(-3, 1.5, (LAYERS, OUTPUTS))
+        self.costs = random.uniform(0.5, 2, LAYERS)
+        self.levels = tuple(Level.QUANTIZED if number < quantized else Level.FLOAT for number in range(LAYERS))
         signal = np.full((2, OUTPUTS), 40.0)
         half = np.array(self.noise(self.levels)) / 2
         powers = Powers(self._power, lambda move: self.costs[move.number] * (move.level is Level.FLOAT))
-        self.prediction = Prediction(self.levels, OutputNoise(signal, np.array([half, half])), powers, GOAL_DB)
+        self.prediction = Prediction(self.levels, Noise(signal, np.array([half, half])), powers, GOAL_DB)
 
     def _power(self, move: Move):
         return self.alone[move.number] * (move.level is Level.QUANTIZED)
 
     def noise(self, levels) -> list[float]:
         made = [
-            math.fsum(self.alone[number, output] for number in range(UNITS) if levels[number] is Level.QUANTIZED)
+            math.fsum(self.alone[number, output] for number in range(LAYERS) if levels[number] is Level.QUANTIZED)
             for output in range(OUTPUTS)
         ]
         return [part * each for part, each in zip(FACTOR, made, strict=True)]
@@ -67,7 +66,7 @@ def test_the_efficiency_of_a_move_is_its_gain_for_its_cost(seed: int):
 def test_what_goes_up_reaches_the_goal_at_a_cost_near_the_least(seed: int):
     known = Known(seed)
     moves = known.moves(Level.FLOAT)
-    subsets = [each for count in range(UNITS + 1) for each in combinations(moves, count)]
+    subsets = [each for count in range(LAYERS + 1) for each in combinations(moves, count)]
     enough = [known.price(each) for each in subsets if known.shortfall(each) == 0]
     found = known.prediction.up(moves)
     assert len({move.number for move in found}) == len(found)
@@ -117,6 +116,6 @@ def test_an_exchange_is_cheaper_and_nearly_keeps_the_goal(seed: int):
 
 
 def test_an_output_that_is_zero_everywhere_has_no_part_in_it():
-    silent = OutputNoise(np.array([[4.0, 0.0]]), np.array([[1.0, 5.0]]))
+    silent = Noise(np.array([[4.0, 0.0]]), np.array([[1.0, 5.0]]))
     powers = Powers(lambda move: np.array([1.0, 5.0]) * (move.level is Level.QUANTIZED), lambda _: 0.0)
     assert Prediction((Level.QUANTIZED,), silent, powers, 3.0).up([Move(0, Level.FLOAT)]) == []

@@ -10,9 +10,9 @@ from onnx import TensorProto, helper
 from support.layered import MAX, chain, outputs, planned, rows, save
 from support.small import make_model
 
+from qdqtool.accuracy.layers.layer import by_reader, layers_of
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
 from qdqtool.accuracy.layers.qdq_switches import OtherConstant, QdqSwitches, add_switches
-from qdqtool.accuracy.layers.units import by_reader, units_of
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.model import Model
@@ -47,14 +47,14 @@ def made(tmp_path: Path):
 def test_each_layer_alone_is_the_model_with_its_pairs_alone(made):
     quantized = made.applied(made.plan)
     switches = add_switches(ModelIndex.of(Model(quantized)), weights_of(made.ready.proto))
-    assert [unit.leader.label for unit in switches.units] == [f"m{n}" for n in range(4)]
+    assert [layer.leader.label for layer in switches.layers] == [f"m{n}" for n in range(4)]
     assert switches.left_out == ()
     divided = by_reader(made.plan, made.index)
-    theirs = {unit.leader.label: unit for unit in units_of(divided, made.index)}
-    for unit in switches.units:
-        sites = theirs[unit.leader.label].sites
+    theirs = {layer.leader.label: layer for layer in layers_of(divided, made.index)}
+    for layer in switches.layers:
+        sites = theirs[layer.leader.label].sites
         alone = made.applied(QuantPlan(tuple(each for n, each in enumerate(divided) if n in sites)))
-        for found, expected in zip(run(switches, unit.sites), outputs(alone, SAMPLES), strict=True):
+        for found, expected in zip(run(switches, layer.sites), outputs(alone, SAMPLES), strict=True):
             np.testing.assert_array_equal(found, expected[0])
 
 
@@ -71,7 +71,7 @@ def test_a_weight_without_a_counterpart_stays_quantized_and_is_named(made):
     switches = add_switches(ModelIndex.of(Model(quantized)), lambda _: None)
     assert len(switches.left_out) == 4
     assert all(each.endswith("the baseline has no weight that matches it") for each in switches.left_out)
-    assert [len(unit.sites) for unit in switches.units] == [1] * 4
+    assert [len(layer.sites) for layer in switches.layers] == [1] * 4
 
 
 def test_a_weight_of_another_shape_is_left_out(made):
@@ -85,10 +85,10 @@ def test_a_constant_that_the_baseline_has_otherwise_goes_with_the_product_in_fro
     (add,) = [node for node in index.view.nodes() if node.op_type == "Add"]
     plain = np.full(4, 7, np.float32)
     switches = add_switches(index, lambda _: None, [OtherConstant(add, 1, plain)])
-    (unit,) = switches.units
-    assert (unit.leader.label, len(unit.sites)) == ("product", 2)
+    (layer,) = switches.layers
+    assert (layer.leader.label, len(layer.sites)) == ("product", 2)
     sample = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
-    on, off = (run(switches, each, [sample])[0] for each in (unit.sites, ()))
+    on, off = (run(switches, each, [sample])[0] for each in (layer.sites, ()))
     np.testing.assert_array_equal(off, np.maximum(sample["x"], 0) @ np.eye(4, dtype=np.float32) + 7)
     assert not np.array_equal(on, off)
 
@@ -136,11 +136,11 @@ def test_a_pair_that_makes_an_output_goes_with_the_layer_in_front_and_its_reader
     stored = {"w": np.eye(4, dtype=np.float32), "s": np.array(0.5, np.float32), "z": np.array(0, np.int8)}
     model = make_model(nodes, {"x": (2, 4)}, {"y": (2, 4), "v": (2, 4)}, stored)
     switches = add_switches(ModelIndex.of(Model(model)), lambda _: None)
-    assert [unit.leader.label for unit in switches.units] == ["product", "square"]
+    assert [layer.leader.label for layer in switches.layers] == ["product", "square"]
     x = np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)
     rounded = np.round(x / 0.5) * np.float32(0.5)
     with MaskedRuns(switches, [{"x": x}]) as runs:
-        for off, y, v in (((), rounded, rounded), (switches.units[0].sites, x, rounded), ((0, 1), x, x)):
+        for off, y, v in (((), rounded, rounded), (switches.layers[0].sites, x, rounded), ((0, 1), x, x)):
             found = runs.run(dict.fromkeys(off), 0)
             np.testing.assert_array_equal(found["y"], y)
             np.testing.assert_array_equal(found["v"], v * v)
@@ -169,11 +169,11 @@ def test_a_pair_in_a_branch_is_switched_by_an_input_of_the_model():
     stored = {"c": np.array(True), "s": np.array(0.5, np.float32), "z": np.array(0, np.int8)}
     model = make_model(nodes, {"x": (2, 4)}, {"y": (2, 4)}, stored)
     switches = add_switches(ModelIndex.of(Model(model)), lambda _: None)
-    (unit,) = switches.units
-    assert unit.leader.label == "square"
+    (layer,) = switches.layers
+    assert layer.leader.label == "square"
     sample = {"x": np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)}
     np.testing.assert_array_equal(run(switches, (), [sample])[0], sample["x"] ** 2)
-    on = run(switches, unit.sites, [sample])[0]
+    on = run(switches, layer.sites, [sample])[0]
     np.testing.assert_array_equal(on, (np.round(sample["x"] / 0.5) * np.float32(0.5)) ** 2)
 
 
@@ -189,8 +189,8 @@ def test_two_layers_that_share_a_pair_are_switched_each_by_itself():
     stored = {"w": eye, "v": 2 * eye, "s": np.array(0.5, np.float32), "z": np.array(0, np.int8)}
     model = make_model(nodes, {"x": (2, 4)}, {"y": (2, 8)}, stored)
     switches = add_switches(ModelIndex.of(Model(model)), lambda _: None)
-    assert [unit.leader.label for unit in switches.units] == ["one", "two"]
+    assert [layer.leader.label for layer in switches.layers] == ["one", "two"]
     sample = {"x": np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)}
     rounded = np.round(sample["x"] / 0.5) * np.float32(0.5)
-    found = run(switches, switches.units[1].sites, [sample])[0]
+    found = run(switches, switches.layers[1].sites, [sample])[0]
     np.testing.assert_array_equal(found, np.concatenate([sample["x"], 2 * rounded], axis=1))

@@ -13,6 +13,7 @@ import pytest
 from onnx import TensorProto
 from support.layered import AS_IT_IS, MAX, chain, nodes_with_pairs, outputs, rows
 
+from qdqtool.accuracy.search import goal as goal_module
 from qdqtool.accuracy.search import metric_goal
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.errors import GateError, UsageError
@@ -300,8 +301,8 @@ def test_after_five_models_the_measuring_samples_choose_the_cheapest_of_all_stat
     keep = [loss <= limit for loss in losses]
     cheapest = keep.index(True)
     assert keep == [False] * cheapest + [True] * (len(keep) - cheapest)
-    assert metric_goal.TRIALS < cheapest < len(keep) - 1
+    assert goal_module.TRIALS < cheapest < len(keep) - 1
     assert {layer.node for layer in report.goal.left} == set(report.goal.curve[cheapest].nodes) - {""}
     assert report.goal.metric.loss == pytest.approx(losses[cheapest])
     # Five one after another, the last one, and those of the bisection.
-    assert metric_goal.TRIALS + 3 <= report.goal.metric.models < len(keep)
+    assert goal_module.TRIALS + 3 <= report.goal.metric.models < len(keep)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from accuracy.layers.test_units import attention, branches, residual, stored, tiny, turned_weights
+from accuracy.layers.test_layer import attention, branches, residual, stored, tiny, turned_weights
 from onnx import TensorProto, helper
 from support.layered import AS_IT_IS, MAX, chain, dividing, nodes_with_pairs, outputs, rows, save, sqnr
 from support.small import make_model

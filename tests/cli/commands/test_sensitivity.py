@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from accuracy.layers.test_units import evil_names, residual, turned_weights
+from accuracy.layers.test_layer import evil_names, residual, turned_weights
 from onnx import TensorProto, helper
 from support.command import Done
 from support.layered import chain, dividing, nodes_with_pairs, rows, save

@@ -16,7 +16,7 @@ from qdqtool.accuracy.checking.report import (
     QdqCount,
     SavedOutputs,
 )
-from qdqtool.accuracy.layers.blame_report import BlamedLayer, BlameReport
+from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
 from qdqtool.models.running.ort_cpu import Reference
 from qdqtool.reports.text.check import SHOWN, render
 from qdqtool.samples import DataDescription

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.accuracy.layers.blame_report import BlamedLayer, BlameReport
+from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
 from qdqtool.reports.text._noise import print_blame
 
 LAYER = BlamedLayer(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.accuracy.checking.accuracy import Accuracy, TensorAccuracy
-from qdqtool.accuracy.layers.blame_report import BlamedLayer, BlameReport
+from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.findings import Finding
 from qdqtool.models.graph.io.save import Sizes

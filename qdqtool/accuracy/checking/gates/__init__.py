@@ -9,15 +9,15 @@ from qdqtool.accuracy.checking.gates import (
     distances,
     finite,
     metric,
-    own_core,
     pairs,
+    qdq_exact,
     repeatable,
     saved_outputs,
     weights,
 )
 from qdqtool.accuracy.checking.report import GateResult
 
-GATES = (repeatable, own_core, finite, pairs, activations, weights, accuracy, distances, saved_outputs, metric)
+GATES = (repeatable, qdq_exact, finite, pairs, activations, weights, accuracy, distances, saved_outputs, metric)
 
 
 def gate_results(evidence: Evidence) -> Iterator[GateResult]:

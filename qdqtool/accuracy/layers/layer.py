@@ -1,11 +1,12 @@
-"""The parts of a plan that are quantized or stay in float together: units.
+"""The layers of a plan: the nodes that are quantized or stay in float together, and what it costs to compute them.
 
 A node is quantized as a whole: its activation and its weight. Some nodes only make sense together on a GPU, where one
 kernel computes them: an Add with the layer that it adds up, and products that read the same tensor, as those for
 queries, keys and values.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from qdqtool.models import ops
@@ -13,17 +14,18 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.structure import NodePatterns
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import ScopePath
+from qdqtool.models.ops.support.weights import multiply_accumulates
 from qdqtool.models.plan import Placement, QuantPlan, UseRef
 
 _NodeId = tuple[ScopePath, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unit:
+class Layer:
     """Nodes that are quantized or stay in float together.
 
     Attributes:
-        nodes: The nodes, in the order of the graph; the first one that has a weight gives the unit its name.
+        nodes: The nodes, in the order of the graph; the first one that has a weight gives the layer its name.
         sites: Numbers of their pairs in the plan.
     """
 
@@ -32,7 +34,7 @@ class Unit:
 
     @property
     def leader(self) -> NodeView:
-        """The node that gives the unit its name."""
+        """The node that gives the layer its name."""
         return next((node for node in self.nodes if ops.product(node) is not None), self.nodes[0])
 
 
@@ -62,8 +64,8 @@ def _divided(placement: Placement, nodes: Mapping[_NodeId, NodeView]) -> Iterato
         yield replace(placement, slot=replace(slot, uses=tuple(uses)))
 
 
-def units_of(plan: QuantPlan, index: ModelIndex) -> tuple[Unit, ...]:
-    """Return the units of a plan, in the order of the graph.
+def layers_of(plan: QuantPlan, index: ModelIndex) -> tuple[Layer, ...]:
+    """Return the layers of a plan, in the order of the graph.
 
     Args:
         plan: A plan from :func:`by_reader`.
@@ -83,7 +85,7 @@ def units_of(plan: QuantPlan, index: ModelIndex) -> tuple[Unit, ...]:
     for node in index.view.nodes():
         if node in with_sites:
             members.setdefault(groups.root(node), []).append(node)
-    return tuple(Unit(tuple(nodes), tuple(sites[root])) for root, nodes in members.items())
+    return tuple(Layer(tuple(nodes), tuple(sites[root])) for root, nodes in members.items())
 
 
 def readers_of(placement: Placement, index: ModelIndex) -> list[NodeView]:
@@ -146,7 +148,79 @@ class _Groups:
                 self._parents[root] = roots[0]
 
 
-def excluding_patterns(units: Iterable[Unit], index: ModelIndex) -> Mapping[Unit, tuple[str, ...]]:
-    """Return patterns for ``--nodes-to-exclude``, by unit, that match the nodes of the unit and no other node."""
+def nodes_of(layers: Iterable[Layer]) -> tuple[NodeView, ...]:
+    """Return the nodes of some layers."""
+    return tuple(node for layer in layers for node in layer.nodes)
+
+
+def excluding_patterns(layers: Iterable[Layer], index: ModelIndex) -> Mapping[Layer, tuple[str, ...]]:
+    """Return patterns for ``--nodes-to-exclude``, by layer, that match the nodes of the layer and no other node."""
     patterns = NodePatterns(index.view)
-    return {unit: tuple(map(patterns.pattern, unit.nodes)) for unit in units}
+    return {layer: tuple(map(patterns.pattern, layer.nodes)) for layer in layers}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The size of a layer.
+
+    Attributes:
+        macs: Multiply-accumulates of one run; an open dimension counts as 1. A node without weights counts one for each
+            element of its output.
+        weights: Elements of its stored weights.
+    """
+
+    macs: int
+    weights: int
+
+
+def costs_of(layers: Sequence[Layer], index: ModelIndex) -> tuple[Cost, ...]:
+    """Return the cost of each layer."""
+    return tuple(
+        Cost(sum(_macs(node, index) for node in layer.nodes), sum(_weights(node, index) for node in layer.nodes))
+        for layer in layers
+    )
+
+
+def size_shares(layers: Sequence[Layer], index: ModelIndex) -> Mapping[Layer, tuple[float, float]]:
+    """Return the shares of each layer in the multiply-accumulates and in the weights of all."""
+    costs = costs_of(layers, index)
+    macs, weights = sum(cost.macs for cost in costs) or 1, sum(cost.weights for cost in costs) or 1
+    return {layer: (cost.macs / macs, cost.weights / weights) for layer, cost in zip(layers, costs, strict=True)}
+
+
+def shares(costs: Sequence[Cost]) -> tuple[float, ...]:
+    """Return the share of each layer in the whole: the mean of its shares in multiply-accumulates, weights and layers.
+
+    The third one stands for what any kernel costs, however small: a launch, and the change of types around it.
+    """
+    even = [1 / len(costs)] * len(costs)
+    macs, weights = shares_of([cost.macs for cost in costs]), shares_of([cost.weights for cost in costs])
+    return tuple(sum(each) / 3 for each in zip(macs, weights, even, strict=True))
+
+
+def shares_of(sizes: Sequence[int]) -> Sequence[float]:
+    """Return the share of each size in the sum; equal shares where all are 0."""
+    whole = sum(sizes)
+    return [size / whole if whole else 1 / len(sizes) for size in sizes]
+
+
+def _macs(node: NodeView, index: ModelIndex) -> int:
+    counted = multiply_accumulates(node, lambda value: _known(value, index))
+    output = node.output()
+    if counted is None:
+        return _elements(output, index) if output is not None else 1
+    return counted
+
+
+def _weights(node: NodeView, index: ModelIndex) -> int:
+    values = (node.input(position) for position in range(len(node.proto.input)))
+    return sum(_elements(value, index) for value in values if value is not None and index.is_constant(value))
+
+
+def _elements(value: Value, index: ModelIndex) -> int:
+    return math.prod(_known(value, index))
+
+
+def _known(value: Value, index: ModelIndex) -> tuple[int, ...]:
+    shape = index.types.shape(value) or ()
+    return tuple(extent if isinstance(extent, int) else 1 for extent in shape)

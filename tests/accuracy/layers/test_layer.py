@@ -1,4 +1,4 @@
-"""Units: which nodes belong together, that every pair is in one, and that patterns for them match them alone."""
+"""Layers: which nodes belong together, that every pair is in one, and that patterns for them match them alone."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.layered import MAX, Planned, chain, nodes_with_pairs, outputs, planned, rows, save
 from support.small import make_model
 
-from qdqtool.accuracy.layers.units import Unit, by_reader, excluding_patterns, units_of
+from qdqtool.accuracy.layers.layer import Layer, by_reader, excluding_patterns, layers_of
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.plan import QuantPlan
 from qdqtool.quantization.planning.placement import Selection
@@ -87,7 +87,7 @@ def turned_weights() -> onnx.ModelProto:
 
 
 def shared_weight() -> onnx.ModelProto:
-    """One weight that two products read, which are no unit: each of them can be switched by itself."""
+    """One weight that two products read, which are no layer: each of them can be switched by itself."""
     weights = {"w": stored(WIDE, WIDE), "v": stored(WIDE, WIDE, seed=1)}
     nodes = [
         matmul("x", "w", "one"),
@@ -153,7 +153,7 @@ def evil_names() -> onnx.ModelProto:
 @dataclass(frozen=True)
 class Case:
     make: Callable[[], onnx.ModelProto]
-    units: list[list[str]]
+    layers: list[list[str]]
     shape: tuple[int, ...] = (4, WIDE)
 
 
@@ -184,24 +184,24 @@ def found(request: pytest.FixtureRequest, tmp_path: Path):
         yield case, made
 
 
-def units(made: Planned) -> tuple[Unit, ...]:
-    return units_of(by_reader(made.plan, made.index), made.index)
+def layers(made: Planned) -> tuple[Layer, ...]:
+    return layers_of(by_reader(made.plan, made.index), made.index)
 
 
-def labels(unit: Unit) -> list[str]:
-    return [node.label for node in unit.nodes]
+def labels(layer: Layer) -> list[str]:
+    return [node.label for node in layer.nodes]
 
 
 def test_nodes_that_one_kernel_computes_are_a_unit(found):
     case, made = found
-    assert [labels(unit) for unit in units(made)] == case.units
+    assert [labels(layer) for layer in layers(made)] == case.layers
 
 
 def test_every_pair_is_in_one_unit_and_every_node_too(found):
     _, made = found
-    got = units(made)
-    assert sorted(site for unit in got for site in unit.sites) == list(range(len(by_reader(made.plan, made.index))))
-    nodes = [node for unit in got for node in unit.nodes]
+    got = layers(made)
+    assert sorted(site for layer in got for site in layer.sites) == list(range(len(by_reader(made.plan, made.index))))
+    nodes = [node for layer in got for node in layer.nodes]
     assert len(nodes) == len(set(nodes))
 
 
@@ -230,7 +230,7 @@ def test_a_plan_by_readers_has_one_computing_node_for_each_activation(found):
 def with_pairs(made: Planned, plan: QuantPlan) -> set[tuple[str, ...]]:
     """Output names of the nodes that read a pair of a plan, through nodes that move a weight."""
     divided = by_reader(plan, made.index)
-    return {node.key for unit in units_of(divided, made.index) for node in unit.nodes}
+    return {node.key for layer in layers_of(divided, made.index) for node in layer.nodes}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -238,19 +238,19 @@ def test_patterns_of_a_unit_leave_exactly_its_nodes_in_float(name: str, tmp_path
     case = CASES[name]
     save(tmp_path, case.make(), rows(case.shape))
     with planned(tmp_path) as made:
-        got, index = units(made), made.index
+        got, index = layers(made), made.index
         whole = with_pairs(made, made.plan)
     chosen = [[each] for each in got] + [list(got[::2]), list(got[1:])]
     for subset in chosen if len(got) > 2 else chosen[: len(got)]:
         patterns = tuple(each for found in excluding_patterns(subset, index).values() for each in found)
         view = ModelIndex.of(made.ready).view
         matched = [node for match in Selection(nodes_to_exclude=patterns).matches(view) for node in match.nodes]
-        assert sorted(matched) == sorted(node.label for unit in subset for node in unit.nodes)
+        assert sorted(matched) == sorted(node.label for layer in subset for node in layer.nodes)
         recipe = replace(MAX, selection=Selection(nodes_to_exclude=patterns))
         with planned(tmp_path, recipe) as rest:
             left = whole - with_pairs(rest, rest.plan)
             assert with_pairs(rest, rest.plan) <= whole
-        assert left == {node.key for unit in subset for node in unit.nodes}
+        assert left == {node.key for layer in subset for node in layer.nodes}
         if name not in {"branches", "evil names"}:
             kept = {label for each in got for label in labels(each)} - set(matched)
             assert nodes_with_pairs(rest.applied(rest.plan)) == kept
@@ -259,4 +259,4 @@ def test_patterns_of_a_unit_leave_exactly_its_nodes_in_float(name: str, tmp_path
 def test_the_leader_of_a_residual_unit_is_its_conv(tmp_path: Path):
     save(tmp_path, residual(), rows((1, WIDE, 4, 4)))
     with planned(tmp_path) as made:
-        assert [unit.leader.label for unit in units(made)] == ["stem", "left", "inner", "deep", "y"]
+        assert [layer.leader.label for layer in layers(made)] == ["stem", "left", "inner", "deep", "y"]

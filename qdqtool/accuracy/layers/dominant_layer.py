@@ -14,19 +14,18 @@ it took 36.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from qdqtool.accuracy.layers.costs import costs_of
-from qdqtool.accuracy.layers.effects import float_setting
+from qdqtool.accuracy.layers.layer import Layer, size_shares
 from qdqtool.accuracy.layers.masked_model import Setting
-from qdqtool.accuracy.layers.output_noise import OutputNoise
-from qdqtool.accuracy.layers.units import Unit
+from qdqtool.accuracy.layers.masked_runs import float_setting
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.noise import Noise
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.ranges.method_choice import LoudLayer, recorded_loud
+from qdqtool.quantization.ranges.method_choice import DominantLayer, recorded_dominant
 from qdqtool.quantization.ranges.types import PreparationStep
 
 LARGEST_SHARE = 0.01
@@ -38,24 +37,17 @@ LEAST_GAIN_DB = 3.0
 LEAST_GAIN_ON_ONE_DB = 1.5
 """By how much it must gain on one sample, for the search to go on: samples differ."""
 
-Measure = Callable[[Setting, Sequence[int]], OutputNoise]
+Measure = Callable[[Setting, Sequence[int]], Noise]
 """Gives the noise on some samples, with all layers quantized but those that the setting switches off."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Small:
-    """A small layer, with its shares of multiply-accumulates and weights."""
-
-    unit: Unit
-    macs: float
-    weights: float
-
-
-def find_loud(units: Sequence[Unit], index: ModelIndex, whole: OutputNoise, measure: Measure) -> LoudLayer | None:
+def find_dominant_layer(
+    layers: Sequence[Layer], index: ModelIndex, whole: Noise, measure: Measure
+) -> DominantLayer | None:
     """Find the small layer without which the worst output gains most.
 
     Args:
-        units: All quantized layers.
+        layers: All quantized layers.
         index: Of the float model with their nodes.
         whole: The noise with all layers quantized.
         measure: Measures the noise on samples of the same numbers.
@@ -63,15 +55,16 @@ def find_loud(units: Sequence[Unit], index: ModelIndex, whole: OutputNoise, meas
     Returns:
         The layer; None where the worst output does not gain :data:`LEAST_GAIN_DB` and the standard error of its gain.
     """
-    small, heard = _small(units, index), np.flatnonzero(whole.signal.sum(axis=0) > 0)
-    if not small or not heard.size:
+    shares, active = size_shares(layers, index), np.flatnonzero(whole.active)
+    small = [layer for layer in layers if max(shares[layer]) <= LARGEST_SHARE]
+    if not small or not active.size:
         return None
-    worst = int(heard[np.argmin(whole.sqnr_db()[heard])])
+    worst = int(active[np.argmin(whole.sqnr_db()[active])])
     sample = _median_sample(whole, worst)
     before, before_on_one = whole.of(output=worst), whole.of(samples=[sample], output=worst)
 
-    def gain_on_one(layers: Sequence[_Small]) -> float:
-        after = measure(float_setting([layer.unit for layer in layers]), [sample])
+    def gain_on_one(some: Sequence[Layer]) -> float:
+        after = measure(float_setting(some), [sample])
         return before_on_one.gain_db(after.of(output=worst))
 
     gain = gain_on_one(small)
@@ -80,14 +73,14 @@ def find_loud(units: Sequence[Unit], index: ModelIndex, whole: OutputNoise, meas
         small, gain = max(halves, key=lambda half: half[1])
     if gain < LEAST_GAIN_ON_ONE_DB:
         return None
-    found = measure(float_setting([small[0].unit]), range(whole.samples)).of(output=worst)
+    found = measure(float_setting(small), range(whole.samples)).of(output=worst)
     sure = before.gain_db(found) - before.gain_error_db(found)
-    return _loud(small[0], before, found) if sure >= LEAST_GAIN_DB else None
+    return _recorded(small[0], shares[small[0]], before, found) if sure >= LEAST_GAIN_DB else None
 
 
-def without_loud(recipe: Recipe, record: Sequence[PreparationStep]) -> Recipe:
+def with_dominant_in_float(recipe: Recipe, record: Sequence[PreparationStep]) -> Recipe:
     """Return the recipe that leaves the layer in float that a calibration recorded, unless the user disables that."""
-    layer = recorded_loud(record) if recipe.preparation.float_layer else None
+    layer = recorded_dominant(record) if recipe.preparation.float_layer else None
     if layer is None:
         return recipe
     noise, macs = f"{100 * layer.noise_share:.3g} %", f"{100 * layer.macs_share:.1g} %"
@@ -95,27 +88,20 @@ def without_loud(recipe: Recipe, record: Sequence[PreparationStep]) -> Recipe:
     return replace(recipe, selection=replace(recipe.selection, loud_nodes=dict.fromkeys(layer.nodes, reason)))
 
 
-def _small(units: Sequence[Unit], index: ModelIndex) -> Sequence[_Small]:
-    costs = costs_of(units, index)
-    macs, weights = sum(cost.macs for cost in costs) or 1, sum(cost.weights for cost in costs) or 1
-    layers = (_Small(unit, cost.macs / macs, cost.weights / weights) for unit, cost in zip(units, costs, strict=True))
-    return [layer for layer in layers if max(layer.macs, layer.weights) <= LARGEST_SHARE]
-
-
-def _median_sample(noise: OutputNoise, output: int) -> int:
+def _median_sample(noise: Noise, output: int) -> int:
     """Return the sample with the median ratio of noise to signal at an output, of those that have a signal."""
     signal: Array = noise.signal[:, output]
-    heard = np.flatnonzero(signal > 0)
-    order = np.argsort(noise.noise[heard, output] / signal[heard], kind="stable")
-    return int(heard[order[len(heard) // 2]])
+    active = np.flatnonzero(signal > 0)
+    order = np.argsort(noise.noise[active, output] / signal[active], kind="stable")
+    return int(active[order[len(active) // 2]])
 
 
-def _loud(layer: _Small, before: OutputNoise, after: OutputNoise) -> LoudLayer:
+def _recorded(layer: Layer, size: tuple[float, float], before: Noise, after: Noise) -> DominantLayer:
     first, second = float(before.noise.sum()), float(after.noise.sum())
-    return LoudLayer(
-        nodes=tuple((node.scope.path, node.key) for node in layer.unit.nodes),
+    return DominantLayer(
+        nodes=tuple((node.scope.path, node.key) for node in layer.nodes),
         # Infinite noise: with the layer, values become NaN or infinite.
         noise_share=1.0 if np.isinf(first) else round(1 - second / first, 4),
-        macs_share=round(layer.macs, 6),
-        weights_share=round(layer.weights, 6),
+        macs_share=round(size[0], 6),
+        weights_share=round(size[1], 6),
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.layered import MAX, Planned, chain, outputs, planned, rows, save
 
-from qdqtool.accuracy.checking.metric_measurement import MetricMeasurement
+from qdqtool.accuracy.search.measured import MetricMeasurement
 from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.accuracy.task_metrics.request import load_metric
 from qdqtool.models.graph.model import Model

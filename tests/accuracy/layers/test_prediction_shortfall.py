@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from qdqtool.accuracy.layers.output_noise import WORST_DB, OutputNoise
-from qdqtool.accuracy.layers.step import heard_sqnr, noise_power, shortfall
+from qdqtool.accuracy.layers.prediction import noise_power, shortfall, sqnr_of_active_outputs
+from qdqtool.numerics.noise import WORST_DB, Noise
 
 
 def test_only_outputs_below_the_goal_lack_something():
@@ -16,6 +16,6 @@ def test_only_outputs_below_the_goal_lack_something():
 
 
 def test_an_output_that_is_zero_everywhere_is_not_heard_and_one_that_is_not_finite_is_the_worst():
-    noise = OutputNoise(np.array([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]]), np.array([[0.01, 5.0, 0.0], [0.03, 0.0, np.inf]]))
-    assert heard_sqnr(noise) == pytest.approx([20.0, -WORST_DB])
+    noise = Noise(np.array([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]]), np.array([[0.01, 5.0, 0.0], [0.03, 0.0, np.inf]]))
+    assert sqnr_of_active_outputs(noise) == pytest.approx([20.0, -WORST_DB])
     assert noise_power(noise) == pytest.approx([0.04, 0.0, 4e30])

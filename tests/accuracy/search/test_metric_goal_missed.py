@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from qdqtool.accuracy.layers.output_noise import WORST_DB
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.accuracy.search.metric_goal import Best, metric_missed, refuse_chance
 from qdqtool.accuracy.task_metrics.measure import Score
 from qdqtool.errors import GateError, UsageError
+from qdqtool.numerics.noise import WORST_DB
 
 FLOAT = 80.0
 

@@ -1,9 +1,9 @@
-"""Moves of units, alone and together."""
+"""Moves of layers, alone and together."""
 
 import pytest
 
 from qdqtool.accuracy.layers.fallback import Level
-from qdqtool.accuracy.layers.step import Move, moved, sets_to_try
+from qdqtool.accuracy.layers.prediction import Move, moved, sets_to_try
 
 Q, B, F = Level
 

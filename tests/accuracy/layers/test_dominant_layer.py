@@ -9,20 +9,20 @@ import pytest
 from onnx import helper
 from support.small import make_model, run
 
-from qdqtool.accuracy.layers import loud_layer
-from qdqtool.accuracy.layers.loud_layer import find_loud, without_loud
+from qdqtool.accuracy.layers import dominant_layer
+from qdqtool.accuracy.layers.dominant_layer import find_dominant_layer, with_dominant_in_float
+from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_model import Setting
-from qdqtool.accuracy.layers.output_noise import OutputNoise
-from qdqtool.accuracy.layers.units import Unit
 from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file
 from qdqtool.jobs.merge import merge_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
+from qdqtool.numerics.noise import Noise
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.quantization.ranges.file import read_ranges
-from qdqtool.quantization.ranges.method_choice import LOUD_LAYER
+from qdqtool.quantization.ranges.method_choice import DOMINANT_LAYER
 from qdqtool.quantization.ranges.shard import Shard
 
 CHANNELS = 64
@@ -105,24 +105,24 @@ def test_cached_and_sharded_ranges_give_the_same_model(tmp_path):
         calibrate_to_file(model, data, path, place=CalibrationPlace(shard=Shard(number, 2)))
     merge_to_file(shards, tmp_path / "merged")
     for name in ("whole", "merged"):
-        assert LOUD_LAYER in {step.step for step in read_ranges(tmp_path / name).record.preparation}
+        assert DOMINANT_LAYER in {step.step for step in read_ranges(tmp_path / name).record.preparation}
         report = quantized(tmp_path, CachedRanges(path=tmp_path / name), name)
         assert "dfl" in reasons(report)
         assert (tmp_path / f"{name}.onnx").read_bytes() == (tmp_path / "fresh.onnx").read_bytes()
     assert reasons(quantized(tmp_path, CachedRanges(path=tmp_path / "whole"), "all", float_layer=False)) == {}
 
 
-def units() -> tuple[ModelIndex, list[Unit]]:
-    """The four Convs as layers with one pair each: the first and the last are small."""
+def network() -> tuple[ModelIndex, list[Layer]]:
+    """The four Convs as session with one pair each: the first and the last are small."""
     index = ModelIndex.of(Model(distances()))
     convs = [node for node in index.view.nodes() if node.op_type == "Conv"]
-    return index, [Unit((node,), (number,)) for number, node in enumerate(convs)]
+    return index, [Layer((node,), (number,)) for number, node in enumerate(convs)]
 
 
-def measured(alone: list[np.ndarray], off: Setting) -> OutputNoise:
+def measured(alone: list[np.ndarray], off: Setting) -> Noise:
     """The sum of the noise of the layers that are on, on a quiet and a loud output."""
     whole = sum((noise for number, noise in enumerate(alone) if number not in off), np.zeros(8)) + 1e-9
-    return OutputNoise(np.full((len(whole), 2), [100.0, 1e6]), np.stack([whole, whole], axis=1))
+    return Noise(np.full((len(whole), 2), [100.0, 1e6]), np.stack([whole, whole], axis=1))
 
 
 EVEN, LOUD = np.ones(8), np.full(8, 9.0)
@@ -142,36 +142,40 @@ ONE_SAMPLE = np.array([1000.0, *[0.0] * 7])
     ],
 )
 def test_a_layer_is_found_where_it_is_small_and_makes_more_noise_than_all_others(alone, found):
-    index, layers = units()
-    loud = find_loud(layers, index, measured(alone, {}), lambda off, samples: measured(alone, off).of(samples=samples))
-    assert (loud and (loud.nodes[0][1][0], loud.noise_share)) == found
+    index, layers = network()
+
+    def measure(off: Setting, samples: Sequence[int]) -> Noise:
+        return measured(alone, off).of(samples=samples)
+
+    layer = find_dominant_layer(layers, index, measured(alone, {}), measure)
+    assert (layer and (layer.nodes[0][1][0], layer.noise_share)) == found
 
 
 def test_halves_are_run_on_the_median_sample_of_those_that_have_a_signal():
     noise = np.array([[5.0, 1], [1, 1], [9, 1], [0, 1], [3, 1]])
     signal = np.array([[1.0, 1], [1, 1], [1, 1], [0, 1], [10, 1]])
-    index, layers = units()
+    index, layers = network()
     asked = []
 
-    def measure(_: Setting, samples: Sequence[int]) -> OutputNoise:
+    def measure(_: Setting, samples: Sequence[int]) -> Noise:
         asked.extend(samples)
-        return OutputNoise(signal, noise).of(samples=samples)
+        return Noise(signal, noise).of(samples=samples)
 
     # The ratios of noise to signal at the first output, the worst one, are 5, 1, 9, none and 0.3.
-    assert find_loud(layers, index, OutputNoise(signal, noise), measure) is None
+    assert find_dominant_layer(layers, index, Noise(signal, noise), measure) is None
     assert asked == [0]
 
 
 def test_no_setting_is_measured_twice(monkeypatch):
-    monkeypatch.setattr(loud_layer, "LARGEST_SHARE", 1.0)
-    index, layers = units()
+    monkeypatch.setattr(dominant_layer, "LARGEST_SHARE", 1.0)
+    index, layers = network()
     asked = []
 
-    def measure(off: Setting, samples: Sequence[int]) -> OutputNoise:
+    def measure(off: Setting, samples: Sequence[int]) -> Noise:
         asked.append((frozenset(off), len(samples)))
         return measured([EVEN, EVEN, EVEN, LOUD], off).of(samples=samples)
 
-    assert find_loud(layers, index, measured([EVEN, EVEN, EVEN, LOUD], {}), measure) is not None
+    assert find_dominant_layer(layers, index, measured([EVEN, EVEN, EVEN, LOUD], {}), measure) is not None
     # All, and two halves, twice, on one sample; then the layer that is left on all samples.
     assert len(asked) == len(set(asked)) == 6
     assert [samples for _, samples in asked] == [1, 1, 1, 1, 1, 8]
@@ -179,4 +183,4 @@ def test_no_setting_is_measured_twice(monkeypatch):
 
 def test_a_recipe_without_a_record_stays_as_it_is():
     recipe = Recipe()
-    assert without_loud(recipe, ()) is recipe
+    assert with_dominant_in_float(recipe, ()) is recipe

@@ -9,8 +9,8 @@ import pytest
 from support.layered import Planned, chain, outputs, planned, save
 from support.layered import rows as samples_of
 
-from qdqtool.accuracy.layers.layer_metric import MetricRuns
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
+from qdqtool.accuracy.layers.masked_runs import MetricRuns
 from qdqtool.accuracy.task_metrics.request import load_metric
 from qdqtool.models.plan import QuantPlan
 from qdqtool.samples.sample import NoLabelsError
@@ -49,10 +49,10 @@ def switched(numbers: Sequence[int]) -> dict[int, None]:
 
 
 def test_each_setting_has_the_metric_of_the_model_with_its_pairs_on_all_samples(made: Planned) -> None:
-    with opened(made) as layers:
-        assert len(layers.runs.samples) < len(made.choosing), "the metric is measured on more samples than noise"
-        runs = MetricRuns.of(load_metric("top-1"), layers.masked, layers.runs, made.choosing)
-        every = range(len(layers.masked.sites))
+    with opened(made) as session:
+        assert len(session.runs.samples) < len(made.choosing), "the metric is measured on more samples than noise"
+        runs = MetricRuns.of(load_metric("top-1"), session.runs, made.choosing)
+        every = range(len(session.masked.sites))
         assert len(every) == len(made.plan)
         assert runs.score_float().value == 100
         assert runs.score_float().predictions == 4 * len(made.choosing)
@@ -65,8 +65,8 @@ def test_each_setting_has_the_metric_of_the_model_with_its_pairs_on_all_samples(
 
 
 def test_the_first_samples_are_the_first_of_the_data(made: Planned) -> None:
-    with opened(made) as layers:
-        runs = MetricRuns.of(load_metric("top-1"), layers.masked, layers.runs, made.choosing)
+    with opened(made) as session:
+        runs = MetricRuns.of(load_metric("top-1"), session.runs, made.choosing)
         whole, few = runs.score({}, "the model"), runs.first(5).score({}, "the model")
         assert (whole.predictions, few.predictions) == (4 * len(made.choosing), 20)
         assert few.value == pytest.approx(top_1(made, range(len(made.plan)), 5))
@@ -80,8 +80,8 @@ def test_a_function_gets_all_outputs_of_each_sample_with_its_labels(made: Planne
         got.append((found, labels))
         return 1.0
 
-    with opened(made) as layers:
-        runs = MetricRuns.of(load_metric(function), layers.masked, layers.runs, made.choosing)
+    with opened(made) as session:
+        runs = MetricRuns.of(load_metric(function), session.runs, made.choosing)
         runs.score_float()
     ((found, labels),) = got
     plain = [dict(sample) for sample in made.choosing]
@@ -94,8 +94,8 @@ def test_a_function_gets_all_outputs_of_each_sample_with_its_labels(made: Planne
 
 def test_labels_that_are_not_there_are_missed_before_any_run(made: Planned) -> None:
     unlabelled = replace(made.choosing, description=replace(made.choosing.description, seed=1))
-    with opened(made) as layers:
-        before = layers.runs.runs
+    with opened(made) as session:
+        before = session.runs.runs
         with pytest.raises(NoLabelsError):
-            MetricRuns.of(load_metric("top-1"), layers.masked, layers.runs, unlabelled)
-        assert layers.runs.runs == before
+            MetricRuns.of(load_metric("top-1"), session.runs, unlabelled)
+        assert session.runs.runs == before

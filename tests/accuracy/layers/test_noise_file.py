@@ -6,9 +6,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from qdqtool.accuracy.layers.effects import NoiseCache, alone_key, float_key, read_noise, write_noise
-from qdqtool.accuracy.layers.output_noise import OutputNoise
+from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key, read_noise, write_noise
 from qdqtool.errors import UsageError
+from qdqtool.numerics.noise import Noise
 
 
 def _cache() -> NoiseCache:
@@ -16,9 +16,9 @@ def _cache() -> NoiseCache:
     noise = random.random((4, 2))
     noise[1, 0] = np.inf
     return {
-        alone_key(1): OutputNoise(random.random((4, 2)), noise),
-        float_key([2, 0]): OutputNoise(random.random((3, 2)), random.random((3, 2))),
-        float_key([]): OutputNoise(np.zeros((0, 2)), np.zeros((0, 2))),
+        alone_key(1): Noise(random.random((4, 2)), noise),
+        float_key([2, 0]): Noise(random.random((3, 2)), random.random((3, 2))),
+        float_key([]): Noise(np.zeros((0, 2)), np.zeros((0, 2))),
     }
 
 

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from qdqtool.accuracy.layers.output_noise import WORST_DB, OutputNoise, noise_of
+from qdqtool.numerics.noise import WORST_DB, Noise, noise_of
 
 EPS2 = 2.0**-46
 """The square of the largest relative distance between neighbours in float32."""
@@ -15,8 +15,15 @@ INF = float("inf")
 BEST = WORST_DB
 
 
-def noise(signal: object, values: object) -> OutputNoise:
-    return OutputNoise(np.array(signal, np.float64), np.array(values, np.float64))
+def noise(signal: object, values: object) -> Noise:
+    return Noise(np.array(signal, np.float64), np.array(values, np.float64))
+
+
+def powers(expected: list[np.ndarray], found: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Signal and noise of the outputs of one sample."""
+    made = noise_of(*(dict(zip("abcd", each, strict=False)) for each in (expected, found)))
+    assert made.samples == 1
+    return made.signal[0], made.noise[0]
 
 
 def db(ratio: Fraction | float) -> float:
@@ -26,7 +33,7 @@ def db(ratio: Fraction | float) -> float:
 def test_signal_and_noise_are_sums_of_squares():
     rng = np.random.default_rng(0)
     pairs = [tuple(rng.normal(size=(2, *shape)).astype(np.float32)) for shape in ((3, 4), (2,), (), (0, 5))]
-    signal, found = noise_of([a for a, _ in pairs], [x for _, x in pairs])
+    signal, found = powers([a for a, _ in pairs], [x for _, x in pairs])
     for each, (a, x) in enumerate(pairs):
         # Fractions: no sum and no difference is rounded.
         left, right = ([Fraction(float(v)) for v in array.reshape(-1)] for array in (a, x))
@@ -41,7 +48,7 @@ def test_signal_and_noise_are_sums_of_squares():
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
 def test_sums_of_other_types_are_in_float64(dtype):
     a, x = np.full(300, 16, dtype), np.full(300, -16, dtype)
-    assert [each.tolist() for each in noise_of([a], [x])] == [[300 * 256.0], [300 * 1024.0]]
+    assert [each.tolist() for each in powers([a], [x])] == [[300 * 256.0], [300 * 1024.0]]
 
 
 @pytest.mark.parametrize(
@@ -59,22 +66,22 @@ def test_sums_of_other_types_are_in_float64(dtype):
     ],
 )
 def test_values_that_are_not_finite(a, x, signal, expected):
-    found = noise_of([np.array(a, np.float32)], [np.array(x, np.float32)])
+    found = powers([np.array(a, np.float32)], [np.array(x, np.float32)])
     assert [each.tolist() for each in found] == [[signal], [expected]]
 
 
 def test_an_output_of_another_shape_counts_for_nothing():
-    signal, found = noise_of([np.ones((3, 4)), np.ones(2)], [np.zeros((2, 4)), np.zeros(2)])
+    signal, found = powers([np.ones((3, 4)), np.ones(2)], [np.zeros((2, 4)), np.zeros(2)])
     assert (signal.tolist(), found.tolist()) == ([0, 2], [0, 2])
 
 
 def test_outputs_of_the_same_size_and_another_shape_count_for_nothing():
-    assert [each.tolist() for each in noise_of([np.ones((3, 4))], [np.zeros((4, 3))])] == [[0], [0]]
+    assert [each.tolist() for each in powers([np.ones((3, 4))], [np.zeros((4, 3))])] == [[0], [0]]
 
 
 def test_joined_noise_has_the_samples_of_all_parts_in_order():
     one, two = noise([[1, 2]], [[3, 4]]), noise([[5, 6], [7, 8]], [[9, 10], [11, 12]])
-    whole = OutputNoise.joined(iter([one, two]))
+    whole = Noise.joined(iter([one, two]))
     assert whole.signal.tolist() == [[1, 2], [5, 6], [7, 8]]
     assert whole.noise.tolist() == [[3, 4], [9, 10], [11, 12]]
     assert whole.samples == 3
@@ -150,8 +157,7 @@ def test_the_gain_of_random_noise_is_antisymmetric_and_zero_over_itself():
     for _ in range(50):
         signal = np.exp(rng.normal(scale=9, size=(4, 3))) * rng.integers(0, 2, (4, 3))
         one, two = (
-            OutputNoise(signal, np.exp(rng.normal(scale=9, size=(4, 3))) * rng.choice([0, 1, 1, np.inf], 3))
-            for _ in range(2)
+            Noise(signal, np.exp(rng.normal(scale=9, size=(4, 3))) * rng.choice([0, 1, 1, np.inf], 3)) for _ in range(2)
         )
         assert one.gain_db(two) == -two.gain_db(one)
         assert one.gain_db(one) == 0
@@ -160,21 +166,21 @@ def test_the_gain_of_random_noise_is_antisymmetric_and_zero_over_itself():
 def test_the_error_of_a_gain_is_that_of_pseudo_values():
     rng = np.random.default_rng(2)
     signal, before, after = (np.exp(rng.normal(size=(9, 2))) for _ in range(3))
-    one, two = OutputNoise(signal, before), OutputNoise(signal, after)
+    one, two = Noise(signal, before), Noise(signal, after)
     kept = [[other for other in range(9) if other != left] for left in range(9)]
-    without = [OutputNoise(signal[k], before[k]).gain_db(OutputNoise(signal[k], after[k])) for k in kept]
+    without = [Noise(signal[k], before[k]).gain_db(Noise(signal[k], after[k])) for k in kept]
     pseudo = 9 * one.gain_db(two) - 8 * np.array(without)
     assert one.gain_error_db(two) == pytest.approx(pseudo.std(ddof=1) / 3, rel=1e-12)
 
 
 def test_a_gain_that_all_samples_have_has_no_error_and_one_of_a_single_sample_has_any():
-    same = OutputNoise(np.ones((5, 1)), np.full((5, 1), 2.0))
-    assert same.gain_error_db(OutputNoise(same.signal, same.noise / 4)) == pytest.approx(0, abs=1e-12)
+    same = Noise(np.ones((5, 1)), np.full((5, 1), 2.0))
+    assert same.gain_error_db(Noise(same.signal, same.noise / 4)) == pytest.approx(0, abs=1e-12)
     assert noise([[1]], [[2]]).gain_error_db(noise([[1]], [[1]])) == INF
 
 
 def test_the_error_is_larger_than_a_gain_that_one_sample_makes():
     before, after = np.ones((20, 1)), np.full((20, 1), 1.1)
     before[7], after[7] = 1000, 1
-    one, two = OutputNoise(np.ones((20, 1)), before), OutputNoise(np.ones((20, 1)), after)
+    one, two = Noise(np.ones((20, 1)), before), Noise(np.ones((20, 1)), after)
     assert one.gain_error_db(two) > one.gain_db(two) > 5

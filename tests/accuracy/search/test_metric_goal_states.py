@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from qdqtool.accuracy.layers.fallback import Fallback
-from qdqtool.accuracy.layers.output_noise import WORST_DB, OutputNoise
+from qdqtool.accuracy.layers.fallback import NO_FALLBACK, Fallback
+from qdqtool.accuracy.layers.layer import Layer
+from qdqtool.accuracy.layers.prediction import Step
 from qdqtool.accuracy.layers.search import CURVE_STEP_DB, FloatSearch
-from qdqtool.accuracy.layers.step import Step
-from qdqtool.accuracy.layers.units import Unit
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
-from qdqtool.accuracy.search.goal_trials import Choosing, first_that
+from qdqtool.accuracy.search.goal import Found
+from qdqtool.accuracy.search.metric_goal import MetricLossGoal
 from qdqtool.accuracy.task_metrics.measure import Score
 from qdqtool.models.plan import Placement
+from qdqtool.numerics.noise import WORST_DB, Noise
 
 FINER: Placement = object()  # type: ignore[assignment]
 """Stands for a pair in the fallback format."""
@@ -36,6 +37,10 @@ class Runs:
     scored: list[str] = field(default_factory=list)
 
     @property
+    def switches(self) -> "Runs":
+        return self
+
+    @property
     def all_float(self) -> dict[int, None]:
         return dict.fromkeys(range(len(self.noises)))
 
@@ -54,26 +59,34 @@ class Runs:
         self.scored.append(model)
         return Score(value=REFERENCE - self.sum(self.losses, setting), predictions=1)
 
-    def noise(self, setting: Mapping[int, object], numbers: Sequence[int] | None = None) -> OutputNoise:
+    def noise(self, setting: Mapping[int, object], numbers: Sequence[int] | None = None) -> Noise:
         del numbers
-        return OutputNoise(np.array([[1.0]]), np.array([[self.sum(self.noises, setting)]]))
+        return Noise(np.array([[1.0]]), np.array([[self.sum(self.noises, setting)]]))
 
     def sum(self, each: Sequence[float], setting: Mapping[int, object]) -> float:
         parts = (1.0 if at not in setting else PART if setting[at] is FINER else 0.0 for at in range(len(each)))
         return math.fsum(part * value for part, value in zip(parts, each, strict=True) if part)
 
 
-def choosing(runs: Runs, goal: AccuracyGoal, *, fallback: bool = False) -> Choosing:
-    units = [Unit((), (number,)) for number in range(len(runs.noises))]
-    share = 1 / len(units)
-    finer = Fallback("fine", "0c", dict.fromkeys(range(len(units)), FINER), dict.fromkeys(units, share / 4))
-    search = FloatSearch(units, [share] * len(units), runs, runs, 1, 10**6, fallback=finer if fallback else None)  # type: ignore[arg-type]
-    return Choosing(search, runs, goal, Score(value=REFERENCE, predictions=1))  # type: ignore[arg-type]
+def choosing(runs: Runs, goal: AccuracyGoal, *, fallback: bool = False) -> MetricLossGoal:
+    layers = [Layer((), (number,)) for number in range(len(runs.noises))]
+    share = 1 / len(layers)
+    finer = Fallback("fine", "0c", dict.fromkeys(range(len(layers)), FINER), dict.fromkeys(layers, share / 4))
+    search = FloatSearch(layers, [share] * len(layers), runs, 1, 10**6, fallback=finer if fallback else NO_FALLBACK)  # type: ignore[arg-type]
+    return MetricLossGoal(
+        limits=goal,
+        factory=None,  # type: ignore[arg-type]
+        first=None,  # type: ignore[arg-type]
+        session=None,  # type: ignore[arg-type]
+        search=search,
+        runs=runs,  # type: ignore[arg-type]
+        reference=Score(value=REFERENCE, predictions=1),
+    )
 
 
-def state(made: Choosing, units: Sequence[int], fallback: Sequence[int] = ()) -> Step:
-    every = made.search.units
-    return Step(tuple(every[at] for at in units), 0.5, 30.0, 0.0, tuple(every[at] for at in fallback))
+def state(made: MetricLossGoal, layers: Sequence[int], fallback: Sequence[int] = ()) -> Step:
+    every = made.search.layers
+    return Step(tuple(every[at] for at in layers), 0.5, 30.0, 0.0, tuple(every[at] for at in fallback))
 
 
 def test_states_with_the_same_float_layers_and_other_fallback_layers_have_losses_of_their_own() -> None:
@@ -88,7 +101,7 @@ def test_states_with_the_same_float_layers_and_other_fallback_layers_have_losses
     assert runs.scored == ["the model with 1 of 3 layers in float and 1 in fine"] * 2 + [
         "the model with 1 of 3 layers in float and 0 in fine"
     ]
-    assert [made.keeps(each) for each in (one, other, state(made, [], [0, 1, 2]))] == [False, False, True]
+    assert [made.is_expected_to_keep(each) for each in (one, other, state(made, [], [0, 1, 2]))] == [False, False, True]
 
 
 @pytest.mark.parametrize("fallback", [False, True])
@@ -98,7 +111,7 @@ def test_the_cheapest_state_is_the_first_that_keeps_the_limit(limit: float, *, f
     noises = [10.0**-power for power in (2, 3, 2.5, 4, 3.5, 5)]
     runs = Runs(noises, [1000 * each for each in noises])
     made = choosing(runs, AccuracyGoal(max_metric_loss=limit), fallback=fallback)
-    found = made.cheapest(-math.inf)
+    found = made.propose()
     assert found is not None
     states = made.search.frontier()
     losses = [runs.sum(runs.losses, made.search.setting(each)) for each in states]
@@ -109,46 +122,33 @@ def test_the_cheapest_state_is_the_first_that_keeps_the_limit(limit: float, *, f
 def test_a_state_above_a_given_sqnr_has_that_sqnr_at_least() -> None:
     noises = [1e-2, 1e-3, 1e-4, 1e-5]
     made = choosing(Runs(noises, [0.0] * 4), AccuracyGoal(max_metric_loss=1))
-    above, known = -math.inf, []
-    while (found := made.cheapest(above)) is not None:
-        assert found.worst_db >= above
-        known.append(len(found.units))
-        above = found.worst_db + CURVE_STEP_DB
+    known = []
+    while (found := made.propose()) is not None:
+        assert found.worst_db >= made.above_db
+        known.append(len(found.layers))
+        made.ask_more(Found(None, found, None, 0.0))  # type: ignore[arg-type]
+        assert made.above_db == found.worst_db + CURVE_STEP_DB
     # Nothing is lost anywhere: each is the cheapest of its noise, and the float model is none of them.
     assert known == [0, 1, 2, 3]
 
 
 def test_no_state_keeps_a_limit_that_every_layer_breaks() -> None:
     made = choosing(Runs([1e-2, 1e-3], [5.0, 5.0]), AccuracyGoal(max_metric_loss=1))
-    assert made.cheapest(-math.inf) is None
+    assert made.propose() is None
 
 
 def test_a_limit_of_noise_is_kept_beside_that_of_the_metric() -> None:
     runs = Runs([1e-2, 1e-3, 1e-4], [0.0, 0.0, 0.0])
-    found = choosing(runs, AccuracyGoal(max_metric_loss=1, min_sqnr_db=35)).cheapest(-math.inf)
+    found = choosing(runs, AccuracyGoal(max_metric_loss=1, min_sqnr_db=35)).propose()
     assert found is not None
-    assert len(found.units) == 2
+    assert len(found.layers) == 2
     # The metric takes a run of every sample: states of too much noise are not run for it.
     assert "the model with 0 of 3 layers in float" not in runs.scored
 
 
 def test_a_state_that_makes_infinity_keeps_no_limit_whatever_the_metric_says() -> None:
     made = choosing(Runs([1e-4, math.inf, 1e-4], [0.0] * 3), AccuracyGoal(max_metric_loss=1))
-    found = made.cheapest(-math.inf)
+    found = made.propose()
     assert made.search.steps[0].worst_db == -WORST_DB
     assert found is not None
-    assert found.units == (made.search.units[1],)
-
-
-@pytest.mark.parametrize("count", range(1, 18))
-def test_bisection_finds_the_first_state_with_few_questions(count: int) -> None:
-    states = [Step((), at / count, float(at), 0.0) for at in range(count)]
-    for first in range(count):
-        asked: list[Step] = []
-
-        def keeps(step: Step, first: int = first, asked: list[Step] = asked) -> bool:
-            asked.append(step)
-            return step.worst_db >= first
-
-        assert first_that(states, keeps) is states[first]
-        assert len(asked) <= math.ceil(math.log2(count)) + 1
+    assert found.layers == (made.search.layers[1],)

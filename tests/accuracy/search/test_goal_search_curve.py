@@ -9,7 +9,7 @@ from accuracy.search.test_metric_goal import stock as stock  # noqa: PLC0414 -- 
 from accuracy.search.test_sqnr_goal import COUNT, chain, folder_with, kept, quantized, rows
 
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
-from qdqtool.accuracy.search.search_curve import CurveState, SearchCurve
+from qdqtool.accuracy.search.goal_report import CurveState, SearchCurve
 from qdqtool.jobs.quantize_report import QuantizeReport
 
 OTHER = rows(count=6, seed=77)

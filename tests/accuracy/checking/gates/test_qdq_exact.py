@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto
 from support.qdq import LOOP_AND_BRANCHES, pair_model, text_model
 
-from qdqtool.accuracy.checking.gates import own_core
+from qdqtool.accuracy.checking.gates import qdq_exact
 from qdqtool.accuracy.checking.qdq_reference import NodeCheck
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -22,7 +22,7 @@ def nodes():
 
 def result(*checks: NodeCheck) -> GateResult:
     job = SimpleNamespace(checks=dict(enumerate(checks)))
-    (gate,) = own_core.results(SimpleNamespace(job=job))
+    (gate,) = qdq_exact.results(SimpleNamespace(job=job))
     return gate
 
 

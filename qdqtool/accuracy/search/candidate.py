@@ -1,4 +1,4 @@
-"""One attempt to quantize a model whose inputs are known: plan, carry out, validate, measure."""
+"""One candidate to quantize a model whose inputs are known: plan, carry out, validate, measure."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from qdqtool.accuracy.checking.gptq_check import rounding_note
-from qdqtool.accuracy.layers.costs import FormatBits
-from qdqtool.accuracy.layers.fallback import FinerPlan
-from qdqtool.accuracy.layers.layer_runs import finer_plan, nodes_of
-from qdqtool.accuracy.layers.step import Step
-from qdqtool.accuracy.layers.units import readers_of
-from qdqtool.accuracy.search.measured import Measured, measure_cost
+from qdqtool.accuracy.layers.fallback import FormatBits, SecondaryPlan
+from qdqtool.accuracy.layers.layer import nodes_of, readers_of
+from qdqtool.accuracy.layers.layer_runs import secondary_plan
+from qdqtool.accuracy.layers.prediction import Step
+from qdqtool.accuracy.search.measured import Measured, MetricMeasurement, measure_cost
 from qdqtool.accuracy.search.steps import Quantized, QuantizeSteps, require_valid
 from qdqtool.errors import UsageError
 from qdqtool.linting.findings import Finding
@@ -42,9 +41,9 @@ def ids_of(nodes: Iterable[NodeView]) -> frozenset[NodeId]:
     return frozenset((node.scope.path, node.key) for node in nodes)
 
 
-def with_levels(recipe: Recipe, left: frozenset[NodeId], finer: frozenset[NodeId]) -> Recipe:
+def with_levels(recipe: Recipe, left: frozenset[NodeId], secondary: frozenset[NodeId]) -> Recipe:
     """Return the recipe that leaves some nodes in float and gives others the fallback format."""
-    return replace(recipe, selection=replace(recipe.selection, float_nodes=left, fallback_nodes=finer))
+    return replace(recipe, selection=replace(recipe.selection, float_nodes=left, fallback_nodes=secondary))
 
 
 def bits_of(recipe: Recipe, plan: QuantPlan, index: ModelIndex) -> FormatBits:
@@ -56,32 +55,32 @@ def bits_of(recipe: Recipe, plan: QuantPlan, index: ModelIndex) -> FormatBits:
         index: Of the model that the plan was made for.
     """
     assert recipe.fallback is not None
-    finer = modes.get(modes.fallback(recipe.quantize_mode, recipe.fallback))
+    secondary = modes.get(modes.fallback(recipe.quantize_mode, recipe.fallback))
     types = (type_name(index.types.elem_type(index.value(placement.slot)) or 0) for placement in plan)
     half = recipe.high_precision is HighPrecision.FP16 or all("16" in each for each in types)
     return FormatBits(
         quantized=recipe.mode.weight_format.bits,
-        fallback=finer.weight_format.bits,
+        fallback=secondary.weight_format.bits,
         unquantized=16 if half else 32,
         activations=recipe.mode.needs_ranges,
     )
 
 
-def without(planned: Planned, index: ModelIndex, left: frozenset[NodeId], finer: frozenset[NodeId]) -> Planned:
+def without(planned: Planned, index: ModelIndex, left: frozenset[NodeId], secondary: frozenset[NodeId]) -> Planned:
     """Return a plan of weights without the pairs that only some nodes read.
 
     Args:
         planned: The plan.
         index: Of the model that it was made for.
         left: Nodes that stay in float: they are skipped, with the reason.
-        finer: Nodes that get the pairs of another plan.
+        secondary: Nodes that get the pairs of another plan.
     """
     nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
 
     def is_gone(use: UseRef) -> bool:
         # A weight may reach its product through a Transpose.
         return any(
-            (node.scope.path, node.key) in left | finer for node in ops.computing_nodes(nodes[use.scope, use.node])
+            (node.scope.path, node.key) in left | secondary for node in ops.computing_nodes(nodes[use.scope, use.node])
         )
 
     slots = ((placement, _kept(placement.slot, is_gone)) for placement in planned.plan)
@@ -123,7 +122,7 @@ def joined(one: Planned, other: Planned, index: ModelIndex) -> Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Attempt:
+class Candidate:
     """A quantized model that was not written yet.
 
     Attributes:
@@ -140,8 +139,8 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Attempts:
-    """Makes attempts that differ in the formats of layers.
+class CandidateFactory:
+    """Makes factory that differ in the formats of layers.
 
     Attributes:
         given: The model as the user gave it.
@@ -149,6 +148,7 @@ class Attempts:
         steps: Carry out a plan.
         data: The data for plans.
         runs: Runs the float model.
+        metric: Measures a task metric of each model; None for none.
         way_out: What the user can do about faults that ``given`` has already.
         tick: Told of every run of a sample while layers are measured, and how many there are at most.
     """
@@ -159,33 +159,36 @@ class Attempts:
     data: PlanData
     runs: FloatRuns
     way_out: str
+    metric: MetricMeasurement | None = None
     tick: Progress | None = None
 
-    def first(self) -> Attempt:
+    def first(self) -> Candidate:
         """Quantize as the recipe says."""
         return self._finish(planner_for(self.steps.recipe, self.data).plan(self.index), self.steps)
 
-    def leaving(self, step: Step, first: Attempt) -> Attempt:
+    def with_float_layers(self, step: Step, first: Candidate) -> Candidate:
         """Quantize with some layers in float and others in the fallback format; errors as :meth:`first`.
 
         Args:
             step: The layers, of the model that plans are made for.
-            first: The attempt without that.
+            first: The candidate without that.
         """
-        left, finer = ids_of(nodes_of(step.units)), ids_of(nodes_of(step.fallback))
+        left, secondary = ids_of(nodes_of(step.layers)), ids_of(nodes_of(step.fallback))
         if not self.steps.recipe.mode.needs_ranges:
             # Codes that were chosen with data are not chosen anew.
-            kept = without(first.planned, self.index, left, finer)
-            return self._finish(joined(kept, self._in_fallback(finer), self.index) if finer else kept, self.steps)
-        recipe = with_levels(self.steps.recipe, left, finer)
+            kept = without(first.planned, self.index, left, secondary)
+            return self._finish(
+                joined(kept, self._in_fallback(secondary), self.index) if secondary else kept, self.steps
+            )
+        recipe = with_levels(self.steps.recipe, left, secondary)
         planned = planner_for(recipe, self.data).plan(self.index)
         return self._finish(planned, replace(self.steps, recipe=recipe))
 
-    def finer(self, first: Attempt) -> FinerPlan | None:
+    def secondary_plan(self, first: Candidate) -> SecondaryPlan | None:
         """Return the plan of all quantized layers in the fallback format; None where the recipe has none.
 
         Args:
-            first: The attempt in the format of the mode.
+            first: The candidate in the format of the mode.
         """
         recipe = self.steps.recipe
         if recipe.fallback is None:
@@ -197,21 +200,21 @@ class Attempts:
         except UsageError:
             # No layer takes it: all that leave the format of the mode go to float.
             plan = QuantPlan(())
-        return finer_plan(recipe.fallback, plan, bits_of(recipe, first.planned.plan, self.index))
+        return secondary_plan(recipe.fallback, plan, bits_of(recipe, first.planned.plan, self.index))
 
     def _in_fallback(self, nodes: frozenset[NodeId]) -> Planned:
         """Return the plan of these nodes alone, in the fallback format."""
         recipe = with_levels(self.steps.recipe, ids_of(self.index.view.nodes()) - nodes, nodes)
         return planner_for(recipe, self.data).plan(self.index)
 
-    def _finish(self, planned: Planned, steps: QuantizeSteps) -> Attempt:
+    def _finish(self, planned: Planned, steps: QuantizeSteps) -> Candidate:
         made = steps.carry_out(planned.plan, steps.inputs.ranges)
         made = replace(made, model=_with_notes(made, planned, steps.inputs, steps.recipe))
         # Rules read the notes, too.
         lossy = {(each.graph, each.tensor) for each in planned.degenerate if each.condition == "strays"}
         findings = require_valid(made.model, self.given, steps.recipe.target, lossy, self.way_out)
-        measured = measure_cost(made, planned.plan, self.index, steps, self.runs)
-        return Attempt(planned=planned, made=made, findings=findings, measured=measured)
+        measured = measure_cost(made, planned.plan, self.index, steps, self.runs, self.metric)
+        return Candidate(planned=planned, made=made, findings=findings, measured=measured)
 
 
 def _with_notes(made: Quantized, planned: Planned, inputs: PlanInputs, recipe: Recipe) -> Model:

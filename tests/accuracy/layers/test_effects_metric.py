@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.layered import MAX, Planned, chain, outputs, planned, rows, save
 
-from qdqtool.accuracy.layers import layer_metric
+from qdqtool.accuracy.layers import effects
 from qdqtool.errors import UsageError
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 from qdqtool.models.plan import Placement
@@ -64,8 +64,8 @@ def test_every_layer_has_the_metric_that_onnxruntime_gives(folder: Path) -> None
 
 
 def test_many_layers_are_measured_on_fewer_samples(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layer_metric, "FEW_SAMPLES", 3)
-    monkeypatch.setattr(layer_metric, "RUNS_PER_SAMPLE", 4)
+    monkeypatch.setattr(effects, "FEW_SAMPLES", 3)
+    monkeypatch.setattr(effects, "RUNS_PER_SAMPLE", 4)
     report = measure_sensitivity(folder / "m.onnx", folder / "d.npz", SensitivityOptions(recipe=MAX, metric=likeness))
     told = report.metric
     assert told is not None

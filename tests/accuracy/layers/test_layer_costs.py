@@ -1,4 +1,4 @@
-"""Costs of units: multiply-accumulates counted by running the definition of each operator, weights by hand."""
+"""Costs of layers: multiply-accumulates counted by running the definition of each operator, weights by hand."""
 
 from fractions import Fraction
 from itertools import product
@@ -9,17 +9,17 @@ import pytest
 from onnx import helper
 from support.small import make_model
 
-from qdqtool.accuracy.layers.costs import Cost, FormatBits, costs_of, fallback_shares, shares
-from qdqtool.accuracy.layers.units import Unit
+from qdqtool.accuracy.layers.fallback import FormatBits, fallback_shares
+from qdqtool.accuracy.layers.layer import Cost, Layer, costs_of, shares
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 
 
 def cost(model: onnx.ModelProto, *wanted: str) -> Cost:
-    """The cost of one unit of the nodes that make these tensors; of all nodes if none is named."""
+    """The cost of one layer of the nodes that make these tensors; of all nodes if none is named."""
     index = ModelIndex.of(Model(model))
     nodes = tuple(node for node in index.view.nodes() if not wanted or node.key[0] in wanted)
-    return costs_of([Unit(nodes, ())], index)[0]
+    return costs_of([Layer(nodes, ())], index)[0]
 
 
 def zeros(*shape: int) -> np.ndarray:
@@ -134,7 +134,7 @@ def test_shares_are_means_of_three_and_add_up_to_one(costs):
     found = shares(costs)
     macs, weights = (sum(getattr(each, name) for each in costs) for name in ("macs", "weights"))
     for each, share in zip(costs, found, strict=True):
-        # Of what no unit has, each has the same share.
+        # Of what no layer has, each has the same share.
         even = Fraction(1, len(costs))
         parts = [
             Fraction(each.macs, macs) if macs else even,

@@ -14,7 +14,7 @@ from support.layered import AS_IT_IS, MAX, chain, outputs, rows, save, sqnr
 from support.paths import ROOT
 
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
-from qdqtool.accuracy.search.sqnr_goal import AccuracyGoal
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.jobs.build import build_engine

@@ -1,0 +1,132 @@
+"""Keep the noise that was measured of layers in a file.
+
+The file names what it was measured on by a digest. Reading is strict: a file of another model, plan or data is refused.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.output import write_output
+from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.numerics.noise import Noise
+
+SCHEMA_VERSION = 2
+MAX_BYTES = 1 << 28
+
+NoiseCache = dict[str, Noise]
+"""What was measured, by what was switched: ``alone 3`` for layer 3 alone quantized, ``float 1 3`` for two in float. A
+fallback format stands behind, with the layers that are in it: ``alone 3 int8-0c5f``, ``float 1 3 int8-0c5f 2 4``."""
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What was measured with some layers quantized; rows are samples, columns are outputs.
+
+    Attributes:
+        signal: Power of each float output: the sum of its squares.
+        noise: Power of the error of each output; None where it is infinite.
+    """
+
+    signal: list[list[float]]
+    noise: list[list[float | None]]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A sensitivity file.
+
+    Attributes:
+        schema_version: Always 2 today.
+        measured_on: SHA-256 of everything that the numbers depend on.
+        layers: Labels of the layers, in the order of their numbers.
+        outputs: Names of the float outputs.
+        entries: What was measured, by what was switched, such as ``alone 3`` for layer 3 alone quantized.
+    """
+
+    schema_version: int
+    measured_on: str
+    layers: list[str]
+    outputs: list[str]
+    entries: dict[str, _Entry]
+
+
+def alone_key(layer: int, fallback: str = "") -> str:
+    """Return the key of the noise with one layer alone quantized, in the fallback format if one is named."""
+    return " ".join(["alone", str(layer), *filter(None, [fallback])])
+
+
+def float_key(layers: Sequence[int], fallback: str = "", secondary: Sequence[int] = ()) -> str:
+    """Return the key of the noise with some layers in float, ``float`` of none, and others in the fallback format."""
+    behind = [fallback, *map(str, sorted(secondary))] if secondary else []
+    return " ".join(["float", *map(str, sorted(layers)), *behind])
+
+
+def write_noise(path: Path, measured_on: str, layers: list[str], outputs: list[str], cache: NoiseCache) -> None:
+    """Write what was measured.
+
+    Args:
+        path: The file.
+        measured_on: Digest of everything that the numbers depend on.
+        layers: Labels of the layers, in the order of their numbers.
+        outputs: Names of the float outputs.
+        cache: What was measured.
+    """
+    entries = {key: _Entry(signal=found.signal.tolist(), noise=_finite(found.noise)) for key, found in cache.items()}
+    document = _File(
+        schema_version=SCHEMA_VERSION, measured_on=measured_on, layers=layers, outputs=outputs, entries=entries
+    )
+    write_output(path, msgspec.json.encode(document) + b"\n")
+
+
+def read_noise(path: Path, measured_on: str) -> NoiseCache:
+    """Read what was measured.
+
+    Args:
+        path: The file.
+        measured_on: Digest of everything that the numbers depend on.
+
+    Raises:
+        UsageError: It is no such file, of another version, or was measured on something else.
+    """
+    document = _decode(path)
+    if document.measured_on != measured_on:
+        raise UsageError(
+            f"{path} was measured on another model, plan or data, or with other versions",
+            hint="remove the file or name another one: it is measured anew",
+        )
+    return {key: _noise(path, entry, len(document.outputs)) for key, entry in document.entries.items()}
+
+
+def _decode(path: Path) -> _File:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} has more than {MAX_BYTES >> 20} MiB: it is no sensitivity file")
+        document = msgspec.json.decode(path.read_bytes(), type=_File)
+    except OSError as error:
+        raise UsageError(f"sensitivity file {path} cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        reason = str(error).replace("`", "'")
+        raise UsageError(f"{path} is no sensitivity file: {reason}") from None
+    if document.schema_version != SCHEMA_VERSION:
+        raise UsageError(
+            f"sensitivity file {path} has schema version {document.schema_version}, and this qdqtool reads "
+            f"{SCHEMA_VERSION}",
+            hint="remove the file: it is measured anew",
+        )
+    return document
+
+
+def _finite(noise: Array) -> list[list[float | None]]:
+    """Return noise as JSON has it: null for infinite noise."""
+    return [[float(value) if np.isfinite(value) else None for value in row] for row in noise]
+
+
+def _noise(path: Path, entry: _Entry, outputs: int) -> Noise:
+    lengths = {*map(len, entry.signal), *map(len, entry.noise)}
+    if len(entry.signal) != len(entry.noise) or not lengths <= {outputs}:
+        raise UsageError(f"{path} contradicts itself: it has numbers for other outputs or samples than it names")
+    signal = np.array(entry.signal, FLOAT64).reshape(-1, outputs)
+    noise = [[np.inf if value is None else value for value in row] for row in entry.noise]
+    return Noise(signal, np.array(noise, FLOAT64).reshape(-1, outputs))

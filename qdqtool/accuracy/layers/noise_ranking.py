@@ -1,0 +1,285 @@
+"""Find the layers that make most of the noise at the worst output, with few runs: by halving groups of layers.
+
+Noise powers at the outputs about add up. So what a group of layers makes alone bounds what each of its members makes,
+and the noisiest group is cut in two until it is one layer. One half of each cut is run, and the other half is taken to
+have the rest. A layer that is named was always run alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from qdqtool.accuracy.layers.layer import Layer, excluding_patterns, size_shares
+from qdqtool.accuracy.layers.masked_model import Setting
+from qdqtool.accuracy.layers.masked_runs import MaskedRuns, float_setting, only_setting
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.scope import display
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.noise import WORST_DB, Noise, decibels
+
+Tick = Callable[[int, int], None]
+"""Called with the number of settings that were run, and the largest number that there can be."""
+
+HALF = 0.5
+"""A layer that makes more than this share makes more noise than all others together."""
+
+HALF_DB = float(decibels(1, HALF))
+"""By how much an output gains at least where such a layer stays in float, in dB."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchBudget:
+    """How far a search goes.
+
+    Attributes:
+        runs: Settings that are run at most, beside a few with nearly all layers quantized.
+        least: Share of the noise below which no layer is named, 0 to 1.
+        most: Largest number of layers that are named.
+    """
+
+    runs: int
+    least: float
+    most: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedLayer:
+    """One layer that makes much of the noise.
+
+    Attributes:
+        layer: The layer.
+        share: Its share of the noise that all layers make alone at the worst output, 0 to 1.
+        alone_db: SQNR of that output with only this layer quantized.
+        without_db: The same with only this layer in float, infinite without noise; None where it was not run, as the
+            layer makes no more than :data:`HALF` of the noise.
+    """
+
+    layer: Layer
+    share: float
+    alone_db: float
+    without_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseRanking:
+    """What makes the noise at the worst output.
+
+    Attributes:
+        output: The output.
+        whole_db: Its SQNR with all layers quantized, on the samples that were run; infinite where it has no noise.
+        layers: The layers that were found, the one with most noise first.
+        rest: The largest share that a layer can have that is not among them, as far as noise adds up.
+    """
+
+    output: str
+    whole_db: float
+    layers: tuple[RankedLayer, ...]
+    rest: float
+
+
+def rank_noise(
+    layers: Sequence[Layer], runs: MaskedRuns, budget: SearchBudget, output: str | None = None, tick: Tick | None = None
+) -> NoiseRanking | None:
+    """Find the layers that make most of the noise at the worst output.
+
+    Args:
+        layers: The layers, in the order of the graph.
+        runs: Runs them: each setting on all samples.
+        budget: How far to search.
+        output: The output; None for the one with the lowest SQNR where all layers are quantized.
+        tick: Told of every run.
+
+    Returns:
+        What was found; None where no float output can be compared.
+    """
+    whole = runs.noise({})
+    worst = _worst(whole, runs.outputs, output)
+    if worst is None or not layers:
+        return None
+    search = _Halving(runs, worst, budget, tick, [_Group(layers, _level(whole, worst), was_run=True)])
+    search.go()
+    signal = float(whole.signal.sum(axis=0)[worst])
+    named = search.named()
+    rest = max((search.share(group) for group in search.known if group not in named), default=0.0)
+    ranked = tuple(search.ranked(group, signal) for group in named)
+    return NoiseRanking(runs.outputs[worst], float(decibels(signal, _level(whole, worst))), ranked, rest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Layers that are next to each other, with the noise that they make alone, which is estimated unless it was run."""
+
+    layers: Sequence[Layer]
+    noise: float
+    was_run: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Halving:
+    runs: MaskedRuns
+    output: int
+    budget: SearchBudget
+    tick: Tick | None
+    groups: list[_Group]
+    found: list[_Group] = field(default_factory=list)
+    spent: int = 0
+
+    def go(self) -> None:
+        """Cut the noisiest group in two until enough layers are found."""
+        while self.groups and self.spent < self.budget.runs and len(self.found) < self.budget.most:
+            noisiest = max(self.groups, key=lambda group: group.noise)
+            if self.share(noisiest) <= self.budget.least:
+                return
+            self.groups.remove(noisiest)
+            if len(noisiest.layers) > 1:
+                self._cut(noisiest)
+            elif noisiest.was_run:
+                self.found.append(noisiest)
+            else:
+                self.groups.append(self._run(noisiest.layers))
+
+    @property
+    def known(self) -> Sequence[_Group]:
+        """All groups: each layer is in one of them."""
+        return [*self.found, *self.groups]
+
+    def named(self) -> Sequence[_Group]:
+        """Return the layers to name, those included that were run while there was no time to ask for them."""
+        single = [each for each in self.known if each.was_run and len(each.layers) == 1]
+        enough = [each for each in single if self.share(each) > self.budget.least]
+        return sorted(enough, key=lambda each: -each.noise)[: self.budget.most]
+
+    def ranked(self, group: _Group, signal: float) -> RankedLayer:
+        layer, share = group.layers[0], self.share(group)
+        without = float(decibels(signal, self._noise(float_setting([layer])))) if share > HALF else None
+        return RankedLayer(layer, share, float(decibels(signal, group.noise)), without)
+
+    def share(self, group: _Group) -> float:
+        """Return the share of a group in the noise of all."""
+        total = sum(each.noise for each in self.known)
+        return group.noise / total if total else 0.0
+
+    def _cut(self, group: _Group) -> None:
+        middle = len(group.layers) // 2
+        first, rest = self._run(group.layers[:middle]), group.layers[middle:]
+        # More than both together: here noise does not add up, so the difference tells nothing of the other half.
+        estimate = group.noise - first.noise
+        self.groups += [first, self._run(rest) if estimate < 0 else _Group(rest, estimate, was_run=False)]
+
+    def _run(self, layers: Sequence[Layer]) -> _Group:
+        if self.tick is not None:
+            self.tick(min(self.spent, self.budget.runs), self.budget.runs)
+        self.spent += 1
+        return _Group(layers, self._noise(only_setting(layers, self.runs.switches)), was_run=True)
+
+    def _noise(self, setting: Setting) -> float:
+        return _level(self.runs.noise(setting), self.output)
+
+
+def _worst(whole: Noise, names: Sequence[str], wanted: str | None) -> int | None:
+    active = np.flatnonzero(whole.active)
+    if wanted in names and names.index(wanted) in active:
+        return names.index(wanted)
+    return int(active[np.argmin(whole.sqnr_db()[active])]) if active.size else None
+
+
+def _level(noise: Noise, output: int) -> float:
+    """Return the noise of an output over all samples; a bound where values became NaN or infinite."""
+    found: Array = noise.noise[:, output]
+    return float(min(found.sum(), noise.signal[:, output].sum() * 10 ** (WORST_DB / 10)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlamedLayer:
+    """One layer that makes much of the noise.
+
+    Attributes:
+        node: The node that gives the layer its name.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        nodes: All nodes that are quantized or stay in float together, since one kernel computes them.
+        noise_share: Its share of the noise that all layers make alone at the worst output, 0 to 1.
+        alone_db: SQNR of that output with only this layer quantized.
+        without_db: The same with only this layer in float; None where it was not measured, or where the output then
+            has no noise.
+        dominant: Whether it makes more noise than all other layers together: in float, more than half of it is gone.
+        macs_share: Its share of the multiply-accumulates of all layers.
+        weights_share: Its share of their weights.
+        exclude: Patterns for ``--nodes-to-exclude`` that match its nodes.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    nodes: tuple[str, ...]
+    noise_share: float
+    alone_db: float | None
+    without_db: float | None
+    dominant: bool
+    macs_share: float
+    weights_share: float
+    exclude: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlameReport:
+    """What makes the noise at the worst output.
+
+    Attributes:
+        output: The output; empty where nothing was measured.
+        whole_db: Its SQNR with all layers quantized, on the samples of this measurement; None where it has no noise.
+        samples: Number of these samples.
+        runs: How often one sample was run.
+        layers: The layers that were found, the one with the largest share first.
+        rest_share: The largest share that another layer can have.
+        left_out: What could not be switched, and why, in words.
+        float_db: SQNR of the output with all pairs off against the baseline, where that is another model; None where it
+            was not compared, or where the two are equal.
+        problem: Why nothing could be measured; empty where it was.
+    """
+
+    output: str = ""
+    whole_db: float | None = None
+    samples: int = 0
+    runs: int = 0
+    layers: tuple[BlamedLayer, ...] = ()
+    rest_share: float = 0.0
+    left_out: tuple[str, ...] = ()
+    float_db: float | None = None
+    problem: str = ""
+
+
+def blamed_layers(ranking: NoiseRanking, layers: Sequence[Layer], index: ModelIndex) -> tuple[BlamedLayer, ...]:
+    """Return the entries of the layers that were found.
+
+    Args:
+        ranking: What was found.
+        layers: All layers.
+        index: Of the model with their nodes.
+    """
+    sizes, patterns = size_shares(layers, index), excluding_patterns(layers, index)
+    return tuple(
+        BlamedLayer(
+            node=found.layer.leader.label,
+            op_type=found.layer.leader.op_type,
+            graph=display(found.layer.leader.scope.path),
+            nodes=tuple(node.label for node in found.layer.nodes),
+            noise_share=round(found.share, 4),
+            alone_db=finite_db(found.alone_db),
+            without_db=None if found.without_db is None else finite_db(found.without_db),
+            dominant=found.without_db is not None and found.without_db - ranking.whole_db > HALF_DB,
+            macs_share=round(sizes[found.layer][0], 6),
+            weights_share=round(sizes[found.layer][1], 6),
+            exclude=patterns[found.layer],
+        )
+        for found in ranking.layers
+    )
+
+
+def finite_db(decibels: float) -> float | None:
+    """Return a figure in dB as reports have it; None where there is no noise."""
+    return None if decibels == math.inf else round(decibels, 4)

@@ -1,0 +1,166 @@
+"""A goal of a search, and the loop that finds the cheapest model that keeps it.
+
+A search on samples that may choose proposes a state. Its model is made as any other model, and measured on samples that
+chose nothing. Where it keeps too little, more is asked of the next proposal. After :data:`TRIALS` models the samples
+that measure choose among all states.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from qdqtool.accuracy.layers.layer_runs import LayerRuns
+from qdqtool.accuracy.layers.prediction import StateKey, Step
+from qdqtool.accuracy.layers.search import FloatSearch
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal, worst_db
+from qdqtool.accuracy.search.candidate import Candidate, CandidateFactory
+from qdqtool.accuracy.search.goal_report import MetricGoal
+from qdqtool.accuracy.task_metrics.measure import MetricResult
+from qdqtool.errors import GateError
+
+TRIALS = 5
+"""Models that are made of what the search proposes, before samples that measure choose among all states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The model of a state, and what it keeps on the samples that measure.
+
+    Attributes:
+        candidate: The model.
+        step: The state.
+        worst_db: SQNR of its worst output; None where no output has noise.
+        loss: Loss of the task metric; minus infinity without a limit of it.
+    """
+
+    candidate: Candidate
+    step: Step
+    worst_db: float | None
+    loss: float
+
+    @property
+    def kept_db(self) -> float:
+        """SQNR of its worst output; infinite without noise."""
+        return math.inf if self.worst_db is None else self.worst_db
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateMeasurement:
+    """What else is known of a state.
+
+    Attributes:
+        measured_db: On the samples that measure: infinite without noise, minus infinity with NaN; None where no model
+            was made.
+        metric_loss: Loss on the samples that chose.
+        measured_loss: Loss on the samples that measure.
+    """
+
+    measured_db: float | None = None
+    metric_loss: float | None = None
+    measured_loss: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Goal(ABC):
+    """An accuracy that a model has to keep, and the search for the layers that leave the quantized format for it.
+
+    Attributes:
+        limits: The accuracy.
+        factory: Makes the models.
+        first: The model with every layer quantized.
+        session: The planned model with a switch at each pair.
+        search: Searches states in that session.
+        found: What was measured, by state.
+        curve_from_db: From where a whole curve goes on beyond the goal.
+    """
+
+    limits: AccuracyGoal
+    factory: CandidateFactory
+    first: Candidate
+    session: LayerRuns
+    search: FloatSearch
+    found: dict[StateKey, Found] = field(default_factory=dict)
+    curve_from_db: float = -math.inf
+
+    @abstractmethod
+    def propose(self) -> Step | None:
+        """Return the cheapest state that is expected to keep the goal; None where the search has no other."""
+
+    @abstractmethod
+    def ask_more(self, found: Found) -> None:
+        """Ask more of the next proposal than a state whose model does not keep the goal."""
+
+    @abstractmethod
+    def all_states(self) -> Sequence[Step]:
+        """Let the search go on to its end, and return the states that may keep the goal, the cheapest first."""
+
+    @abstractmethod
+    def missed(self) -> GateError:
+        """Return the error of a goal that no model keeps."""
+
+    @abstractmethod
+    def measurements(self) -> Mapping[StateKey, StateMeasurement]:
+        """Return what was measured of states besides their noise in the search."""
+
+    @abstractmethod
+    def metric_report(self, found: Found) -> MetricGoal | None:
+        """Return how the task metric of a model keeps to its limit; None without one."""
+
+    def measure(self, step: Step) -> Found:
+        """Return the model of a state, and what it keeps; each model is made once."""
+        if step.key not in self.found:
+            candidate = self.factory.with_float_layers(step, self.first) if step.share else self.first
+            loss = -math.inf if self.limits.max_metric_loss is None else metric_of(candidate).loss
+            assert loss is not None
+            self.found[step.key] = Found(candidate, step, worst_db(candidate.measured.accuracy), loss)
+        return self.found[step.key]
+
+    def keeps(self, found: Found) -> bool:
+        """Return whether a model keeps the goal."""
+        return self.limits.is_kept(found.worst_db, found.loss)
+
+    def keeps_state(self, step: Step) -> bool:
+        """Return whether the model of a state keeps the goal."""
+        return self.keeps(self.measure(step))
+
+
+def find_cheapest(goal: Goal) -> Found | None:
+    """Return the cheapest model that was found that keeps a goal; None where no model keeps it."""
+    for _ in range(TRIALS):
+        step = goal.propose()
+        if step is None:
+            break
+        found = goal.measure(step)
+        if goal.keeps(found):
+            return found
+        goal.ask_more(found)
+    states = goal.all_states()
+    if not states or not goal.keeps_state(states[-1]):
+        return None
+    return goal.measure(first_that(states, goal.keeps_state))
+
+
+def first_that(states: Sequence[Step], keeps: Callable[[Step], bool]) -> Step:
+    """Return the first state that keeps the goal, of which the last is one, by bisection."""
+    low, high = -1, len(states) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if keeps(states[middle]) else (middle, high)
+    return states[high]
+
+
+def metric_of(candidate: Candidate) -> MetricResult:
+    """Return the task metric of a model that was measured."""
+    accuracy = candidate.measured.accuracy
+    assert accuracy is not None
+    assert accuracy.metric is not None
+    return accuracy.metric
+
+
+def describe_levels(step: Step, search: FloatSearch) -> str:
+    """Return in words how many layers left the quantized format in a state of a search."""
+    secondary = f" and {len(step.fallback)} in {search.fallback.name}" if search.fallback.name else ""
+    return f"{len(step.layers)} of {len(search.layers)} layers in float{secondary}"

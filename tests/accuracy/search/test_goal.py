@@ -1,0 +1,116 @@
+"""Models of states, each made once; states that differ in any layer are different models."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
+from qdqtool.accuracy.layers.layer import Layer
+from qdqtool.accuracy.layers.prediction import StateKey, Step
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
+from qdqtool.accuracy.search.goal import Found, Goal, StateMeasurement, first_that
+from qdqtool.accuracy.task_metrics.measure import MetricResult
+from qdqtool.errors import GateError
+
+LAYERS = [Layer((), (number,)) for number in range(3)]
+
+
+def candidate(loss: float, *, finite: bool = True) -> SimpleNamespace:
+    metric = MetricResult(
+        name="m",
+        output=None,
+        unit="",
+        loss_unit="",
+        predictions=1,
+        value=-loss,
+        baseline=0.0,
+        loss=loss,
+        saved=None,
+        saved_loss=None,
+    )
+    outputs = (OutputAccuracy(name="y", sqnr_db=20.0, exact=False, finite=finite),)
+    return SimpleNamespace(measured=SimpleNamespace(accuracy=Accuracy(samples=1, outputs=outputs, metric=metric)))
+
+
+class CandidateFactory:
+    """Makes models that lose 4, 2 and 1 for the quantized layers, and a tenth of that in the fallback."""
+
+    def __init__(self) -> None:
+        self.made: list[Step] = []
+
+    def with_float_layers(self, step: Step, first: object) -> SimpleNamespace:
+        del first
+        self.made.append(step)
+        parts = [0.0 if layer in step.layers else 0.1 if layer in step.fallback else 1.0 for layer in LAYERS]
+        return candidate(4 * parts[0] + 2 * parts[1] + parts[2], finite=LAYERS[2] not in step.layers)
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked(Goal):
+    """A goal that proposes nothing by itself."""
+
+    def propose(self) -> Step | None:
+        raise NotImplementedError
+
+    def ask_more(self, found: Found) -> None:
+        raise NotImplementedError
+
+    def all_states(self) -> Sequence[Step]:
+        raise NotImplementedError
+
+    def missed(self) -> GateError:
+        raise NotImplementedError
+
+    def measurements(self) -> Mapping[StateKey, StateMeasurement]:
+        raise NotImplementedError
+
+    def metric_report(self, found: Found) -> None:
+        raise NotImplementedError
+
+
+def goal_of(factory: CandidateFactory, limits: AccuracyGoal) -> Goal:
+    return Asked(limits=limits, factory=factory, first=candidate(7.0), session=None, search=None)  # type: ignore[arg-type]
+
+
+def state(layers: list[int], fallback: list[int], share: float = 0.5) -> Step:
+    return Step(tuple(LAYERS[at] for at in layers), share, 25.0, 0.0, tuple(LAYERS[at] for at in fallback))
+
+
+def test_states_with_the_same_float_layers_and_other_fallback_layers_are_different_models() -> None:
+    factory = CandidateFactory()
+    made = goal_of(factory, AccuracyGoal(max_metric_loss=2))
+    one, other, none = state([1], [0]), state([1], [2]), state([1], [])
+    for _ in range(2):
+        assert [made.measure(each).loss for each in (one, other, none)] == pytest.approx([1.4, 4.1, 5.0])
+        assert [made.keeps_state(each) for each in (one, other, none)] == [True, False, False]
+    assert factory.made == [one, other, none]
+
+
+def test_the_state_with_all_layers_quantized_is_the_model_that_is_there() -> None:
+    factory = CandidateFactory()
+    made = goal_of(factory, AccuracyGoal(max_metric_loss=7))
+    assert made.measure(state([], [], 0.0)).candidate is made.first
+    assert made.keeps_state(state([], [], 0.0))
+    assert factory.made == []
+
+
+def test_a_model_that_makes_infinity_keeps_no_limit_whatever_its_metric_says() -> None:
+    made = goal_of(CandidateFactory(), AccuracyGoal(max_metric_loss=100))
+    assert [made.keeps_state(state([0], [])), made.keeps_state(state([2], []))] == [True, False]
+
+
+@pytest.mark.parametrize("count", range(1, 18))
+def test_bisection_finds_the_first_state_with_few_questions(count: int) -> None:
+    states = [Step((), at / count, float(at), 0.0) for at in range(count)]
+    for first in range(count):
+        asked: list[Step] = []
+
+        def keeps(step: Step, first: int = first, asked: list[Step] = asked) -> bool:
+            asked.append(step)
+            return step.worst_db >= first
+
+        assert first_that(states, keeps) is states[first]
+        assert len(asked) <= math.ceil(math.log2(count)) + 1
