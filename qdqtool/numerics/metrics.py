@@ -65,22 +65,6 @@ def max_abs(reference: Array, x: Array) -> float:
     return max((float(np.max(np.abs(a - b), initial=0.0)) for a, b in _finite_pairs(reference, x)), default=0.0)
 
 
-def relative_l2(reference: Array, x: Array) -> float | None:
-    """Relative error in the Euclidean norm: ``sqrt(sum((a - x)**2) / sum(a**2))``.
-
-    Returns:
-        The error; 0 for equal tensors, None where the reference is zero everywhere and ``x`` is not.
-    """
-    signal = noise = 0.0
-    for a, b in _finite_pairs(reference, x):
-        signal += _sum(a * a)
-        difference = a - b
-        noise += _sum(difference * difference)
-    if not noise:
-        return 0.0
-    return math.sqrt(noise) / math.sqrt(signal) if signal else None
-
-
 def max_steps(reference: Array, x: Array, scale: Array) -> float:
     """Largest difference in quantization steps: ``max(abs(a - x) / scale)``; 0 for empty tensors.
 
@@ -106,31 +90,6 @@ def steps(reference: Array, x: Array, scale: Array) -> Array:
     return np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, difference)
 
 
-def ulps(reference: Array, x: Array) -> Array:
-    """The difference of each element in units in the last place of the reference's own type.
-
-    Counts representable values from one to the other, across zero as well; NaN against NaN is 0, NaN against a number
-    is the largest int64.
-
-    Args:
-        reference: float32, float16 or float64.
-        x: The same shape and type.
-
-    Returns:
-        An int64 array of the tensors' shape, never negative.
-
-    Raises:
-        ArgumentError: The shapes or types differ, or the type is no IEEE type of NumPy.
-    """
-    _check_shapes(reference, x)
-    if reference.dtype != x.dtype or reference.dtype not in (np.float16, np.float32, np.float64):
-        raise ArgumentError(f"types are {reference.dtype} and {x.dtype}; both must be the same of float16, 32 and 64")
-    limit = np.iinfo(np.int64).max
-    left, right = np.isnan(reference), np.isnan(x)
-    difference = np.abs(_ordinal(reference) - _ordinal(x))
-    return np.where(left & right, 0, np.where(left | right, limit, difference))
-
-
 def nonfinite_mismatches(reference: Array, x: Array) -> int:
     """How many elements are NaN or infinite in one tensor and not the same in the other."""
     count = 0
@@ -149,13 +108,6 @@ def exact(reference: Array, x: Array) -> bool:
 def _sum(terms: Array) -> float:
     """Sum with NumPy's pairwise sum: unlike a BLAS dot product it is the same for any number of threads."""
     return float(np.sum(terms))
-
-
-def _ordinal(values: Array) -> Array:
-    """Return the position of each value in the order of all values of its type, with both zeros at 0."""
-    bits = values.view(f"i{values.dtype.itemsize}").astype(np.int64)
-    lowest = np.int64(np.iinfo(f"i{values.dtype.itemsize}").min)
-    return np.where(bits < 0, lowest - bits, bits)
 
 
 def _finite_pairs(reference: Array, x: Array) -> Iterator[tuple[Array, Array]]:

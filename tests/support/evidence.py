@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import onnx
 
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.outputs import output_checks
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from qdqtool.accuracy.checking.limits import FIND_LAYERS
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
@@ -155,9 +156,6 @@ def _plain(name: str) -> Iterator[str]:
     return (name.removesuffix(word) for word in _ADDED_WORDS if name.endswith(word))
 
 
-GATES = frozenset({"accuracy", "min-sqnr", "min-cosine", "max-metric-loss"})
-"""The gates on outputs: where one of them is missed, layers are named."""
-
 NAMED, LEAST_SHARE, RUNS, SAMPLES = 5, 0.05, 40, 4
 """Largest number of layers that are named, the smallest share of the noise that they make, and how many settings of how
 many samples are run."""
@@ -188,7 +186,7 @@ def with_blame(
         feeds: The samples of the check.
         request: When layers are named.
     """
-    missed = any(gate.name in GATES and not gate.passed for gate in report.gates)
+    missed = any(gate.name in FIND_LAYERS and not gate.passed for gate in report.gates)
     if baseline is None or not (missed or request.always):
         return report
     worst = report.worst_output.name if report.worst_output is not None else None

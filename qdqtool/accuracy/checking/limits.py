@@ -9,9 +9,39 @@ DEFAULT_AGREEMENT = 0.9
 """Share of an integer or boolean output that agrees where a limit for float outputs was asked for. Labels of well-made
 8-bit models agree for 97 % and more."""
 
-ON_OUTPUTS = frozenset({"min-sqnr", "min-cosine", "min-agreement", "max-metric-loss"})
-"""The gates on the accuracy of outputs that a report has where the user gave a limit. The gate ``accuracy``, which it
-always has, lets 0 dB pass."""
+
+@dataclass(frozen=True, slots=True)
+class OutputGate:
+    """A gate on the accuracy of outputs.
+
+    Attributes:
+        name: Its name in reports.
+        is_asked_for: Whether it is active where the user gave a limit only.
+        finds_layers: Whether layers are named where it is missed: noise of float outputs can be measured by layer.
+    """
+
+    name: str
+    is_asked_for: bool = True
+    finds_layers: bool = True
+
+
+ACCURACY = OutputGate("accuracy", is_asked_for=False)
+"""Lets 0 dB pass."""
+
+MIN_SQNR, MIN_COSINE = OutputGate("min-sqnr"), OutputGate("min-cosine")
+MIN_AGREEMENT = OutputGate("min-agreement", finds_layers=False)
+MAX_METRIC_LOSS = OutputGate("max-metric-loss")
+
+_OUTPUT_GATES = (ACCURACY, MIN_SQNR, MIN_COSINE, MIN_AGREEMENT, MAX_METRIC_LOSS)
+
+ACCURACY_GATES = frozenset(gate.name for gate in _OUTPUT_GATES)
+"""The gates that say how much quantizing costs; the others find faults."""
+
+ON_OUTPUTS = frozenset(gate.name for gate in _OUTPUT_GATES if gate.is_asked_for)
+"""Those of them that a report has where the user gave a limit."""
+
+FIND_LAYERS = frozenset(gate.name for gate in _OUTPUT_GATES if gate.finds_layers)
+"""Those of them that name layers where they are missed."""
 
 _LEGAL = {
     "min_cosine": (-1.0, 1.0),

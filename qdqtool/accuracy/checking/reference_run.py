@@ -1,24 +1,26 @@
-"""Run a check: every sample through the model and its baseline, then the nodes of constants."""
+"""Run a check: every sample through the model and its baseline, then the nodes of constants; collect its evidence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 
 from qdqtool.accuracy.checking.boundaries import Boundary, find_boundaries
 from qdqtool.accuracy.checking.check_blame import BaselineMatcher
-from qdqtool.accuracy.checking.constant_nodes import ConstantNodes
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.outputs import OutputCheck, output_checks
 from qdqtool.accuracy.checking.pair_error import PairError
-from qdqtool.accuracy.checking.qdq_reference import NodeCheck, compare, format_of, inputs_of
+from qdqtool.accuracy.checking.qdq_reference import ConstantNodes, NodeCheck, compare, format_of, inputs_of
 from qdqtool.accuracy.checking.repeatable import Runs, unrepeated
+from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult, SavedOutputs
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.accuracy.checking.saved_outputs import OutputSinks
-from qdqtool.accuracy.task_metrics.measure import RequestedMetric
+from qdqtool.accuracy.task_metrics.measure import MetricResult, RequestedMetric
 from qdqtool.errors import ArgumentError
 from qdqtool.models.graph.index.calls import nodes_with_several_values
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.scope import display
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError, imposed_bounds
 from qdqtool.models.running.nonfinite import first_nonfinite
 from qdqtool.models.running.observer import Observer, Run
@@ -257,3 +259,53 @@ class _Watcher:
             raise RunError(
                 f"{which} does not run: {error.message}", hint=hint if self._is_random else error.hint
             ) from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """One check after its last sample.
+
+    Attributes:
+        job: The run, with the findings at each Q, DQ and output.
+        outputs: The outputs of the model, as in the report.
+        boundaries: The quantized tensors that were compared with the baseline, largest distance first.
+        unmatched: Q and DQ nodes that could not be compared with the baseline, and why, in words.
+        saved: The comparison with outputs that were saved elsewhere; None where there is no such file.
+        metric: The task metric; None where none was requested.
+        is_random: Whether the inputs were random.
+    """
+
+    job: CheckJob
+    outputs: tuple[OutputResult, ...]
+    boundaries: tuple[BoundaryResult, ...]
+    unmatched: tuple[str, ...]
+    saved: SavedOutputs | None
+    metric: MetricResult | None
+    is_random: bool = False
+
+    @classmethod
+    def of(cls, job: CheckJob, *, is_random: bool = False) -> "Evidence":
+        """Collect the evidence of a run."""
+        compared = [boundary.result() for boundary in job.boundaries if boundary.error.elements]
+        return cls(
+            job=job,
+            outputs=tuple(output.result() for output in job.outputs),
+            boundaries=tuple(sorted(compared, key=lambda result: -result.max_steps)),
+            unmatched=tuple(_unmatched(job)),
+            saved=job.sinks.saved.report() if job.sinks.saved is not None else None,
+            metric=job.sinks.metric.result() if job.sinks.metric is not None else None,
+            is_random=is_random,
+        )
+
+
+def _unmatched(job: CheckJob) -> Iterator[str]:
+    for boundary in job.boundaries:
+        if boundary.problem:
+            yield f"{_label(boundary.entry)}: {boundary.problem}"
+    for entry in job.lonely:
+        yield f"{_label(entry)}: the baseline has no such tensor"
+
+
+def _label(entry: QdqNode) -> str:
+    scope = f" in {display(entry.node.scope.path)}" if entry.node.scope.path else ""
+    return f"{entry.node.op_type} '{entry.node.label}'{scope} was not compared"

@@ -26,7 +26,6 @@ class SavedCheck:
 
     def __init__(self, reader: OutputReader, checks: Sequence[OutputCheck]) -> None:
         self._reader = reader
-        self._checks = checks
         self._deviations = {check.value.name: Deviation(check.maker, check.scale) for check in checks}
         self._nonfinite = dict.fromkeys(self._deviations, 0)
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.gates import gate_results
+from qdqtool.accuracy.checking.limits import ACCURACY, MIN_AGREEMENT, MIN_SQNR
 from qdqtool.accuracy.checking.qdq_reference import NodeCheck, qdq_count
-from qdqtool.accuracy.checking.reference_run import CheckJob
+from qdqtool.accuracy.checking.reference_run import CheckJob, Evidence
 from qdqtool.accuracy.checking.report import (
     CheckReport,
     EvaluatedNode,
@@ -29,10 +29,10 @@ def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -
     if worst is None:
         return None
     names = {gate.name for gate in gates}
-    strictest = "min-sqnr" if worst.agreement is None else "min-agreement"
+    strictest = (MIN_SQNR if worst.agreement is None else MIN_AGREEMENT).name
     return WorstOutput(
         name=worst.name,
-        gate=strictest if strictest in names else "accuracy",
+        gate=strictest if strictest in names else ACCURACY.name,
         sqnr_db=worst.sqnr_db if worst.agreement is None else None,
         agreement=worst.agreement,
         max_abs=worst.max_abs if worst.zero_reference else None,

@@ -38,8 +38,8 @@ from qdqtool.models.running.own_evaluator import has_large_weights
 from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
-from qdqtool.quantization.planning.high_precision import HighPrecision
 from qdqtool.numerics.noise import Noise
+from qdqtool.quantization.planning.high_precision import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.planning.proposal import propose_for

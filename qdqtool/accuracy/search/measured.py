@@ -19,11 +19,11 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Placement, QuantPlan
-from qdqtool.quantization.planning.high_precision import HighPrecision, magnitudes_in
 from qdqtool.models.running.own_evaluator import open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.planning.degenerate import DegenerateTensor
+from qdqtool.quantization.planning.high_precision import HighPrecision, magnitudes_in
 from qdqtool.quantization.planning.planners import PlanData, planner_for
 from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.quantization.statistics.float_runs import FloatRuns, run_sample

@@ -20,9 +20,9 @@ from qdqtool.quantization.preparation.step import StepRequest
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.checkpoint import RangesCheckpoint
 from qdqtool.quantization.ranges.collector import RangeCollector
+from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial, encode_choice, encode_dominant
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange
-from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial, encode_choice, encode_dominant
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples import Feeds, data_digest, sample_digest

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
-from qdqtool.accuracy.checking.limits import ON_OUTPUTS
+from qdqtool.accuracy.checking.limits import ACCURACY_GATES
 from qdqtool.jobs.advice import command
 from qdqtool.models import targets
 from qdqtool.quantization.planning import modes
@@ -15,9 +15,6 @@ from qdqtool.reports.saved.stored_outputs import StoredOutput
 from qdqtool.reports.saved.stored_parts import StoredCalibration
 from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity
 from qdqtool.reports.saved.story import Story
-
-ACCURACY_GATES = ON_OUTPUTS | {"accuracy"}
-"""The gates that say how much quantizing costs; the others find faults."""
 
 _ARRAYS = (".npz", ".npy")
 _IN_MEMORY = frozenset({"array", "dict of arrays", "list", "tuple", "generator", "DataLoader"})

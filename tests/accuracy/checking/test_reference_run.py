@@ -9,7 +9,7 @@ from onnx import helper
 from support.qdq import text_model
 from support.small import make_model
 
-from qdqtool.accuracy.checking import constant_nodes
+from qdqtool.accuracy.checking import qdq_reference
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.qdq_reference import NodeCheck
 from qdqtool.accuracy.checking.reference_run import CheckJob
@@ -164,7 +164,7 @@ def test_constants_too_large_for_one_model_are_told_and_the_others_compared(monk
       y = Add (a, sum)
     """
     model = text(nodes, "int8[9] large = {1, 2, 3, 4, 5, 6, 7, 8, 9}, int8[2] codes = {5, -3}")
-    monkeypatch.setattr(constant_nodes, "LARGEST_MODEL", 8)
+    monkeypatch.setattr(qdq_reference, "LARGEST_MODEL", 8)
     found = checks(ran(model, [[1, 2]]))
     assert (found["ld"].was_checked, found["ld"].problem) == (
         False,

@@ -7,10 +7,9 @@ from onnx import TensorProto, helper
 from support.qdq import LOOP_AND_BRANCHES, pair_model, text_model
 from support.small import make_model
 
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.options import CheckOptions
-from qdqtool.accuracy.checking.reference_run import CheckJob
+from qdqtool.accuracy.checking.reference_run import CheckJob, Evidence
 from qdqtool.accuracy.checking.report import CheckReport, KnownFault, NotObserved
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.accuracy.checking.verdict import verdict

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.gates import (
     accuracy,
     activations,
@@ -15,6 +14,7 @@ from qdqtool.accuracy.checking.gates import (
     saved_outputs,
     weights,
 )
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 
 GATES = (repeatable, qdq_exact, finite, pairs, activations, weights, accuracy, distances, saved_outputs, metric)

@@ -6,11 +6,11 @@ should keep is for the user to say, with ``--min-sqnr`` and the like.
 
 from collections.abc import Iterator, Sequence
 
-from qdqtool.accuracy.checking.bounds import bound_of
-from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.gates.activations import bound_of
 from qdqtool.accuracy.checking.gates.distances import distance_fault
+from qdqtool.accuracy.checking.limits import ACCURACY
 from qdqtool.accuracy.checking.outputs import Deviation
-from qdqtool.accuracy.checking.reference_run import CheckJob
+from qdqtool.accuracy.checking.reference_run import CheckJob, Evidence
 from qdqtool.accuracy.checking.report import GateResult, OutputResult
 from qdqtool.accuracy.checking.saved_outputs import SavedCheck
 from qdqtool.errors import plural
@@ -44,7 +44,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         return
     places = [(check.value, check.deviation) for check in job.outputs]
     faults = _faults(job.index, evidence.outputs, places, "output")
-    yield _gate("accuracy", evidence.outputs, faults, is_random=evidence.is_random)
+    yield _gate(ACCURACY.name, evidence.outputs, faults, is_random=evidence.is_random)
 
 
 def saved_result(job: CheckJob, saved: SavedCheck, outputs: Sequence[OutputResult]) -> GateResult:

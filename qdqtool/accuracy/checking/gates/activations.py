@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from qdqtool.accuracy.checking.bounds import bound_of
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.pair_error import PairError
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.errors import plural
+from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.scope import display
 
 NAME = "activations"
@@ -20,6 +21,9 @@ its error is as large as the values. Pairs between this and the limit of the for
 
 FITS = 2.0
 """A range that is known without data fits where the range of the codes differs by no more than this factor."""
+
+MAX_NODES = 16
+"""How many nodes are followed to one with a known bound."""
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
@@ -93,3 +97,26 @@ def _place(error: PairError) -> str:
     node = error.entry.node
     scope = f" in {display(node.scope.path)}" if node.scope.path else ""
     return f"QuantizeLinear '{node.label}'{scope} on '{_tensor(error)}'"
+
+
+def bound_of(index: ModelIndex, value: Value | None) -> float | None:
+    """Return the largest magnitude that a tensor ever has, through pairs and operators that only move values.
+
+    That of a Sigmoid or Softmax is 1. All values may be near 0 on some data, as the scores of a detector are where
+    there is nothing to find. Then a pair makes 0 of every value, its error is as large as the signal, and nothing is
+    wrong.
+
+    Returns:
+        The bound of the operator that makes it; None where that has none.
+    """
+    for _ in range(MAX_NODES):
+        node = value.producer if value is not None else None
+        if node is None:
+            return None
+        known = ops.traits(node)
+        if known.bound is not None:
+            return known.bound
+        if index.qdq.get(node) is None and not (known.moves_values or known.passes_values):
+            return None
+        value = node.input(0)
+    return None

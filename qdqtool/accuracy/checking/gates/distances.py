@@ -7,8 +7,8 @@ held to must not look like one that was kept.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from qdqtool.accuracy.checking.evidence import Evidence
-from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.accuracy.checking.limits import MIN_AGREEMENT, MIN_COSINE, MIN_SQNR, Gates, OutputGate
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import BoundaryResult, GateResult, OutputResult
 
 OUTPUT = "output"
@@ -30,9 +30,14 @@ class Compared:
     boundaries: Sequence[BoundaryResult] = ()
     unmatched: Sequence[str] = ()
 
-    def gate(self, name: str) -> str:
+    @property
+    def prefix(self) -> str:
+        """With what the name of a gate on these outputs begins."""
+        return "" if self.what == OUTPUT else "outputs-"
+
+    def gate(self, gate: OutputGate) -> str:
         """Return the name of a gate on these outputs."""
-        return name if self.what == OUTPUT else f"outputs-{name}"
+        return self.prefix + gate.name
 
     @property
     def floats(self) -> list[OutputResult]:
@@ -98,7 +103,7 @@ def distance_fault(result: OutputResult, limit: float) -> str:
 
 def _min_sqnr(compared: Compared, limit: float, missing: list[str]) -> GateResult:
     faults = ((result.name, distance_fault(result, limit)) for result in compared.floats)
-    name = compared.gate("min-sqnr")
+    name = compared.gate(MIN_SQNR)
     return GateResult.of(
         name=name,
         requires=f"at least {limit:g} dB at every float {compared.what}",
@@ -111,7 +116,7 @@ def _min_sqnr(compared: Compared, limit: float, missing: list[str]) -> GateResul
 
 
 def _min_cosine(compared: Compared, limit: float, missing: list[str]) -> GateResult:
-    name = compared.gate("min-cosine")
+    name = compared.gate(MIN_COSINE)
     values = [(result.name, 1.0 if result.exact else (result.cosine or 0.0)) for result in compared.floats]
     return GateResult.of(
         name=name,
@@ -125,7 +130,7 @@ def _min_cosine(compared: Compared, limit: float, missing: list[str]) -> GateRes
 
 
 def _min_agreement(compared: Compared, limit: float, missing: list[str]) -> GateResult:
-    name = compared.gate("min-agreement")
+    name = compared.gate(MIN_AGREEMENT)
     values = [(result.name, result.agreement or 0.0) for result in compared.others]
     worst = min(values, key=lambda entry: entry[1], default=None)
     return GateResult.of(
@@ -156,7 +161,7 @@ def _worst(values: Iterable[tuple[str, float | None]], unit: str) -> str:
 
 
 def _max_steps(compared: Compared, limit: float) -> GateResult:
-    name = compared.gate("max-steps")
+    name = compared.prefix + "max-steps"
     places = [(f"{compared.what} '{r.name}'", r.max_steps) for r in compared.outputs if r.max_steps is not None]
     places += [(f"{place.kind} '{place.tensor}' at '{place.node}'", place.max_steps) for place in compared.boundaries]
     worst = max(places, key=lambda entry: entry[1], default=None)

@@ -5,8 +5,8 @@ A scale is judged by itself, since outputs need not show it: a Q, for one, makes
 
 from collections.abc import Iterator
 
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.outputs import nonfinite_count
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.errors import plural
 from qdqtool.models.graph.scope import display

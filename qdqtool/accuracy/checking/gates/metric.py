@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.limits import MAX_METRIC_LOSS
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 
 
@@ -14,8 +15,8 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     # Nobody knows what guessing would give a function of the user.
     beyond = ", which is better than chance" if metric.output is not None else ""
     compared = (
-        ("max-metric-loss", "the baseline", metric.loss, metric.baseline_chance),
-        ("outputs-max-metric-loss", "the model", metric.saved_loss, metric.chance),
+        (MAX_METRIC_LOSS.name, "the baseline", metric.loss, metric.baseline_chance),
+        (f"outputs-{MAX_METRIC_LOSS.name}", "the model", metric.saved_loss, metric.chance),
     )
     for name, reference, loss, chance in compared:
         if loss is None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.qdq_reference import NodeCheck
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.errors import plural
 from qdqtool.models.graph.index.model_index import ModelIndex

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.qdq_reference import NodeCheck, qdq_count
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.models.graph.scope import display
 

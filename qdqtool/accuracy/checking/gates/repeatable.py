@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.accuracy.checking.evidence import Evidence
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.models.ops.support.random_nodes import random_cause
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.gates.accuracy import saved_result
 from qdqtool.accuracy.checking.gates.distances import Compared, distance_gates
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.errors import plural
 

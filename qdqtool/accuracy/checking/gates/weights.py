@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qdqtool.accuracy.checking.boundaries import Boundary
-from qdqtool.accuracy.checking.evidence import Evidence
 from qdqtool.accuracy.checking.gates.activations import is_constant, misses
 from qdqtool.accuracy.checking.pair_error import PairError
+from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.errors import plural
 from qdqtool.models.graph.index.qdq import QdqNode

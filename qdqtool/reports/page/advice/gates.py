@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from qdqtool.accuracy.checking.limits import ACCURACY_GATES
 from qdqtool.jobs.advice import excluding
 from qdqtool.reports.blocks import Step, percentage
-from qdqtool.reports.page.advised import ACCURACY_GATES, Advice, Files, has_fault
+from qdqtool.reports.page.advised import Advice, Files, has_fault
 from qdqtool.reports.saved.stored_parts import StoredGate
 from qdqtool.reports.saved.stored_reports import StoredCheck
 from qdqtool.reports.saved.story import Story

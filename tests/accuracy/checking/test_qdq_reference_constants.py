@@ -8,8 +8,8 @@ import pytest
 from onnx import TensorProto
 from support.qdq import constant, text_model
 
-from qdqtool.accuracy.checking import constant_nodes
-from qdqtool.accuracy.checking.constant_nodes import ConstantNodes
+from qdqtool.accuracy.checking import qdq_reference
+from qdqtool.accuracy.checking.qdq_reference import ConstantNodes
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 
@@ -113,7 +113,7 @@ def test_nodes_of_microsoft_s_domain_are_run_too() -> None:
 
 
 def too_large(model: Model, limit: int, monkeypatch: pytest.MonkeyPatch) -> Sequence[str]:
-    monkeypatch.setattr(constant_nodes, "LARGEST_MODEL", limit)
+    monkeypatch.setattr(qdq_reference, "LARGEST_MODEL", limit)
     return [name for name, _, result in results(model) if result is None]
 
 
@@ -127,7 +127,7 @@ def test_constants_that_no_model_holds_are_told_and_the_rest_is_run(monkeypatch:
 
 
 def test_a_model_leaves_a_mebibyte_of_two_gibibytes_for_what_is_no_tensor() -> None:
-    assert constant_nodes.LARGEST_MODEL + 2**20 == 2**31
+    assert qdq_reference.LARGEST_MODEL + 2**20 == 2**31
 
 
 def test_the_model_of_one_node_is_of_the_opset_and_version_of_the_whole() -> None:

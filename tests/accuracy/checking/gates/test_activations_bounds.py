@@ -3,7 +3,7 @@
 import pytest
 from support.qdq import text_model
 
-from qdqtool.accuracy.checking.bounds import bound_of
+from qdqtool.accuracy.checking.gates.activations import bound_of
 from qdqtool.models.graph.index.model_index import ModelIndex
 
 CHAIN = """
