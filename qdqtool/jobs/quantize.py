@@ -8,10 +8,9 @@ from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.accuracy.search.blame import blame_of
 from qdqtool.accuracy.search.candidate import CandidateFactory
 from qdqtool.accuracy.search.goal_search import SearchResult, reach_goal
-from qdqtool.accuracy.search.measured import MetricMeasurement, with_measured
 from qdqtool.accuracy.search.metric_data import require_labels, require_predictions, require_samples
-from qdqtool.accuracy.search.steps import QuantizeSteps
-from qdqtool.accuracy.task_metrics.request import MetricRequest
+from qdqtool.accuracy.search.steps import QuantizeSteps, with_measured
+from qdqtool.accuracy.task_metrics.request import MetricMeasurement, MetricRequest
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float, nothing_to_add, write_unchanged

@@ -85,7 +85,7 @@ def with_dominant_in_float(recipe: Recipe, record: Sequence[PreparationStep]) ->
         return recipe
     noise, macs = f"{100 * layer.noise_share:.3g} %", f"{100 * layer.macs_share:.1g} %"
     reason = f"stays in float: makes {noise} of the noise, {macs} of the multiply-accumulates"
-    return replace(recipe, selection=replace(recipe.selection, loud_nodes=dict.fromkeys(layer.nodes, reason)))
+    return replace(recipe, selection=replace(recipe.selection, dominant_nodes=dict.fromkeys(layer.nodes, reason)))
 
 
 def _median_sample(noise: Noise, output: int) -> int:

@@ -97,8 +97,8 @@ class MetricEffect:
     Attributes:
         name: The metric, or the name of a function of the user.
         output: The output that was measured; None where a function of the user got all of them.
-        layer: Layer of the values; may be empty.
-        loss_unit: Layer of the loss; may be empty.
+        unit: Unit of the values; may be empty.
+        loss_unit: Unit of the loss; may be empty.
         samples: Number of samples that the models were measured on: the choosing part of the data.
         predictions: Number of predictions on them; of samples where a function of the user measures.
         float_value: Value of the float model.

@@ -15,7 +15,6 @@ from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting, mask_mode
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
 from qdqtool.accuracy.layers.noise_file import NoiseCache, read_noise, write_noise
 from qdqtool.accuracy.layers.search import FloatSearch
-from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.model import Model
@@ -141,18 +140,12 @@ class LayerRuns:
         try:
             yield
         except KeyboardInterrupt:
-            self._write(path, measured_on)
             raise Interrupted(
                 f"interrupted; {len(self.cache)} measurements are kept in {path}: the same command goes on from there"
             ) from None
-        except QdqError:
-            self._write(path, measured_on)
-            raise
-        self._write(path, measured_on)
-
-    def _write(self, path: Path, measured_on: str) -> None:
-        labels = [layer.leader.label for layer in self.layers]
-        write_noise(path, measured_on, labels, list(self.runs.outputs), self.cache)
+        finally:
+            labels = [layer.leader.label for layer in self.layers]
+            write_noise(path, measured_on, labels, list(self.runs.outputs), self.cache)
 
     def _digest(self) -> str:
         """Return a digest of all that the measurements depend on, but the processor."""

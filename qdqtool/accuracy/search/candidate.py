@@ -10,8 +10,14 @@ from qdqtool.accuracy.layers.fallback import FormatBits, SecondaryPlan
 from qdqtool.accuracy.layers.layer import nodes_of, readers_of
 from qdqtool.accuracy.layers.layer_runs import secondary_plan
 from qdqtool.accuracy.layers.prediction import Step
-from qdqtool.accuracy.search.measured import Measured, MetricMeasurement, measure_cost
-from qdqtool.accuracy.search.steps import Quantized, QuantizeSteps, require_valid
+from qdqtool.accuracy.search.steps import (
+    Measured,
+    Quantized,
+    QuantizeSteps,
+    measure_cost,
+    require_valid,
+)
+from qdqtool.accuracy.task_metrics.request import MetricMeasurement
 from qdqtool.errors import UsageError
 from qdqtool.linting.findings import Finding
 from qdqtool.models import ops

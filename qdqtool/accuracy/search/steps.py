@@ -1,12 +1,20 @@
-"""The steps of ``quantize`` that make a quantized model of a plan."""
+"""The steps of ``quantize`` that make a quantized model of a plan, and what that costs on samples that chose nothing.
+
+The ranges of the written model are those of all samples. On held-back samples it would look better than on any other
+data. So a rehearsal is measured there: the model that the same steps give with the ranges of the choosing part alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from qdqtool.accuracy.checking.accuracy import Accuracy, MeasuredModel, ZeroedTensor, measure_accuracy
 from qdqtool.accuracy.layers.dominant_layer import with_dominant_in_float
-from qdqtool.errors import GateError
+from qdqtool.accuracy.task_metrics.request import MetricMeasurement
+from qdqtool.errors import GateError, UsageError
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.policy import Linter, Policy
@@ -14,22 +22,26 @@ from qdqtool.linting.report import validate_report
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.models.plan import QuantPlan
+from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.models.transforms.taps import TensorKey
 from qdqtool.quantization.insertion.apply_plan import QuantizedTensor, apply_plan
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.insertion.split_qkv import separate_projections
+from qdqtool.quantization.planning.degenerate import DegenerateTensor
 from qdqtool.quantization.planning.high_precision import (
     HighPrecision,
     HighPrecisionReport,
     known_magnitudes,
     lower,
+    magnitudes_in,
     measure_magnitudes,
 )
+from qdqtool.quantization.planning.planners import PlanData, planner_for
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import correct_biases
 from qdqtool.quantization.preparation.plan_inputs import PlanInputs
 from qdqtool.quantization.ranges.types import Ranges
+from qdqtool.quantization.statistics.float_runs import FloatRuns
 
 
 def require_valid(
@@ -133,3 +145,114 @@ class QuantizeSteps:
             separated=separated.report,
             high_precision=lowered.report,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What was measured.
+
+    Attributes:
+        accuracy: The cost of quantizing; None where there is no data.
+        loaded: Whether the reference session loaded the written model, or one with the same nodes.
+    """
+
+    accuracy: Accuracy | None
+    loaded: bool
+
+
+def measure_cost(
+    made: Quantized,
+    plan: QuantPlan,
+    index: ModelIndex,
+    steps: QuantizeSteps,
+    runs: FloatRuns,
+    metric: MetricMeasurement | None = None,
+) -> Measured:
+    """Measure the accuracy of a quantized model on the samples that there are for it.
+
+    Args:
+        made: The model that will be written.
+        plan: Its pairs.
+        index: The index of the model that was planned for.
+        steps: Made the model; they make the rehearsal too.
+        runs: Runs the float model; its session is closed afterwards.
+        metric: Measures a task metric too.
+    """
+    inputs = steps.inputs
+    if inputs.measuring is None:
+        return Measured(accuracy=None, loaded=False)
+    try:
+        rehearsal = _rehearsal(plan, index, steps)
+    except UsageError as error:
+        problem = f"the choosing part of the samples gives no model: {error.message}"
+        return Measured(accuracy=Accuracy(samples=0, problem=problem), loaded=False)
+    opened: list[Model] = []
+
+    def make() -> Model:
+        opened.append(made.model if rehearsal is None else steps.carry_out(*rehearsal).model)
+        return opened[0]
+
+    measured, written = (plan, None) if rehearsal is None else (rehearsal[0], plan)
+    candidate = MeasuredModel(make=make, plan=measured, written=written)
+    cost = measure_accuracy(inputs.prepared.model, candidate, inputs.measuring, runs)
+    if metric is not None and not cost.problem:
+        cost = replace(cost, metric=metric.of(inputs.prepared.model, opened[0], inputs.measuring.feeds, runs))
+    return Measured(accuracy=cost, loaded=not cost.problem and _has_nodes_of(made.model, opened[0]))
+
+
+def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tuple[QuantPlan, Ranges] | None:
+    """Return the plan with the ranges of the choosing part; None where it is the same, or where none is held back."""
+    ranges, measuring = steps.inputs.ranges, steps.inputs.measuring
+    if ranges is None or ranges.choosing is None or measuring is None or not measuring.held_back:
+        return None
+    chosen = replace(ranges, tensors=ranges.choosing, choosing=None)
+    weights = {place.slot: place.params for place in plan}
+    found = planner_for(steps.recipe, PlanData(ranges=chosen, weights=weights)).plan(index).plan
+    # The ranges also decide which nodes become float16.
+    lowers = steps.recipe.high_precision is HighPrecision.FP16
+    same = not lowers or magnitudes_in(ranges) == magnitudes_in(chosen)
+    return None if same and _are_same(plan, found) else (found, chosen)
+
+
+def _are_same(one: QuantPlan, two: QuantPlan) -> bool:
+    return len(one) == len(two) and all(map(_is_same, one, two))
+
+
+def _is_same(one: Placement, two: Placement) -> bool:
+    first, second = one.params, two.params
+    return one.slot == two.slot and (
+        first is second or (first.scheme == second.scheme and np.array_equal(first.scale, second.scale))
+    )
+
+
+def _has_nodes_of(one: Model, two: Model) -> bool:
+    """Return whether two models have the same nodes, so that a session that loads one loads the other."""
+    return one is two or list(one.proto.graph.node) == list(two.proto.graph.node)
+
+
+def with_measured(known: tuple[DegenerateTensor, ...], cost: Accuracy | None) -> tuple[DegenerateTensor, ...]:
+    """Return degenerate tensors and those that only a measurement shows: without counts only the maximum is known.
+
+    Args:
+        known: Those that were found when the scales were derived; they are not repeated.
+        cost: The measurement; None where nothing was measured.
+    """
+    named = {(each.tensor, each.graph) for each in known}
+    found = (_measured(each, cost.samples) for each in cost.zeroed) if cost is not None else ()
+    return (*known, *(each for each in found if (each.tensor, each.graph) not in named))
+
+
+def _measured(zeroed: ZeroedTensor, samples: int) -> DegenerateTensor:
+    return DegenerateTensor(
+        tensor=zeroed.tensor,
+        graph=zeroed.graph,
+        kind="activation",
+        condition="strays",
+        scales=1,
+        of=1,
+        scale=zeroed.scale,
+        action=(
+            f"NOT clipped: {zeroed.share:.4%} of the values that are not 0 become 0 on {samples} samples; look at it "
+            "with method auto, which counts values and can clip strays, or exclude what reads it"
+        ),
+    )

@@ -130,7 +130,7 @@ class ModelTrial:
 
     Attributes:
         methods: The effect of the calibration methods.
-        loud: The small layer that stays in float; None where none does.
+        dominant: The small layer that stays in float; None where none does.
     """
 
     methods: MethodTrial

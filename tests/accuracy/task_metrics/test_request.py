@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qdqtool.accuracy.task_metrics.named import NamedRequest
+from qdqtool.accuracy.task_metrics.measure import NamedRequest
 from qdqtool.accuracy.task_metrics.request import FunctionMeasure, labelled_for, load_metric
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.samples import Feeds, InputSpec, load_feeds

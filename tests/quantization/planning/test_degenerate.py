@@ -14,7 +14,7 @@ from support.magnitudes import counted, pieces
 from support.small import make_model, run
 
 from qdqtool.accuracy.checking.accuracy import ZEROED, Accuracy, ZeroedTensor
-from qdqtool.accuracy.search.measured import with_measured
+from qdqtool.accuracy.search.steps import with_measured
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.models.plan import Slot

@@ -49,7 +49,7 @@ class Selection:
         op_types_to_exclude: Not these.
         float_nodes: Nodes that a search leaves in float for the accuracy.
         fallback_nodes: Nodes that a search gives the fallback format of the recipe.
-        loud_nodes: Nodes that calibration leaves in float, with the reason in words.
+        dominant_nodes: Nodes that calibration leaves in float, with the reason in words.
     """
 
     nodes_to_quantize: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Selection:
     op_types_to_exclude: tuple[str, ...] = ()
     float_nodes: frozenset[NodeId] = frozenset()
     fallback_nodes: frozenset[NodeId] = frozenset()
-    loud_nodes: Mapping[NodeId, str] = field(default_factory=dict)
+    dominant_nodes: Mapping[NodeId, str] = field(default_factory=dict)
 
     def matches(self, view: GraphView) -> tuple[PatternMatch, ...]:
         """Return what each pattern matches in a model."""
@@ -90,8 +90,8 @@ class Selection:
     def _measured(self, node: NodeId) -> Reason | None:
         if node in self.float_nodes or node in self.fallback_nodes:
             return FOR_ACCURACY if node in self.float_nodes else IN_FALLBACK
-        loud = self.loud_nodes.get(node)
-        return None if loud is None else Reason("noise", loud)
+        reason = self.dominant_nodes.get(node)
+        return None if reason is None else Reason("noise", reason)
 
     def asks_for(self, node: NodeView) -> bool:
         """Return whether the user named ``node`` or its operator in full: then it is quantized without gain, too."""

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from qdqtool.accuracy.task_metrics.named import NamedMeasure, NamedRequest, NamedTally
+from qdqtool.accuracy.task_metrics.measure import NamedMeasure, NamedRequest, NamedTally
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.samples import Sample
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from support.layered import MAX, Planned, chain, outputs, planned, rows, save
 
-from qdqtool.accuracy.search.measured import MetricMeasurement
 from qdqtool.accuracy.task_metrics.measure import MetricResult
-from qdqtool.accuracy.task_metrics.request import load_metric
+from qdqtool.accuracy.task_metrics.request import MetricMeasurement, load_metric
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
 from qdqtool.quantization.preparation.calibration import runs_for
