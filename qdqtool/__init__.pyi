@@ -77,7 +77,7 @@ from qdqtool.linting.repair.report import FixReport as FixReport
 from qdqtool.linting.repair.report import NormalizeReport as NormalizeReport
 from qdqtool.linting.report import ValidateReport as ValidateReport
 from qdqtool.models.diff.report import DiffReport as DiffReport
-from qdqtool.models.graph.io.any_model import ModelLike as ModelLike
+from qdqtool.models.graph.io.load import ModelLike as ModelLike
 from qdqtool.models.graph.io.load import load_model as load_model
 from qdqtool.models.graph.io.save import ExternalData as ExternalData
 from qdqtool.models.graph.model import Model as Model
@@ -86,10 +86,10 @@ from qdqtool.numerics.derive import PowerOfTwo as PowerOfTwo
 from qdqtool.numerics.derive import ScaleRule as ScaleRule
 from qdqtool.quantization.insertion.pair_edits import WeightStorage as WeightStorage
 from qdqtool.quantization.planning.existing import Existing as Existing
+from qdqtool.quantization.planning.high_precision import HighPrecision as HighPrecision
 from qdqtool.quantization.planning.placement.selection import Selection as Selection
 from qdqtool.quantization.planning.recipe import Preparation as Preparation
 from qdqtool.quantization.planning.recipe import Recipe as Recipe
-from qdqtool.quantization.planning.scale_type import HighPrecision as HighPrecision
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges as CachedRanges
 from qdqtool.quantization.ranges.file import read_ranges as read_ranges
 from qdqtool.quantization.ranges.shard import Shard as Shard

@@ -2,8 +2,8 @@
 
 import onnx.parser
 import pytest
-from qdqtool.linting.parser_word import ParserFault
 
+from qdqtool.linting.parser_answer import ParserFault
 from qdqtool.linting.rules import RuleContext
 from qdqtool.models.graph.model import Model
 

@@ -2,10 +2,10 @@
 
 import onnx.parser
 import pytest
-from qdqtool.linting.parser_word import ParserFault
 
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
+from qdqtool.linting.parser_answer import ParserFault
 from qdqtool.linting.rules import RuleContext
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import onnx
 
 from qdqtool.errors import ModelError
-from qdqtool.linting.parser_word import ParserFault
+from qdqtool.linting.parser_answer import ParserFault
 from qdqtool.linting.rules.support.reach import Product, Walk, operand
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
