@@ -347,51 +347,51 @@ def apart(x: Array, axis: ChannelLayout | None) -> float:
 
 
 NAMED_ELSEWHERE = {
-    "data/example_shapes": "which dimensions a model computes",
-    "builders/precision": "a fact of ConvTranspose",
-    "builders/shape_values": "where a value is a shape",
-    "graph/index/folders": "what operators make of constants",
-    "graph/index/weight_folders": "what operators make of stored weights",
-    "graph/index/inference": "what onnx's data propagation follows",
-    "graph/index/qonnx_operators": "writes such nodes, for shape inference",
-    "insertion/fused_qkv": "how exporters cut a projection in three",
-    "insertion/strip_edits": "writes such a node",
-    "planning/placement/weight_only": "a table of embeddings",
-    "reduction/reducer": "writes such a node",
-    "reduction/steps/bodies": "writes such a node",
-    "repair/forms/_dynamic": "one form",
-    "repair/forms/dynamic_product": "one form",
-    "repair/forms/gather_block_quantized": "one form, and writes such a node",
-    "repair/forms/grouped_weight": "one form",
-    "repair/forms/matmul_nbits": "one form, and writes such a node",
-    "repair/forms/qlinear_conv": "one form",
-    "repair/forms/qlinear_matmul": "one form",
-    "repair/forms/qlinear_operator": "one form each",
-    "repair/forms/scaled_product": "one form",
-    "rules/attention": "the pattern that TensorRT fuses",
-    "rules/block_product": "a fact of MatMul and Gemm",
-    "rules/constant_indirect": "what parsers follow to a zero point",
-    "rules/conv_transpose": "the rule about it",
-    "rules/one_element_scale": "a fact of Conv",
-    "rules/operand_formats": "a fact of ConvTranspose",
-    "rules/operand_shape": "what each operator demands of its operands",
-    "rules/support/layer_names": "operators that TensorRT stores weights in",
-    "rules/tied_weight": "a table of embeddings",
-    "rules/zero_point_constant": "what parsers follow to a zero point",
-    "transforms/interface": "writes such a node",
-    "transforms/specialize_branches": "writes such a node",
-    "transforms/taps": "writes such a node",
+    "engines/tensorrt/precision": "a fact of ConvTranspose",
+    "engines/tensorrt/shape_values": "where a value is a shape",
+    "jobs/reduction/reducer": "writes such a node",
+    "jobs/reduction/steps/bodies": "writes such a node",
+    "linting/repair/forms/_dynamic": "one form",
+    "linting/repair/forms/dynamic_product": "one form",
+    "linting/repair/forms/gather_block_quantized": "one form, and writes such a node",
+    "linting/repair/forms/grouped_weight": "one form",
+    "linting/repair/forms/matmul_nbits": "one form, and writes such a node",
+    "linting/repair/forms/qlinear_conv": "one form",
+    "linting/repair/forms/qlinear_matmul": "one form",
+    "linting/repair/forms/qlinear_operator": "one form each",
+    "linting/repair/forms/scaled_product": "one form",
+    "linting/rules/attention": "the pattern that TensorRT fuses",
+    "linting/rules/block_product": "a fact of MatMul and Gemm",
+    "linting/rules/constant_indirect": "what parsers follow to a zero point",
+    "linting/rules/conv_transpose": "the rule about it",
+    "linting/rules/one_element_scale": "a fact of Conv",
+    "linting/rules/operand_formats": "a fact of ConvTranspose",
+    "linting/rules/operand_shape": "what each operator demands of its operands",
+    "linting/rules/support/layer_names": "operators that TensorRT stores weights in",
+    "linting/rules/tied_weight": "a table of embeddings",
+    "linting/rules/zero_point_constant": "what parsers follow to a zero point",
+    "models/graph/index/folders": "what operators make of constants",
+    "models/graph/index/inference": "what onnx's data propagation follows",
+    "models/graph/index/signature": "writes such nodes, for shape inference",
+    "models/graph/index/weight_folders": "what operators make of stored weights",
+    "models/transforms/interface": "writes such a node",
+    "models/transforms/specialize_branches": "writes such a node",
+    "models/transforms/strip_edits": "writes such a node",
+    "models/transforms/taps": "writes such a node",
+    "quantization/insertion/fused_qkv": "how exporters cut a projection in three",
+    "quantization/planning/placement/weight_only": "a table of embeddings",
+    "samples/noise": "which dimensions a model computes",
 }
 """Modules that name operators that only move values, or multiply with weights, and why each does."""
 
 
-def test_other_rooms_ask_instead_of_naming_operators():
+def test_other_packages_ask_instead_of_naming_operators():
     """Adding such an operator is one module: no list of names elsewhere has to be found."""
     known = {op_type for op in ops.families() if isinstance(op, ProductOp) for op_type in op.op_types}
     known |= {op_type for op_type, each in ops.all_traits().items() if each.moves_values}
     package = ROOT / "qdqtool"
     modules = {path.relative_to(package).with_suffix("").as_posix(): path for path in package.rglob("*.py")}
-    naming = {name for name, path in modules.items() if name.split("/")[0] != "ops" and known & words(path)}
+    naming = {name for name, path in modules.items() if not name.startswith("models/ops/") and known & words(path)}
     assert naming == NAMED_ELSEWHERE.keys()
 
 
