@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from support.metrics import sqnr_db
 from support.paths import ROOT
 from support.small import make_model, run
 
@@ -16,7 +17,6 @@ from qdqtool.jobs.normalize import normalized_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
-from qdqtool.numerics.metrics import sqnr_db
 from qdqtool.samples.request import DataRequest
 
 WAYS: Mapping[str, dict[str, Any]] = {

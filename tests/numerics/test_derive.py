@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support import numbers, rational
+from support.metrics import sqnr_db
 
 from qdqtool.errors import ArgumentError
 from qdqtool.numerics import formats
@@ -22,7 +23,6 @@ from qdqtool.numerics.derive import (
     smallest_positive,
 )
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
-from qdqtool.numerics.metrics import sqnr_db
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 BF16, E8M0 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e8m0fnu)

@@ -16,11 +16,10 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.types import Shape
 from qdqtool.models.graph.index.view import Value
-from qdqtool.models.running.accumulated_error import AccumulatedError
+from qdqtool.models.running.accumulated_error import AccumulatedError, max_steps, ratio_db
 from qdqtool.models.running.own_nodes import granularity_of
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.granularity import expand
-from qdqtool.numerics.metrics import max_steps, ratio_db
 
 
 @dataclass(slots=True)

@@ -12,11 +12,11 @@ import numpy as np
 
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds
+from qdqtool.models.running.accumulated_error import ratio_db
 from qdqtool.models.running.own_nodes import granularity_of
 from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
-from qdqtool.numerics.metrics import ratio_db
 from qdqtool.numerics.noise import decibels
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.rounding import step_widths

@@ -8,9 +8,9 @@ from qdqtool.accuracy.checking.outputs import OutputCheck
 from qdqtool.errors import GateError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.ops.support.random_nodes import random_cause
+from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.models.running.observer import Observer, Run
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.metrics import sqnr_db
 
 SAME_DB = 60.0
 """SQNR from which on two runs agree: threads may add floats in another order, which costs far less."""
@@ -29,7 +29,7 @@ def differ(first: Array, second: Array) -> bool:
     left, right = first.astype(np.float64), second.astype(np.float64)
     if np.array_equal(left, right, equal_nan=True):
         return False
-    found = sqnr_db(left, right)
+    found = AccumulatedError.of(left, right).sqnr_db
     return found is None or not found >= SAME_DB
 
 

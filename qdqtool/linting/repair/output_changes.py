@@ -7,10 +7,9 @@ from qdqtool.linting.repair.proof import Prover, Run, Sample, equal_bits, reason
 from qdqtool.linting.repair.report import OutputChange
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.running.accumulated_error import AccumulatedError
+from qdqtool.models.running.accumulated_error import AccumulatedError, max_steps
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.metrics import max_steps
 
 
 def output_changes(original: Model, before: Run, after: Run, prover: Prover) -> tuple[OutputChange, ...]:

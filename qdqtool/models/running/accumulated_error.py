@@ -1,4 +1,8 @@
-"""Compute the metrics of :mod:`qdqtool.numerics.metrics` over many samples in running sums; no sample is kept."""
+"""How far tensors are from their references: metrics in running sums over many samples, none of which is kept.
+
+Sums are taken in float64, in pieces, so that float16 data neither overflows nor loses small terms, and with NumPy's
+pairwise sum: unlike a BLAS dot product it is the same for any number of threads.
+"""
 
 import math
 from collections.abc import Iterable
@@ -8,11 +12,40 @@ from typing import Self
 
 import numpy as np
 
+from qdqtool.errors import ArgumentError
 from qdqtool.numerics.dtypes import FLOAT64, Array
-from qdqtool.numerics.metrics import ratio_db
 
 # Elements that are converted to float64 at a time: 8 MiB for each operand.
 _PIECE = 1 << 20
+
+
+def ratio_db(signal: float, noise: float) -> float | None:
+    """Return ``10 * log10(signal / noise)`` of two sums of squares; None where one of them is zero."""
+    if not signal or not noise:
+        return None
+    return 10 * (math.log10(signal) - math.log10(noise))
+
+
+def max_steps(reference: Array, x: Array, scale: Array) -> float:
+    """Largest difference in quantization steps: ``max(abs(a - x) / scale)``; 0 for empty tensors.
+
+    Elements that are equal differ by 0 steps, infinities included. Differences that are not finite do not count.
+
+    Args:
+        reference: Real values, of any shape.
+        x: Real values of the same shape.
+        scale: Real value of one step: a scalar, or of a shape that broadcasts against the tensors (see
+            :func:`qdqtool.numerics.granularity.expand`).
+
+    Raises:
+        ArgumentError: The shapes differ.
+    """
+    if reference.shape != x.shape:
+        raise ArgumentError(f"shapes are {list(reference.shape)} and {list(x.shape)}; they must be equal")
+    a, b = reference.astype(FLOAT64), x.astype(FLOAT64)
+    with np.errstate(all="ignore"):
+        difference = np.where(a == b, 0.0, np.abs((b - a) / np.asarray(scale).astype(FLOAT64)))
+    return float(np.max(difference, initial=0.0, where=np.isfinite(difference)))
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from qdqtool.models.targets._target import Target as Target
 from qdqtool.models.targets._target import capabilities as capabilities
 from qdqtool.models.targets._target import capability_name as capability_name
 from qdqtool.models.targets._target import type_name as type_name
-from qdqtool.models.targets._tensorrt import ReleaseChange as Change
+from qdqtool.models.targets._tensorrt import ReleaseChange as ReleaseChange
 from qdqtool.models.targets._tensorrt import Releases
 from qdqtool.registry import load_unit, suggestion, unit_names
 
@@ -31,7 +31,7 @@ def releases(name: str) -> tuple[str, ...]:
     return tuple(f"{name}-{number}" for number in found.numbers) if found is not None else ()
 
 
-def changes(name: str) -> tuple[Change, ...]:
+def changes(name: str) -> tuple[ReleaseChange, ...]:
     """The changes that the releases of a target brought, newest first."""
     found = _releases(name)
     return found.changes if found is not None else ()

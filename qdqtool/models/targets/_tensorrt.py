@@ -130,30 +130,32 @@ CHANGES = (
 """Newest first, as :class:`qdqtool.models.targets._tensorrt.Releases` wants them."""
 
 
-QUANTIZE_TYPES = frozenset({"int8", "int4", "float8e4m3fn", "float4e2m1"})
+_QUANTIZE_TYPES = frozenset({"int8", "int4", "float8e4m3fn", "float4e2m1"})
 """Types of a Q/DQ pair that the parser computes as ONNX specifies. It accepts a Q to uint8 too, and computes int8."""
 
-FLOAT_TYPES = frozenset({"float32", "float16", "bfloat16"})
+_FLOAT_TYPES = frozenset({"float32", "float16", "bfloat16"})
 
-INITIALIZER_TYPES = FLOAT_TYPES | {
-    "float64",
-    "int8",
-    "uint8",
-    "int32",
-    "int64",
-    "bool",
-    "int4",
-    "float8e4m3fn",
-    "float4e2m1",
-}
-"""Types that the parser imports as initializers. It refuses other types even where nothing uses the initializer."""
-
-# The parser refuses other zero points ("Non-zero zero point is not supported") for int8, uint8, int4 and fp4; it
-# ignores those of fp8.
-SYMMETRIC_TYPES = frozenset({"int8", "uint8", "int4", "float8e4m3fn", "float4e2m1"})
-
-BLOCK_AXES = frozenset({-1, -2})
-"""The parser: "the blocking dimension must be the last or second to last dimension"."""
-
-MIN_BLOCK = 2
-"""A scale for every element is no block to the parser."""
+PARSER = Target(
+    id="tensorrt",
+    family="tensorrt",
+    title="the ONNX parser of TensorRT",
+    verified="tensorrt-rtx 1.7.1.116",
+    quantize_types=_QUANTIZE_TYPES,
+    dequantize_types=_QUANTIZE_TYPES,
+    # The parser converts float64 to float32 silently.
+    data_types=_FLOAT_TYPES | {"float64"},
+    scale_types=_FLOAT_TYPES | {"float64"},
+    # The parser refuses other types of initializers even where nothing uses the initializer.
+    initializer_types=_FLOAT_TYPES | _QUANTIZE_TYPES | {"float64", "uint8", "int32", "int64", "bool"},
+    # The parser refuses other zero points ("Non-zero zero point is not supported") for int8, uint8, int4 and fp4; it
+    # ignores those of fp8.
+    symmetric_types=_QUANTIZE_TYPES | {"uint8"},
+    # "the blocking dimension must be the last or second to last dimension"
+    block_axes=frozenset({-1, -2}),
+    whole_blocks=True,
+    # A scale for every element is no block to the parser.
+    min_block=2,
+    even_sub_bytes=True,
+    uint8_as_int8=True,
+)
+"""What both products refuse alike. The parser matches operator names only: it reads opset 10 to 28 alike."""

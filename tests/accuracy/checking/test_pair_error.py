@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from onnx import TensorProto, helper
+from support.metrics import sqnr_db
 from support.paths import ROOT
 from support.qdq import pair_model
 
@@ -20,7 +21,7 @@ from qdqtool.accuracy.checking.pair_error import LEAST_DB, LEAST_DB_OF_8_BITS, P
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds
-from qdqtool.numerics import formats, metrics
+from qdqtool.numerics import formats
 from qdqtool.numerics.derive import scale_from_tensor
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.number_format import NumberFormat
@@ -54,7 +55,7 @@ def test_the_ratio_is_that_of_the_dequantized_codes(scale: float, zero: int, kin
     found = error_of(X, scale, zero, kind=kind)
     fmt = formats.get(kind)
     y = ((by_hand(X, np.float32(scale), zero, int(fmt.low), int(fmt.high)) - zero) * np.float32(scale)).astype("f4")
-    assert found.sqnr_db == pytest.approx(metrics.sqnr_db(X, y), rel=1e-9)
+    assert found.sqnr_db == pytest.approx(sqnr_db(X, y), rel=1e-9)
     assert found.lowest_db == found.sqnr_db
     assert found.clipped == np.count_nonzero(np.abs(X.astype(np.float64) - y) > scale * 0.51)
     assert found.vanished == np.count_nonzero((X != 0) & (y == 0))
@@ -108,7 +109,7 @@ def test_masks_and_what_is_not_finite_are_left_out() -> None:
     found = error_of(x, 0.03)
     assert found.elements == np.count_nonzero(kept)
     y = np.clip(np.rint(x[kept] / np.float32(0.03)), -128, 127) * np.float32(0.03)
-    assert found.sqnr_db == pytest.approx(metrics.sqnr_db(x[kept], y), rel=1e-6)
+    assert found.sqnr_db == pytest.approx(sqnr_db(x[kept], y), rel=1e-6)
     # A range that was stretched over the masks leaves nothing of the values.
     assert error_of(x, 1e9 / 127).sqnr_db == pytest.approx(0)
     # A tensor of nothing else has no other signal.

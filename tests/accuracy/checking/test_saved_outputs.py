@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from support.metrics import cosine, sqnr_db
 from support.qdq import pair_model
 from support.small import make_model, matmul_model, run
 
@@ -15,7 +16,6 @@ from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.errors import OutputError, UsageError
 from qdqtool.jobs.check import check_model
 from qdqtool.models.graph.model import Model
-from qdqtool.numerics import metrics
 from qdqtool.samples.request import DataRequest
 
 ROWS = 5
@@ -85,8 +85,8 @@ def test_the_distance_is_that_of_the_whole_arrays(order, data, expected, tmp_pat
     assert report.saved_outputs is not None
     (found,) = report.saved_outputs.outputs
     assert not found.exact
-    assert found.sqnr_db == pytest.approx(metrics.sqnr_db(expected, other), rel=1e-9)
-    assert found.cosine == pytest.approx(metrics.cosine(expected, other), rel=1e-12)
+    assert found.sqnr_db == pytest.approx(sqnr_db(expected, other), rel=1e-9)
+    assert found.cosine == pytest.approx(cosine(expected, other), rel=1e-12)
     assert found.max_abs == pytest.approx(float(np.abs(expected.astype(np.float64) - other).max()), rel=1e-12)
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.metrics import sqnr_db
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.accuracy.checking.accuracy import TensorAccuracy
 from qdqtool.accuracy.checking.report import BoundaryResult
-from qdqtool.numerics.metrics import sqnr_db
 from qdqtool.reports.text._noise import SHOWN, print_noisiest, print_pair_errors, relative_noise
 
 BOUNDARY = BoundaryResult(

@@ -5,7 +5,7 @@ the quantized type, the axis, the granularity and on which Q belongs to which DQ
 a malformed node does not tell is None, and the rules report it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnx import TensorProto
@@ -283,13 +283,6 @@ def same_constant(left: Value | None, right: Value | None, constants: Constants)
     # The same bytes of rank 0 and rank 1 are one element.
     same_shape = first.shape == second.shape or max(first.ndim, second.ndim) <= 1
     return first.dtype == second.dtype and same_shape and first.tobytes() == second.tobytes()
-
-
-def consumers(entries: Iterable[QdqNode]) -> Iterator[tuple[QdqNode, Use]]:
-    """Every use of the output of each of ``entries``, with the entry."""
-    for entry in entries:
-        for use in entry.uses:
-            yield entry, use
 
 
 def integer_attribute(node: NodeView, name: str) -> int | None:

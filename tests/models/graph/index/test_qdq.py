@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto
 
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.qdq import QdqIndex, consumers, is_dequantized, same_constant
+from qdqtool.models.graph.index.qdq import QdqIndex, is_dequantized, same_constant
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 
@@ -120,7 +120,7 @@ def test_weights_and_sources():
     assert found.quantizer_of(by_output["t"]) is by_output["q"]
     assert found.dequantizer_of(by_output["d"].output) is by_output["d"]
     assert found.dequantizer_of(by_output["q"].output) is None
-    assert [use.node.op_type for _, use in consumers([by_output["wd"]])] == ["Add"]
+    assert [use.node.op_type for use in by_output["wd"].uses] == ["Add"]
 
 
 def test_other_domains_are_not_q_dq():

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.magnitudes import counted, histogram, seen
+from support.metrics import sqnr_db
 
 from qdqtool.numerics import formats
 from qdqtool.numerics.affine import fake_quantize
 from qdqtool.numerics.granularity import PerTensor
-from qdqtool.numerics.metrics import sqnr_db
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.calibrators import clipped_fraction
 from qdqtool.quantization.ranges.types import TensorRange
