@@ -1,12 +1,10 @@
 """QT402: layers that the target or a GPU has no kernel for, though it has the types."""
 
-from dataclasses import dataclass
-
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
-from qdqtool.linting.rules.support.words import kind
+from qdqtool.linting.rules.support.words import Wrong, kind
 from qdqtool.models import ops
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
@@ -140,42 +138,34 @@ def _attention(context: RuleContext, node: NodeView, target: Target) -> Faults:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why an Attention node is refused: what it has, in words that follow "Attention", and what it may have."""
-
-    found: str
-    expected: str
-
-
-def refusal(context: RuleContext, node: NodeView) -> Refusal | None:
+def refusal(context: RuleContext, node: NodeView) -> Wrong | None:
     """Return why TensorRT for RTX refuses an Attention node; None where it takes it, or the type is unknown."""
     return _unread(node) or _unequal_heads(context, node) or _no_kernel(context, node)
 
 
-def _unread(node: NodeView) -> Refusal | None:
+def _unread(node: NodeView) -> Wrong | None:
     """Return what the parser has no support for."""
     if len(node.proto.output) > 1:
-        return Refusal(f"{len(node.proto.output)} outputs", "one output")
+        return Wrong(f"{len(node.proto.output)} outputs", "one output")
     if node.attribute("softcap", 0.0):
-        return Refusal("softcap", "no softcap")
+        return Wrong("softcap", "no softcap")
     if node.attribute("softmax_precision") is not None:
-        return Refusal("softmax_precision", "no softmax_precision")
+        return Wrong("softmax_precision", "no softmax_precision")
     if node.input_name(PAST_KEY):
-        return Refusal("past keys", "past keys and values joined in front of it")
+        return Wrong("past keys", "past keys and values joined in front of it")
     if node.input_name(MASK) and node.attribute("is_causal", 0):
-        return Refusal("a mask and is_causal", "one of them: a mask that is causal itself")
+        return Wrong("a mask and is_causal", "one of them: a mask that is causal itself")
     return None
 
 
-def _unequal_heads(context: RuleContext, node: NodeView) -> Refusal | None:
+def _unequal_heads(context: RuleContext, node: NodeView) -> Wrong | None:
     keys, values = (_last(context.shape(node.input(index))) for index in (1, 2))
     if isinstance(keys, int) and isinstance(values, int) and keys != values:
-        return Refusal(f"keys of {keys} elements and values of {values}", "keys and values of one size")
+        return Wrong(f"keys of {keys} elements and values of {values}", "keys and values of one size")
     return None
 
 
-def _no_kernel(context: RuleContext, node: NodeView) -> Refusal | None:
+def _no_kernel(context: RuleContext, node: NodeView) -> Wrong | None:
     made, shape = context.elem_type(node.output()), context.shape(node.input(0))
     if made is None:
         return None
@@ -184,19 +174,19 @@ def _no_kernel(context: RuleContext, node: NodeView) -> Refusal | None:
     if shape is not None and len(shape) == 3 and _is_plain(context, node):
         return None
     if made not in HALF:
-        return Refusal(f"{kind(made)} output", "float16")
+        return Wrong(f"{kind(made)} output", "float16")
     head = _head(node, shape)
     if head is not None and head not in FUSED_HEADS:
-        return Refusal(f"heads of {head} elements", f"heads of {FUSED_HEADS.start} to {FUSED_HEADS.stop - 1}")
+        return Wrong(f"heads of {head} elements", f"heads of {FUSED_HEADS.start} to {FUSED_HEADS.stop - 1}")
     return None
 
 
-def _one_query(node: NodeView, shape: Shape) -> Refusal | None:
+def _one_query(node: NodeView, shape: Shape) -> Wrong | None:
     """Return why a single query is refused; it is computed as separate layers, in any type, or not at all."""
     batch, heads = shape[0], node.attribute("q_num_heads", 0) if len(shape) == 3 else shape[1]
     if not isinstance(batch, int) or not isinstance(heads, int) or batch * heads >= LEAST_HEADS:
         return None
-    return Refusal(f"one query of {heads} heads in {batch} batches", f"{LEAST_HEADS} heads over all batches")
+    return Wrong(f"one query of {heads} heads in {batch} batches", f"{LEAST_HEADS} heads over all batches")
 
 
 def _is_plain(context: RuleContext, node: NodeView) -> bool:

@@ -7,7 +7,7 @@ from onnx import TensorProto
 from qdqtool.linting.rules.support import tensorrt_checks as checks
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Example, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.tensorrt_operands import Wrong
+from qdqtool.linting.rules.support.words import Wrong
 from qdqtool.models.graph.index import tensorrt_operators as names
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.targets import Target

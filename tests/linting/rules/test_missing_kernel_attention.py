@@ -12,7 +12,8 @@ from support.trt_verdict import TrtOracle
 
 from qdqtool.linting import rules
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.missing_kernel import Refusal, refusal
+from qdqtool.linting.rules.missing_kernel import refusal
+from qdqtool.linting.rules.support.words import Wrong
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 
@@ -58,7 +59,7 @@ def why(
     outputs: str = "y",
     makers: dict[str, str] | None = None,
     **attributes: object,
-) -> Refusal | None:
+) -> Wrong | None:
     """Why a node is refused.
 
     Args:
@@ -115,7 +116,7 @@ def test_the_plainest_attention_is_taken():
     ],
 )
 def test_what_no_kernel_reads(more: dict[str, object], found: str, expected: str):
-    assert why(IMAGE, **more) == Refusal(found, expected)  # type: ignore[arg-type]
+    assert why(IMAGE, **more) == Wrong(found, expected)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,7 @@ def test_what_the_kernels_read(more: dict[str, object]):
     ("keys", "values", "refused"), [(64, 64, False), (64, 32, True), (32, 64, True), ("n", 64, False), (64, "n", False)]
 )
 def test_heads_of_keys_and_values_are_of_one_size(keys: int | str, values: int | str, refused: bool):
-    expected = Refusal(f"keys of {keys} elements and values of {values}", "keys and values of one size")
+    expected = Wrong(f"keys of {keys} elements and values of {values}", "keys and values of one size")
 
     assert why(IMAGE, [2, 4, 16, keys], [2, 4, 16, values]) == (expected if refused else None)
 
@@ -153,7 +154,7 @@ def test_keys_and_values_without_extents_are_not_compared(odd: Extents):
     ("head", "refused"), [(8, True), (9, False), (256, False), (257, True), ("n", False), (64, False)]
 )
 def test_heads_fit_the_fused_kernel(head: int | str, refused: bool):
-    expected = Refusal(f"heads of {head} elements", "heads of 9 to 256") if refused else None
+    expected = Wrong(f"heads of {head} elements", "heads of 9 to 256") if refused else None
 
     assert why([2, 4, 16, head]) == expected
     if isinstance(head, int):
@@ -170,7 +171,7 @@ def test_heads_of_an_unknown_size_are_not_judged(shape: Extents):
 def test_queries_that_are_no_attention_are_judged_by_their_type(shape: Extents):
     one_query = shape == [1, 64]
 
-    assert why(shape, output=T.FLOAT) == (None if one_query else Refusal("float32 output", "float16"))
+    assert why(shape, output=T.FLOAT) == (None if one_query else Wrong("float32 output", "float16"))
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_one_query_is_taken_with_enough_heads_in_any_type(
 def test_attention_of_rank_3_is_computed_in_float_where_nothing_is_asked_of_it(more: dict[str, object], taken: bool):
     refused = why(FLAT, kind=T.FLOAT, output=T.FLOAT, **more)  # type: ignore[arg-type]
 
-    assert refused == (None if taken else Refusal("float32 output", "float16"))
+    assert refused == (None if taken else Wrong("float32 output", "float16"))
 
 
 def test_attention_of_an_unknown_type_is_not_judged():

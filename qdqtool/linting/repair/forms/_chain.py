@@ -192,6 +192,21 @@ def _operands(context: RuleContext, node: NodeView) -> tuple[Value, Array]:
     raise UnfitError("no constant operand")
 
 
+def other_operand(context: RuleContext, node: NodeView, data: Value | None) -> Array:
+    """Return the constant that a Sub subtracts from data, or by which a Mul multiplies it.
+
+    Raises:
+        UnfitError: It is not constant, or the data is no operand, or both.
+    """
+    others = [value for value in (node.input(0), node.input(1)) if value is not data]
+    if len(others) != 1 or (node.is_op("Sub") and node.input(0) is not data):
+        raise UnfitError("the data is no operand, or both")
+    array = context.array(others[0])
+    if array is None:
+        raise UnfitError("an operand is not constant")
+    return array
+
+
 def _producer(value: Value | None, *op_types: str) -> NodeView:
     if value is None or value.producer is None or not value.producer.is_op(*op_types):
         raise UnfitError("the chain does not begin so")

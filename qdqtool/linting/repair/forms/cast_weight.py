@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point, next_node
+from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point, next_node, other_operand
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
@@ -54,27 +54,14 @@ def _weight(context: RuleContext, cast: NodeView) -> _Weight:
         raise UnfitError("no stored codes")
     zero, before, node = np.zeros(()), cast, next_node(cast)
     if node.is_op("Sub"):
-        zero, before, node = as_reals(_constant(context, node, cast)), node, next_node(node)
+        zero, before, node = as_reals(other_operand(context, node, cast.output())), node, next_node(node)
     if not node.is_op("Mul"):
         raise UnfitError("no Mul ends the chain")
     # What comes before folds to a constant too, which may have the shape of a scale.
-    others = [value for value in _inputs(node) if value is not before.output()]
-    scale = next((array for array in map(context.array, others) if array is not None), None)
-    result = node.output()
-    if scale is None or result is None:
-        raise UnfitError("no constant scale")
+    scale, result = other_operand(context, node, before.output()), node.output()
+    if result is None:
+        raise UnfitError("nothing is made")
     return _Weight(codes, result, node, scale, zero, common_axis(scale, [zero], tuple(tensor.dims)))
-
-
-def _inputs(node: NodeView) -> list[Value | None]:
-    return [node.input(0), node.input(1)]
-
-
-def _constant(context: RuleContext, node: NodeView, before: NodeView) -> Array:
-    array = context.array(node.input(1))
-    if array is None or node.input(0) is not before.output():
-        raise UnfitError("the zero point is not constant")
-    return array
 
 
 def _format(context: RuleContext, codes: Value) -> NumberFormat | None:

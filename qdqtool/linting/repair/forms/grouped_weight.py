@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.repair.forms._block_codes import BlockCodes, Integers, whole_numbers, write_dequantize
-from qdqtool.linting.repair.forms._chain import next_node
+from qdqtool.linting.repair.forms._chain import next_node, other_operand
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import element_count, read_array
@@ -79,10 +79,10 @@ def _groups(context: RuleContext, cast: NodeView) -> _Groups:
     tensor, node, grouped = _codes(context, cast)
     before, zero = grouped, np.zeros((), FLOAT32)
     if node.is_op("Sub"):
-        zero, before, node = _operand(context, node, before), node.output(), next_node(node)
+        zero, before, node = other_operand(context, node, before), node.output(), next_node(node)
     if not node.is_op("Mul"):
         raise UnfitError("no Mul scales the codes")
-    scale, end = _operand(context, node, before), next_node(node)
+    scale, end = other_operand(context, node, before), next_node(node)
     if not end.is_op("Reshape") or end.input(0) is not node.output():
         raise UnfitError("no Reshape joins the groups")
     shape, joined = _extents(context, grouped), _extents(context, end.output())
@@ -109,17 +109,6 @@ def _codes(context: RuleContext, cast: NodeView) -> tuple[onnx.TensorProto, Node
     if tensor is None or tensor.data_type not in CODES:
         raise UnfitError("no stored codes")
     return tensor, node, grouped
-
-
-def _operand(context: RuleContext, node: NodeView, data: Value | None) -> Array:
-    """Return the constant that a Sub subtracts from data, or by which a Mul multiplies it."""
-    others = [node.input(index) for index in (0, 1) if node.input(index) is not data]
-    if len(others) != 1 or (node.is_op("Sub") and node.input(0) is not data):
-        raise UnfitError("the data is no operand, or both")
-    array = context.array(others[0])
-    if array is None:
-        raise UnfitError("an operand is not constant")
-    return array
 
 
 def _extents(context: RuleContext, value: Value | None) -> tuple[int, ...]:

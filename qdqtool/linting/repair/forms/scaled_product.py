@@ -10,7 +10,7 @@ from functools import partial
 
 from onnx import TensorProto
 
-from qdqtool.linting.repair.forms._chain import common_axis, next_node
+from qdqtool.linting.repair.forms._chain import common_axis, next_node, other_operand
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
@@ -69,9 +69,8 @@ def _product(context: RuleContext, node: NodeView) -> _Product:
     scaling = next_node(node)
     if not scaling.is_op("Mul"):
         raise UnfitError("no scales behind it")
-    others = [scaling.input(index) for index in (0, 1) if scaling.input(index) is not node.output()]
-    scale = context.array(others[0]) if len(others) == 1 else None
-    if scale is None or scale.dtype != FLOAT32 or scaling.output() is None:
+    scale = other_operand(context, scaling, node.output())
+    if scale.dtype != FLOAT32 or scaling.output() is None:
         raise UnfitError("no constant scales behind it")
     return _Product(codes, maker, node, scaling, _of_channels(context, node, scale, tensor.dims[axis]), axis)
 

@@ -19,7 +19,6 @@ from qdqtool.linting.rules.support.tensorrt_operands import (
     REAL_WORDS,
     STORED_WORDS,
     Shape,
-    Wrong,
     as_read,
     block_shape,
     block_shape_fits,
@@ -32,7 +31,7 @@ from qdqtool.linting.rules.support.tensorrt_operands import (
     same_type,
     type_of,
 )
-from qdqtool.linting.rules.support.words import dims, kind
+from qdqtool.linting.rules.support.words import Wrong, dims, kind
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.tensorrt_operators import FP4_BLOCK, MX_BLOCK, MX_DYNAMIC
 from qdqtool.models.graph.index.view import NodeView

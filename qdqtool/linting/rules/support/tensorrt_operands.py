@@ -1,12 +1,11 @@
 """What the checks of TensorRT's own operators share: how its parser reads attributes and types, and its words."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import kind
+from qdqtool.linting.rules.support.words import Wrong, kind
 from qdqtool.models.graph.index.view import NodeView, Value
 
 FLOAT, FP8, FP4 = TensorProto.FLOAT, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT4E2M1
@@ -16,19 +15,6 @@ REAL_WORDS = "float32, float16 or bfloat16"
 STORED_WORDS = "an initializer or Constant"
 
 Shape = tuple[int | str | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """What TensorRT does not take.
-
-    Attributes:
-        found: What the node has.
-        expected: What it takes.
-    """
-
-    found: str
-    expected: str
 
 
 def integer(node: NodeView, name: str, default: int) -> int:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,19 @@ def places(size: int) -> npt.NDArray[np.int64]:
 
 
 Array = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What a target does not take of a node.
+
+    Attributes:
+        found: What the node has.
+        expected: What the target takes.
+    """
+
+    found: str
+    expected: str
 
 
 def short(entry: QdqNode) -> str:
