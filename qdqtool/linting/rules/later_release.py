@@ -57,7 +57,7 @@ class LaterRelease(Rule):
         if not target.later:
             return
         for node in context.nodes:
-            if (node.proto.domain, node.op_type, node.proto.overload) in context.functions:
+            if context.called(node) is not None:
                 continue
             for name in _names(node):
                 if name in target.later:

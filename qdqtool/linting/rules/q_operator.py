@@ -86,11 +86,7 @@ class QOperator(Rule):
         """Look for the operators by name, unless a local function defines them."""
         foreign = _is_microsoft if target.family == "tensorrt" else _is_tensorrt
         for node in context.nodes:
-            if (foreign(node) or is_quantizer(node.proto)) and (
-                node.proto.domain,
-                node.op_type,
-                node.proto.overload,
-            ) not in context.functions:
+            if (foreign(node) or is_quantizer(node.proto)) and context.called(node) is None:
                 full = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
                 yield Fault(
                     message=f"operator {full} is unknown to {target.title}",

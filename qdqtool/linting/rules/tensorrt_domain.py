@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from qdqtool.linting.rules.fixes.stored import write_zero_point
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_WITH_BLOCKS, needs
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models import ops
-from qdqtool.models.graph.edits.edit import SetDomain, SetOperator
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import Target
@@ -82,13 +82,9 @@ def _write(entry: QdqNode, draft: Draft) -> None:
     legal = standard.quantize_types if entry.is_quantize else standard.dequantize_types
     if fmt is None or kind(entry.quantized_type) not in legal:
         raise UnfitError(f"ONNX has no {short(entry)} of {kind(entry.quantized_type)}")
-    scope, key = entry.node.scope, entry.node.key
-    needed = max(first for _, first in needs(draft.context, entry))
-    draft.opset = needed if needed > scope.opset else 0
-    draft.edits += [
-        SetOperator(scope.path, key, entry.standard_name),
-        SetDomain(scope.path, key, ""),
-    ]
+    needed, scope = max(first for _, first in needs(draft.context, entry)), entry.node.scope
+    draft.require_opset(scope, needed)
+    draft.set_operator(entry.node, entry.standard_name)
     if entry.is_quantize:
         _declare_codes(entry, draft, fmt.onnx_type)
     if entry.scale_shape not in {(), (1,)}:
@@ -144,5 +140,4 @@ def _state_type(entry: QdqNode, draft: Draft, opset: int) -> None:
     if shape is None or not all(isinstance(extent, int) for extent in shape):
         raise UnfitError("the shape of its scale is unknown")
     zeros = np.zeros(tuple(extent for extent in shape if isinstance(extent, int)), fmt.dtype)
-    name = draft.constant(entry.node.scope, f"{entry.node.input_name(1)}_zero_point", zeros, fmt.onnx_type)
-    draft.set_input(entry.node, 2, name)
+    write_zero_point(draft, entry, zeros, fmt.onnx_type)

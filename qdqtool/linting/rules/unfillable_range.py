@@ -131,8 +131,8 @@ def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqN
     qdq, scale = context.qdq, _scale(context, entry)
     readers = {use.node for dequantize in qdq.readers(entry) for use in dequantize.uses}
     for reader in readers:
-        for index in range(len(reader.proto.input)):
-            beside = qdq.dequantizer_of(reader.input(index))
+        for value in reader.inputs:
+            beside = qdq.dequantizer_of(value)
             other = qdq.quantizer_of(beside) if beside is not None else None
             if other is None or context.array(other.scale) is None or _scale(context, other) != scale:
                 continue

@@ -64,7 +64,7 @@ class UnknownDomain(Rule):
         for node in context.nodes:
             if node.op_type not in {QUANTIZE, DEQUANTIZE}:
                 continue
-            local = (node.proto.domain, node.op_type, node.proto.overload) in context.functions
+            local = context.called(node) is not None
             # The Q/DQ of com.microsoft are the standard operators. A local function wins over them, except in
             # TensorRT, which compares names only.
             if (node.domain in DOMAINS and not local) or (local and target.family != "tensorrt"):

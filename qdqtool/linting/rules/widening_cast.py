@@ -111,8 +111,6 @@ def _widen(entry: QdqNode, cast: NodeView, draft: Draft) -> None:
         raise UnfitError("its scale is not constant, or output_dtype says what it makes")
     if len(made.uses) != 1:
         raise UnfitError("something else reads what the DQ makes")
-    base = entry.node.input_name(1)
-    name = draft.constant(entry.node.scope, base, scale.astype(np.float32), TensorProto.FLOAT)
-    draft.set_input(entry.node, 1, name)
+    draft.set_constant(entry.node, 1, scale.astype(np.float32))
     draft.set_type(made, TensorProto.FLOAT)
     draft.replace(wide, made.name)

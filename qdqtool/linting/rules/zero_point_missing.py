@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 from onnx import TensorProto, helper
 
+from qdqtool.linting.rules.fixes.stored import write_zero_point
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -87,6 +88,5 @@ def _write(entry: QdqNode, draft: Draft) -> None:
     shape = tuple(dim for dim in entry.scale_shape or () if isinstance(dim, int))
     if entry.scale_shape is None or len(shape) != len(entry.scale_shape):
         raise UnfitError("the shape of the scale is unknown")
-    name = f"{entry.node.input_name(1)}_zero_point"
     zeros = np.zeros(shape, helper.tensor_dtype_to_np_dtype(TensorProto.UINT8))
-    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, name, zeros, TensorProto.UINT8))
+    write_zero_point(draft, entry, zeros, TensorProto.UINT8)

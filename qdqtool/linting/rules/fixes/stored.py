@@ -185,6 +185,12 @@ def _dtype(tensor: onnx.TensorProto) -> np.dtype[np.generic]:
     return onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
 
 
+def write_zero_point(draft: Draft, entry: QdqNode, zero: Array, onnx_type: int) -> None:
+    """Set the zero point of a Q or DQ."""
+    name = entry.zero_point.name if entry.zero_point is not None else f"{entry.node.input_name(1)}_zero_point"
+    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, name, zero, onnx_type))
+
+
 def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:
     """Set the scale and zero point of a Q or DQ; the zero points are 0 where ``params`` have none."""
     fmt, node = params.scheme.format, entry.node

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.code_group import CodeGroup
-from qdqtool.linting.rules.fixes.stored import Parameters, parameters, stored, write_parameters
+from qdqtool.linting.rules.fixes.stored import Parameters, parameters, stored, write_parameters, write_zero_point
 from qdqtool.linting.rules.fixes.unquantize import float_fix
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
@@ -130,9 +130,7 @@ def _store(group: CodeGroup, draft: Draft, value: Value, signed: NumberFormat, l
 
 def _zero(draft: Draft, entry: QdqNode, signed: NumberFormat) -> None:
     shape = parameters(draft.context, entry).scale.shape
-    base = entry.zero_point.name if entry.zero_point is not None else f"{entry.node.input_name(1)}_zero_point"
-    name = draft.constant(entry.node.scope, base, np.zeros(shape, signed.dtype), signed.onnx_type)
-    draft.set_input(entry.node, 2, name)
+    write_zero_point(draft, entry, np.zeros(shape, signed.dtype), signed.onnx_type)
     if entry.is_quantize and entry.output_dtype is not None:
         draft.set_attribute(entry.node, "output_dtype", signed.onnx_type)
 

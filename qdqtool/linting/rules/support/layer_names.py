@@ -88,7 +88,7 @@ class _Import:
 
     def _scope(self, scope: Scope, depth: int = 0) -> Iterator[TakenName]:
         for node in scope.nodes if depth < MAX_DEPTH else ():
-            function = self._context.functions.get((node.proto.domain, node.op_type, node.proto.overload))
+            function = self._context.called(node)
             if node.op_type in RENAMED:
                 # A local function of that name is taken for the operator (QT407).
                 yield from self._renamed(node)

@@ -272,6 +272,10 @@ class RuleContext:
         """The scopes of the local functions by domain, name and overload."""
         return {function_id(scope): scope for scope in self.view.scopes if scope.is_function}
 
+    def called(self, node: NodeView) -> Scope | None:
+        """Return the scope of the local function that a node calls; None for an operator."""
+        return self.functions.get((node.proto.domain, node.op_type, node.proto.overload))
+
 
 def _bounds(array: Array) -> Bounds:
     if array.size == 1 and array.dtype == np.float32:
