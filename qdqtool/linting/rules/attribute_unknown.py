@@ -6,12 +6,9 @@ from onnx import AttributeProto
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_OF_ATTRIBUTE
 from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import kind, listed, short
+from qdqtool.linting.rules.support.words import FLOAT_NAMES, kind, listed, short
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
-
-FLOATS = frozenset({"float32", "float16", "bfloat16"})
-"""The types that a DQ may return."""
 
 
 class AttributeUnknown(Rule):
@@ -86,8 +83,9 @@ def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] 
         return "is no whole number", "an integer"
     if attribute.name == "block_size" and attribute.i < 0:
         return f"is {attribute.i}", "0 or more"
-    if attribute.name == "output_dtype" and not entry.is_quantize and attribute.i and kind(attribute.i) not in FLOATS:
-        return f"is {kind(attribute.i)}", listed(FLOATS)
+    made = kind(attribute.i)
+    if attribute.name == "output_dtype" and not entry.is_quantize and attribute.i and made not in FLOAT_NAMES:
+        return f"is {made}", listed(FLOAT_NAMES)
     return None
 
 

@@ -3,11 +3,10 @@
 from qdqtool.linting.rules.fixes.scales import RETYPED, scale_type_fixes
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import kind, short
+from qdqtool.linting.rules.support.words import FLOAT_NAMES, kind, short
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
 
-FLOATS = frozenset({"float32", "float16", "bfloat16"})
 NARROW = frozenset({"int4", "float8e4m3fn", "float4e2m1"})
 """The formats with the restriction; TensorRT's compiler takes every combination of types for int8."""
 
@@ -66,7 +65,7 @@ class FloatTypes(Rule):
                 continue
             side = context.elem_type(entry.data) if entry.is_quantize else context.output_type(entry)
             given, wanted = kind(context.elem_type(entry.scale)), kind(side)
-            if given == wanted or not {given, wanted} <= FLOATS or _converts(quantized, given, entry):
+            if given == wanted or not {given, wanted} <= FLOAT_NAMES or _converts(quantized, given, entry):
                 continue
             yield Fault(
                 message=(

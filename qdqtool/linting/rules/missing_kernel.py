@@ -1,10 +1,8 @@
 """QT402: layers that the target or a GPU has no kernel for, though it has the types."""
 
-from onnx import TensorProto
-
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
-from qdqtool.linting.rules.support.words import Wrong, kind
+from qdqtool.linting.rules.support.words import HALF_TYPES, Wrong, kind
 from qdqtool.models import ops
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
@@ -15,7 +13,6 @@ TURING = 75
 # lengths and what stands in front. A single query with at least 4 heads over all batches, and attention of rank 3
 # without mask, causality, shared heads, and Cast or DQ in front, are computed as separate layers, in any type. All else
 # needs a fused kernel: float16 or bfloat16, with heads of 9 to 256 elements.
-HALF = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 FUSED_HEADS = range(9, 257)
 LEAST_HEADS = 4
 """A single query is computed as separate layers with that many heads, counted over all batches."""
@@ -173,7 +170,7 @@ def _no_kernel(context: RuleContext, node: NodeView) -> Wrong | None:
         return _one_query(node, shape)
     if shape is not None and len(shape) == 3 and _is_plain(context, node):
         return None
-    if made not in HALF:
+    if made not in HALF_TYPES:
         return Wrong(f"{kind(made)} output", "float16")
     head = _head(node, shape)
     if head is not None and head not in FUSED_HEADS:

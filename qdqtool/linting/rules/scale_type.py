@@ -5,13 +5,12 @@ from onnx import TensorProto
 from qdqtool.linting.rules.fixes.scales import RETYPED, scale_type_fixes
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import kind, listed, short
+from qdqtool.linting.rules.support.words import FLOAT_NAMES, kind, listed, short
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
 
 FIRST_OPSET_WITH_SHARED_TYPES = 19
 FIRST_OPSET_WITH_FREE_TYPES = 23
-FLOATS = frozenset({"float32", "float16", "bfloat16"})
 
 
 class ScaleType(Rule):
@@ -92,7 +91,7 @@ def _expected(context: RuleContext, entry: QdqNode, target: Target, given: str) 
     if target.family == "tensorrt":
         return None
     if entry.is_quantize:
-        bound = data in FLOATS or (data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES)
+        bound = data in FLOAT_NAMES or (data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES)
         return data if bound and data != given and not free else None
     # ONNX Runtime has no CPU kernel for Q or DQ of bfloat16.
     bfloat16 = target.id == "ort-cpu" and context.output_type(entry) == TensorProto.BFLOAT16

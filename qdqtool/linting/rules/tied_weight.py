@@ -4,14 +4,13 @@ import hashlib
 from collections import defaultdict
 
 import numpy as np
-from onnx import TensorProto
 
 from qdqtool.errors import ModelError
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.support.extents import octaves
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
-from qdqtool.linting.rules.support.words import places
+from qdqtool.linting.rules.support.words import FLOAT_TYPES, places
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
 from qdqtool.models.graph.index.view import Use, Value
@@ -19,7 +18,6 @@ from qdqtool.models.graph.io.tensors import element_count, read_array
 from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import PerTensor
 
-FLOAT_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 LEAST_COUNT = 1024
 """The least number of elements of a tensor that is compared: small tensors may be equal by chance."""
 

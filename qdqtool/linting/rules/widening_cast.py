@@ -9,12 +9,10 @@ from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Operand
 from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import kind
+from qdqtool.linting.rules.support.words import HALF_TYPES, kind
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
-
-NARROW = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 FLOAT32 = Offer("unsafe", "gives the DQ a float32 scale of the same value, and takes the Cast away")
 
@@ -94,7 +92,7 @@ class WideningCast(Rule):
 def _widening(context: RuleContext, side: Operand) -> NodeView | None:
     for node in side.between:
         widens = node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT
-        if widens and context.elem_type(node.input(0)) in NARROW:
+        if widens and context.elem_type(node.input(0)) in HALF_TYPES:
             return node
     return None
 

@@ -11,13 +11,13 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules import Draft, RuleContext, UnfitError, as_reals
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_WITH_BLOCKS
+from qdqtool.linting.rules.support.words import FLOAT_TYPES
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.number_format import NumberFormat
 
-SCALE_TYPES = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 BITS_OF_PACKED = (2, 4, 8)
 MAX_ZERO_POINT = 255
 
@@ -163,7 +163,7 @@ def scales(context: RuleContext, value: Value | None, shape: tuple[int, ...]) ->
         UnfitError: They are not constant, have another number of elements, or a type that no DQ takes.
     """
     array = context.array(value)
-    if array is None or context.elem_type(value) not in SCALE_TYPES:
+    if array is None or context.elem_type(value) not in FLOAT_TYPES:
         raise UnfitError("its scales are not constant, or no floats")
     return reshaped(array, shape, "scales")
 

@@ -6,12 +6,11 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.stored import Parameters, parameters, require_quantizable
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
-from qdqtool.linting.rules.support.words import format_of
+from qdqtool.linting.rules.support.words import FLOAT_TYPES, format_of
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import read_array
@@ -19,9 +18,6 @@ from qdqtool.models.transforms.restored_bounds import clipping_edits
 from qdqtool.numerics.affine import quantize
 
 CLIPPED = Offer("safe", "takes a Clip of codes out: clips the values in front of the Q, or stores the clipped codes")
-
-
-FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 
 
 def clip_fixes(context: RuleContext, clip: NodeView) -> tuple[Fix, ...]:
@@ -62,7 +58,7 @@ def _clip_data(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
         raise UnfitError("something else reads the codes of the Q")
     draft.require_visible(codes, (use.node for use in output.uses))
     elem_type = context.elem_type(quantizer.data)
-    if elem_type not in FLOATS:
+    if elem_type not in FLOAT_TYPES:
         raise UnfitError("the data is no float, or of unknown type")
     source = quantizer.node.input_name(0)
     made = draft.namer.tensor(f"{source}_Clip_Output")

@@ -10,7 +10,7 @@ from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import Stored, stored
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
-from qdqtool.linting.rules.support.words import kind
+from qdqtool.linting.rules.support.words import FLOAT_TYPES, kind
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.tensors import read_array
@@ -70,17 +70,10 @@ RETYPED = Offer(
     "unsafe", "stores the scale in the type of the float side, and the same value in the other half of the pair"
 )
 
-FLOATS: dict[str | None, int] = {
-    "float32": onnx.TensorProto.FLOAT,
-    "float16": onnx.TensorProto.FLOAT16,
-    "bfloat16": onnx.TensorProto.BFLOAT16,
-}
-FLOAT_TYPES = frozenset(FLOATS.values())
-
 
 def scale_type_fixes(entry: QdqNode, wanted: str | None) -> tuple[Fix, ...]:
     """Return the fix that stores the scale as ``wanted``; none where that is no float type."""
-    onnx_type = FLOATS.get(wanted)
+    onnx_type = next((each for each in FLOAT_TYPES if kind(each) == wanted), None)
     if onnx_type is None:
         return ()
     return (Fix(RETYPED, f"stores the scale as {wanted}", partial(_retype, entry, onnx_type)),)

@@ -15,7 +15,6 @@ from qdqtool.linting.rules.support.tensorrt_operands import (
     FP8,
     INT4,
     INT8,
-    REAL,
     REAL_WORDS,
     STORED_WORDS,
     Shape,
@@ -31,7 +30,7 @@ from qdqtool.linting.rules.support.tensorrt_operands import (
     same_type,
     type_of,
 )
-from qdqtool.linting.rules.support.words import Wrong, dims, kind
+from qdqtool.linting.rules.support.words import FLOAT_TYPES, Wrong, dims, kind
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.tensorrt_operators import FP4_BLOCK, MX_BLOCK, MX_DYNAMIC
 from qdqtool.models.graph.index.view import NodeView
@@ -73,7 +72,7 @@ def _real_scale(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
     scale = type_of(context, node.input(1))
     if node.input(1) is None:
         yield Wrong("no scales", "scales")
-    elif scale not in {None, *REAL}:
+    elif scale not in {None, *FLOAT_TYPES}:
         yield Wrong(f"scales of type {kind(scale)}", REAL_WORDS)
 
 
@@ -232,9 +231,9 @@ def _mx_scale(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
     if value is None:
         yield Wrong("no scales", "scales")
         return
-    if scale not in {None, TensorProto.UINT8, *REAL}:
+    if scale not in {None, TensorProto.UINT8, *FLOAT_TYPES}:
         yield Wrong(f"scales of type {kind(scale)}", "exponents of type uint8")
-    array = context.array(value) if scale in REAL and is_stored(value) else None
+    array = context.array(value) if scale in FLOAT_TYPES and is_stored(value) else None
     if array is not None and not np.all(array.astype(np.float64) > 0):
         yield Wrong("scales that are not all greater than 0", "scales greater than 0")
     shape, scales = context.shape(node.input(0)), context.shape(value)

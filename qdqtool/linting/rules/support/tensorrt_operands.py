@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import Wrong, kind
+from qdqtool.linting.rules.support.words import FLOAT_TYPES, Wrong, kind
 from qdqtool.models.graph.index.view import NodeView, Value
 
 FLOAT, FP8, FP4 = TensorProto.FLOAT, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT4E2M1
 INT8, INT4 = TensorProto.INT8, TensorProto.INT4
-REAL = frozenset({FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 REAL_WORDS = "float32, float16 or bfloat16"
 STORED_WORDS = "an initializer or Constant"
 
@@ -37,14 +36,14 @@ def type_of(context: RuleContext, value: Value | None) -> int | None:
 def real_data(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
     """Yield data of a type that is not quantized."""
     data = type_of(context, node.input(0))
-    if data not in {None, *REAL}:
+    if data not in {None, *FLOAT_TYPES}:
         yield Wrong(f"data of type {kind(data)}", REAL_WORDS)
 
 
 def real_result(node: NodeView) -> Iterator[Wrong]:
     """Yield a result of a type that no DQ makes."""
     made = as_read(integer(node, "output_dtype", 0))
-    if made not in {0, *REAL}:
+    if made not in {0, *FLOAT_TYPES}:
         yield Wrong(f"output_dtype {kind(made)}", REAL_WORDS)
 
 
@@ -57,7 +56,7 @@ def same_type(what: str, found: int | None, scale: int | None, *, or_float: bool
         scale: The type of the scales.
         or_float: Whether scales of type float32 fit any type.
     """
-    if {found, scale} <= REAL and scale != found and not (or_float and scale == FLOAT):
+    if {found, scale} <= FLOAT_TYPES and scale != found and not (or_float and scale == FLOAT):
         words = "scales of type float32 or of the same type" if or_float else "scales of the same type"
         yield Wrong(f"{what} of type {kind(found)} and scales of type {kind(scale)}", words)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import onnx
+from onnx import TensorProto
 
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.signature import signature_of
@@ -14,6 +15,11 @@ from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target, type_name
 from qdqtool.numerics import formats
 from qdqtool.numerics.number_format import NumberFormat
+
+FLOAT_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+HALF_TYPES = FLOAT_TYPES - {TensorProto.FLOAT}
+FLOAT_NAMES = frozenset(map(type_name, FLOAT_TYPES))
+"""The float types of data and scales that kernels compute with, and their names."""
 
 PIECES, PIECE = 16, 4096
 """The number of pieces, and the number of neighbouring values in each."""
