@@ -9,7 +9,7 @@ from typing import Protocol, Self
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_model import Setting
 from qdqtool.accuracy.task_metrics.measure import Measure, RequestedMetric, Score
-from qdqtool.accuracy.task_metrics.request import labelled_for
+from qdqtool.accuracy.task_metrics.request import labelled_for, score_of
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
@@ -29,7 +29,7 @@ Errors = Mapping[str, AccumulatedError]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class SettingEffect:
     """What one setting does to the outputs.
 
     Attributes:
@@ -147,14 +147,14 @@ class MaskedRuns:
         """Return signal and noise of the outputs on each sample; arguments and errors as :meth:`errors`."""
         return Noise.joined(noise_of(*pair) for pair in self._pairs(setting, numbers))
 
-    def measure(self, setting: Setting, numbers: Sequence[int] | None = None) -> Measured:
+    def measure(self, setting: Setting, numbers: Sequence[int] | None = None) -> SettingEffect:
         """Return both in one pass; arguments and errors as :meth:`errors`."""
         errors, rows = {name: AccumulatedError() for name in self._names}, list[Noise]()
         for expected, found in self._pairs(setting, numbers):
             rows.append(noise_of(expected, found))
             for name, error in errors.items():
                 error.add(expected[name], found[name])
-        return Measured(errors, Noise.joined(rows))
+        return SettingEffect(errors, Noise.joined(rows))
 
     def _pairs(self, setting: Setting, numbers: Sequence[int] | None) -> Iterator[tuple[Outputs, Outputs]]:
         fed = self.switches.feeds(setting)
@@ -219,10 +219,7 @@ class MetricRuns:
             setting: Which pairs are switched.
             model: What messages call the model, such as ``the float model``.
         """
-        tally = self.measure.tally(model)
-        for sample, outputs in self.runs.run_all(setting, self.feeds):
-            tally.add(outputs, sample)
-        return tally.score()
+        return score_of(self.measure, self.runs.run_all(setting, self.feeds), model)
 
     def score_float(self) -> Score:
         """Return the metric of the float model; errors as :meth:`score`."""

@@ -76,7 +76,7 @@ EFFICIENT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SearchState:
     """A state of the search.
 
     Attributes:
@@ -99,10 +99,10 @@ class Step:
         return self.layers, self.fallback
 
 
-def best_step(state: Step, better: Sequence[Step]) -> Step:
+def best_step(state: SearchState, better: Sequence[SearchState]) -> SearchState:
     """Return the largest step of those that gain nearly as much for their cost as the best one."""
 
-    def efficiency(each: Step) -> float:
+    def efficiency(each: SearchState) -> float:
         return (state.shortfall_db - each.shortfall_db) / (each.share - state.share)
 
     enough = EFFICIENT * max(map(efficiency, better))

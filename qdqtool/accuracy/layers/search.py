@@ -21,7 +21,7 @@ from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_model import Setting
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns, float_setting, only_setting
 from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key
-from qdqtool.accuracy.layers.prediction import Move, Prediction, Step, moved
+from qdqtool.accuracy.layers.prediction import Move, Prediction, SearchState, moved
 from qdqtool.models.plan import Placement
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import Noise
@@ -59,7 +59,7 @@ class FloatSearch:
     runs: MaskedRuns
     few: int
     limit: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[SearchState] = field(default_factory=list)
     cache: NoiseCache = field(default_factory=dict)
     spent: int = 0
     fallback: Fallback = NO_FALLBACK
@@ -67,7 +67,7 @@ class FloatSearch:
     _tried: dict[Levels, None] = field(default_factory=dict)
     _alone: dict[Move, Array] = field(default_factory=dict)
 
-    def reach(self, goal_db: float) -> Step:
+    def reach(self, goal_db: float) -> SearchState:
         """Return the cheapest state that was found in which every output keeps ``goal_db``; else the best state.
 
         Args:
@@ -101,19 +101,19 @@ class FloatSearch:
             if step.shortfall_db > 0 or step.share > MOST_IN_FLOAT:
                 return
 
-    def frontier(self) -> tuple[Step, ...]:
+    def frontier(self) -> tuple[SearchState, ...]:
         """Return the states that no other one equals or beats in both respects, the float model left out.
 
         They are sorted: each costs more than the one in front, and keeps more.
         """
         states = [self._state(known, -math.inf) for known in self._tried if set(known) != {Level.FLOAT}]
-        found: list[Step] = []
+        found: list[SearchState] = []
         for step in sorted(states, key=lambda each: (each.share, -each.worst_db)):
             if not found or step.worst_db > found[-1].worst_db:
                 found.append(step)
         return tuple(found)
 
-    def setting(self, step: Step) -> Setting:
+    def setting(self, step: SearchState) -> Setting:
         """Return the setting of the masked model in a state."""
         return self._setting(self._levels(step))
 
@@ -141,7 +141,7 @@ class FloatSearch:
             found = self.cache[key] = self.runs.noise(setting, range(count))
         return found.first(count)
 
-    def _levels(self, step: Step) -> Levels:
+    def _levels(self, step: SearchState) -> Levels:
         left, secondary = set(step.layers), set(step.fallback)
         return tuple(
             Level.FLOAT if layer in left else Level.FALLBACK if layer in secondary else Level.QUANTIZED
@@ -151,9 +151,9 @@ class FloatSearch:
     def _at(self, levels: Levels, level: Level) -> tuple[Layer, ...]:
         return tuple(layer for layer, each in zip(self.layers, levels, strict=True) if each is level)
 
-    def _state(self, levels: Levels, goal_db: float) -> Step:
+    def _state(self, levels: Levels, goal_db: float) -> SearchState:
         sqnr = prediction.sqnr_of_active_outputs(self._noise(levels))
-        return Step(
+        return SearchState(
             layers=self._at(levels, Level.FLOAT),
             share=math.fsum(self._cost(number, level) for number, level in enumerate(levels)),
             worst_db=float(sqnr.min(initial=np.inf)),
@@ -180,7 +180,7 @@ class FloatSearch:
             if level > now and self._takes(number, level)
         ]
 
-    def _next(self, state: Step, goal_db: float) -> Step | None:
+    def _next(self, state: SearchState, goal_db: float) -> SearchState | None:
         """Return a better state with a higher level for some layers; None where none is better."""
         # Far from the goal, the layers that are expected to reach it together are tried first. Where that is no better,
         # and near the goal, few layers are tried at a time.
@@ -205,7 +205,7 @@ class FloatSearch:
         powers = prediction.Powers(self._alone_power, lambda move: self._cost(move.number, move.level))
         return Prediction(levels, self._noise(levels), powers, goal_db)
 
-    def _ordered(self, moves: Sequence[Move], state: Step, goal_db: float) -> list[Move]:
+    def _ordered(self, moves: Sequence[Move], state: SearchState, goal_db: float) -> list[Move]:
         """Return the moves with the best predicted gain for their cost first: one for each layer, then the others."""
         efficiencies = self._prediction(self._levels(state), goal_db).efficiencies(moves)
         order = [moves[number] for number in np.argsort(-efficiencies, kind="stable")]
@@ -229,7 +229,7 @@ class FloatSearch:
             key = alone_key(move.number, self.fallback.key)
         return prediction.noise_power(self._measured(key, setting, self.few))
 
-    def _refined(self, state: Step, goal_db: float) -> Step:
+    def _refined(self, state: SearchState, goal_db: float) -> SearchState:
         """Give what many layers at once have reached the cheapest levels with which the goal is still kept."""
         while (fewer := self._lowered(state, goal_db)) is not None:
             state = fewer
@@ -238,18 +238,18 @@ class FloatSearch:
             state = self._pruned(cheaper, goal_db)
         return state
 
-    def _pruned(self, state: Step, goal_db: float) -> Step:
+    def _pruned(self, state: SearchState, goal_db: float) -> SearchState:
         """Give layers the cheapest level with which the goal is still kept, the most costly first."""
         while (fewer := self._pruned_once(state, goal_db)) is not state:
             state = fewer
         return state
 
-    def _noted(self, state: Step) -> Step:
+    def _noted(self, state: SearchState) -> SearchState:
         if self._levels(self.steps[-1]) != self._levels(state):
             self.steps.append(state)
         return state
 
-    def _lowered(self, state: Step, goal_db: float) -> Step | None:
+    def _lowered(self, state: SearchState, goal_db: float) -> SearchState | None:
         """Return a state with a lower level for layers that are expected not to be needed; None where there is none."""
         levels = self._levels(state)
         moves = self._moves_down(levels)
@@ -261,7 +261,7 @@ class FloatSearch:
             together = together[: len(together) // 2]
         return None
 
-    def _exchanged(self, state: Step, goal_db: float) -> Step:
+    def _exchanged(self, state: SearchState, goal_db: float) -> SearchState:
         """Return a cheaper state in which a layer stands in for one or two others; the same where there is none."""
         levels = self._levels(state)
         down = self._moves_down(levels)
@@ -284,7 +284,7 @@ class FloatSearch:
             if lower < levels[number] and self._takes(number, lower)
         ]
 
-    def _pruned_once(self, state: Step, goal_db: float) -> Step:
+    def _pruned_once(self, state: SearchState, goal_db: float) -> SearchState:
         levels = self._levels(state)
         for move in self._moves_down(levels):
             if self.spent >= self.limit:

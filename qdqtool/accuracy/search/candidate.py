@@ -9,9 +9,9 @@ from qdqtool.accuracy.checking.gptq_check import rounding_note
 from qdqtool.accuracy.layers.fallback import FormatBits, SecondaryPlan
 from qdqtool.accuracy.layers.layer import nodes_of, readers_of
 from qdqtool.accuracy.layers.layer_runs import secondary_plan
-from qdqtool.accuracy.layers.prediction import Step
+from qdqtool.accuracy.layers.prediction import SearchState
 from qdqtool.accuracy.search.steps import (
-    Measured,
+    Measurement,
     Quantized,
     QuantizeSteps,
     measure_cost,
@@ -141,7 +141,7 @@ class Candidate:
     planned: Planned
     made: Quantized
     findings: tuple[Finding, ...]
-    measured: Measured
+    measured: Measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,7 +172,7 @@ class CandidateFactory:
         """Quantize as the recipe says."""
         return self._finish(planner_for(self.steps.recipe, self.data).plan(self.index), self.steps)
 
-    def with_float_layers(self, step: Step, first: Candidate) -> Candidate:
+    def with_float_layers(self, step: SearchState, first: Candidate) -> Candidate:
         """Quantize with some layers in float and others in the fallback format; errors as :meth:`first`.
 
         Args:

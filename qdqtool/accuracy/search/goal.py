@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
-from qdqtool.accuracy.layers.prediction import StateKey, Step
+from qdqtool.accuracy.layers.prediction import SearchState, StateKey
 from qdqtool.accuracy.layers.search import FloatSearch
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.accuracy.search.candidate import Candidate, CandidateFactory
@@ -26,7 +26,7 @@ TRIALS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchOutcome:
     """The model of a state, and what it keeps on the samples that measure.
 
     Attributes:
@@ -37,7 +37,7 @@ class Found:
     """
 
     candidate: Candidate
-    step: Step
+    step: SearchState
     worst_db: float | None
     loss: float
 
@@ -82,19 +82,19 @@ class Goal(ABC):
     first: Candidate
     session: LayerRuns
     search: FloatSearch
-    found: dict[StateKey, Found] = field(default_factory=dict)
+    found: dict[StateKey, SearchOutcome] = field(default_factory=dict)
     curve_from_db: float = -math.inf
 
     @abstractmethod
-    def propose(self) -> Step | None:
+    def propose(self) -> SearchState | None:
         """Return the cheapest state that is expected to keep the goal; None where the search has no other."""
 
     @abstractmethod
-    def ask_more(self, found: Found) -> None:
+    def ask_more(self, found: SearchOutcome) -> None:
         """Ask more of the next proposal than a state whose model does not keep the goal."""
 
     @abstractmethod
-    def all_states(self) -> Sequence[Step]:
+    def all_states(self) -> Sequence[SearchState]:
         """Let the search go on to its end, and return the states that may keep the goal, the cheapest first."""
 
     @abstractmethod
@@ -106,28 +106,28 @@ class Goal(ABC):
         """Return what was measured of states besides their noise in the search."""
 
     @abstractmethod
-    def metric_report(self, found: Found) -> MetricGoal | None:
+    def metric_report(self, found: SearchOutcome) -> MetricGoal | None:
         """Return how the task metric of a model keeps to its limit; None without one."""
 
-    def measure(self, step: Step) -> Found:
+    def measure(self, step: SearchState) -> SearchOutcome:
         """Return the model of a state, and what it keeps; each model is made once."""
         if step.key not in self.found:
             candidate = self.factory.with_float_layers(step, self.first) if step.share else self.first
             loss = -math.inf if self.limits.max_metric_loss is None else metric_of(candidate).loss
             assert loss is not None
-            self.found[step.key] = Found(candidate, step, worst_db(candidate.measured.accuracy), loss)
+            self.found[step.key] = SearchOutcome(candidate, step, worst_db(candidate.measured.accuracy), loss)
         return self.found[step.key]
 
-    def keeps(self, found: Found) -> bool:
+    def keeps(self, found: SearchOutcome) -> bool:
         """Return whether a model keeps the goal."""
         return self.limits.is_kept(found.worst_db, found.loss)
 
-    def keeps_state(self, step: Step) -> bool:
+    def keeps_state(self, step: SearchState) -> bool:
         """Return whether the model of a state keeps the goal."""
         return self.keeps(self.measure(step))
 
 
-def find_cheapest(goal: Goal) -> Found | None:
+def find_cheapest(goal: Goal) -> SearchOutcome | None:
     """Return the cheapest model that was found that keeps a goal; None where no model keeps it."""
     for _ in range(TRIALS):
         step = goal.propose()
@@ -143,7 +143,7 @@ def find_cheapest(goal: Goal) -> Found | None:
     return goal.measure(first_that(states, goal.keeps_state))
 
 
-def first_that(states: Sequence[Step], keeps: Callable[[Step], bool]) -> Step:
+def first_that(states: Sequence[SearchState], keeps: Callable[[SearchState], bool]) -> SearchState:
     """Return the first state that keeps the goal, of which the last is one, by bisection."""
     low, high = -1, len(states) - 1
     while high - low > 1:
@@ -160,7 +160,7 @@ def metric_of(candidate: Candidate) -> MetricResult:
     return accuracy.metric
 
 
-def describe_levels(step: Step, search: FloatSearch) -> str:
+def describe_levels(step: SearchState, search: FloatSearch) -> str:
     """Return in words how many layers left the quantized format in a state of a search."""
     secondary = f" and {len(step.fallback)} in {search.fallback.name}" if search.fallback.name else ""
     return f"{len(step.layers)} of {len(search.layers)} layers in float{secondary}"

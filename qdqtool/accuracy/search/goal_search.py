@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from qdqtool.accuracy.layers.layer import Layer, nodes_of
 from qdqtool.accuracy.layers.layer_runs import SAMPLES, LayerRuns, searched_samples
 from qdqtool.accuracy.layers.masked_runs import MetricRuns
-from qdqtool.accuracy.layers.prediction import Step
+from qdqtool.accuracy.layers.prediction import SearchState
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.accuracy.search.candidate import Candidate, CandidateFactory
-from qdqtool.accuracy.search.goal import Found, Goal, StateMeasurement, find_cheapest, metric_of
+from qdqtool.accuracy.search.goal import Goal, SearchOutcome, StateMeasurement, find_cheapest, metric_of
 from qdqtool.accuracy.search.goal_report import (
     CurvePoint,
     CurveState,
@@ -116,7 +116,7 @@ def _opened(limits: AccuracyGoal, factory: CandidateFactory, first: Candidate, s
     return goal
 
 
-def _result(goal: Goal, found: Found) -> SearchResult:
+def _result(goal: Goal, found: SearchOutcome) -> SearchResult:
     metric, points = goal.metric_report(found), tuple(map(_point, goal.search.frontier()))
     curve = _curve(goal, found.step, metric)
     if not found.step.share:
@@ -124,7 +124,7 @@ def _result(goal: Goal, found: Found) -> SearchResult:
     return SearchResult(found.candidate, _report(goal, found, metric, points), points, curve)
 
 
-def _report(goal: Goal, found: Found, metric: MetricGoal | None, points: tuple[CurvePoint, ...]) -> GoalReport:
+def _report(goal: Goal, found: SearchOutcome, metric: MetricGoal | None, points: tuple[CurvePoint, ...]) -> GoalReport:
     search, runs, step = goal.search, goal.session.runs, found.step
     shares, secondary = dict(zip(search.layers, search.shares, strict=True)), search.fallback.shares
     return GoalReport(
@@ -156,7 +156,7 @@ def _layers(layers: Iterable[Layer], shares: Mapping[Layer, float]) -> tuple[Flo
     )
 
 
-def _point(step: Step) -> CurvePoint:
+def _point(step: SearchState) -> CurvePoint:
     return CurvePoint(
         layers_in_float=len(step.layers),
         quantized_share=round(1 - step.share, 4),
@@ -167,7 +167,7 @@ def _point(step: Step) -> CurvePoint:
     )
 
 
-def _curve(goal: Goal, chosen: Step, metric: MetricGoal | None) -> SearchCurve:
+def _curve(goal: Goal, chosen: SearchState, metric: MetricGoal | None) -> SearchCurve:
     """Return the states that no other one beats, every layer quantized, and the chosen one, the cheapest first."""
     # A search begins with every layer quantized.
     states = {step.key: step for step in (goal.search.steps[0], chosen, *goal.search.frontier())}
@@ -185,7 +185,7 @@ def _curve(goal: Goal, chosen: Step, metric: MetricGoal | None) -> SearchCurve:
     )
 
 
-def _state(step: Step, measured: StateMeasurement, *, is_chosen: bool) -> CurveState:
+def _state(step: SearchState, measured: StateMeasurement, *, is_chosen: bool) -> CurveState:
     return CurveState(
         layers_in_float=len(step.layers),
         layers_in_fallback=len(step.fallback),

@@ -25,7 +25,7 @@ CHOOSE, MEASURE = "samples that choose", "samples that measure"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DataPart:
     """A part of the data on which a limit of a metric is judged.
 
     Attributes:
@@ -92,17 +92,17 @@ def require_predictions(
     fixed = with_fixed_inputs(model, recipe)
     sizes = _label_counts(labelled_for(metric, open_feeds(fixed, data)))
     split = split_samples(len(sizes)) if sources.validation is None else undivided(len(sizes))
-    parts = [Part(CHOOSE, len(split.choosing), sum(sizes[number] for number in split.choosing))]
+    parts = [DataPart(CHOOSE, len(split.choosing), sum(sizes[number] for number in split.choosing))]
     if split.held:
         held = sum(sizes[number] for number in split.held)
-        parts.append(Part(MEASURE, len(split.held), held, held_back=True))
+        parts.append(DataPart(MEASURE, len(split.held), held, held_back=True))
     if sources.validation is not None:
         others = _label_counts(labelled_for(metric, open_feeds(fixed, sources.validation)))
-        parts.append(Part(MEASURE, len(others), sum(others)))
+        parts.append(DataPart(MEASURE, len(others), sum(others)))
     refuse_coarse(limit, measure, parts)
 
 
-def refuse_coarse(limit: float, measure: Measure, parts: Sequence[Part]) -> None:
+def refuse_coarse(limit: float, measure: Measure, parts: Sequence[DataPart]) -> None:
     """Refuse a limit below the loss that one prediction makes.
 
     Args:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
 from qdqtool.accuracy.layers.masked_runs import MetricRuns
-from qdqtool.accuracy.layers.prediction import ALL_QUANTIZED, StateKey, Step
+from qdqtool.accuracy.layers.prediction import ALL_QUANTIZED, SearchState, StateKey
 from qdqtool.accuracy.layers.search import CURVE_STEP_DB
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
-from qdqtool.accuracy.search.goal import Found, Goal, StateMeasurement, describe_levels, first_that, metric_of
+from qdqtool.accuracy.search.goal import Goal, SearchOutcome, StateMeasurement, describe_levels, first_that, metric_of
 from qdqtool.accuracy.search.goal_report import MetricGoal
-from qdqtool.accuracy.search.metric_data import CHOOSE, MEASURE, Part, refuse_coarse, upwards
+from qdqtool.accuracy.search.metric_data import CHOOSE, MEASURE, DataPart, refuse_coarse, upwards
 from qdqtool.accuracy.task_metrics.measure import Score
 from qdqtool.errors import GateError, UsageError
 from qdqtool.numerics.noise import WORST_DB
@@ -39,35 +39,35 @@ class MetricLossGoal(Goal):
     losses: dict[StateKey, float] = field(default_factory=dict)
     above_db: float = -math.inf
 
-    def propose(self) -> Step | None:
+    def propose(self) -> SearchState | None:
         """Return the cheapest state of the least SQNR that keeps the goal on the samples that may choose."""
         while not (states := self._proposable()) or not self.is_expected_to_keep(states[-1]):
             if not self._search_on():
                 return None
         return first_that(states, self.is_expected_to_keep)
 
-    def ask_more(self, found: Found) -> None:
+    def ask_more(self, found: SearchOutcome) -> None:
         """Leave out states with little more SQNR than this."""
         self.above_db = found.step.worst_db + CURVE_STEP_DB
 
-    def all_states(self) -> Sequence[Step]:
+    def all_states(self) -> Sequence[SearchState]:
         """Return all states, as far as the search goes."""
         while self._search_on():
             pass
         return self.search.frontier()
 
-    def keeps_state(self, step: Step) -> bool:
+    def keeps_state(self, step: SearchState) -> bool:
         """Return whether the model of a state keeps the goal, on the samples that may choose too."""
         return self.is_expected_to_keep(step) and self.keeps(self.measure(step))
 
-    def is_expected_to_keep(self, step: Step) -> bool:
+    def is_expected_to_keep(self, step: SearchState) -> bool:
         """Return whether a state keeps the goal on the samples that may choose."""
         # A search gives outputs that are not finite a finite figure.
         worst_db = step.worst_db if step.worst_db > -WORST_DB else -math.inf
         # Noise is known; the metric takes a run of every sample.
         return self.limits.is_kept(worst_db, -math.inf) and self.limits.is_kept(worst_db, self.loss(step))
 
-    def loss(self, step: Step) -> float:
+    def loss(self, step: SearchState) -> float:
         """Return what the metric loses in a state, on the samples that may choose."""
         if step.key not in self.losses:
             score = self.runs.score(self.search.setting(step), f"the model with {describe_levels(step, self.search)}")
@@ -82,7 +82,7 @@ class MetricLossGoal(Goal):
             known[key] = replace(before, measured_db=found.kept_db, measured_loss=found.loss)
         return known
 
-    def metric_report(self, found: Found) -> MetricGoal:
+    def metric_report(self, found: SearchOutcome) -> MetricGoal:
         """Return how the metric keeps to its limit."""
         measure, without, limit = self.runs.measure, metric_of(self.first).loss, self.limits.max_metric_loss
         assert limit is not None
@@ -116,12 +116,12 @@ class MetricLossGoal(Goal):
         refuse_chance(measured.name, self.reference.chance)
         held, feeds = inputs.measuring.held_back, inputs.measuring.feeds
         parts = (
-            Part(CHOOSE, len(inputs.choosing), self.reference.predictions),
-            Part(MEASURE, len(feeds), measured.predictions, held_back=held),
+            DataPart(CHOOSE, len(inputs.choosing), self.reference.predictions),
+            DataPart(MEASURE, len(feeds), measured.predictions, held_back=held),
         )
         refuse_coarse(limit, self.runs.measure, parts)
 
-    def _proposable(self) -> list[Step]:
+    def _proposable(self) -> list[SearchState]:
         return [step for step in self.search.frontier() if step.worst_db >= self.above_db]
 
     def _search_on(self) -> bool:
@@ -134,7 +134,7 @@ class MetricLossGoal(Goal):
             return False
         return self.search.reach(last.worst_db + CURVE_STEP_DB).worst_db > last.worst_db
 
-    def _best(self, step: Step) -> Best:
+    def _best(self, step: SearchState) -> Best:
         found = self.measure(step)
         worst_db = min(step.worst_db, found.kept_db)
         return Best(describe_levels(step, self.search), worst_db, max(self.loss(step), found.loss))

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from qdqtool.accuracy.layers.prediction import ALL_QUANTIZED, StateKey, Step
+from qdqtool.accuracy.layers.prediction import ALL_QUANTIZED, SearchState, StateKey
 from qdqtool.accuracy.layers.search import CURVE_STEP_DB
 from qdqtool.accuracy.search.accuracy_goal import worst_db
-from qdqtool.accuracy.search.goal import Found, Goal, StateMeasurement, describe_levels
+from qdqtool.accuracy.search.goal import Goal, SearchOutcome, StateMeasurement, describe_levels
 from qdqtool.errors import GateError
 from qdqtool.numerics.noise import WORST_DB
 
@@ -32,7 +32,7 @@ class SqnrGoal(Goal):
 
     target_db: float
 
-    def propose(self) -> Step | None:
+    def propose(self) -> SearchState | None:
         """Return the cheapest state in which every output keeps the target; None where only the float model does."""
         step = self.search.reach(self.target_db)
         if self.limits.is_kept(worst_db(self.first.measured.accuracy), -math.inf):
@@ -40,12 +40,12 @@ class SqnrGoal(Goal):
             return self.search.steps[0]
         return None if step.shortfall_db > 0 or len(step.layers) == len(self.search.layers) else step
 
-    def ask_more(self, found: Found) -> None:
+    def ask_more(self, found: SearchOutcome) -> None:
         """Raise the target by what a model lacks."""
         lacking = self._goal_db - found.kept_db if math.isfinite(found.kept_db) else CURVE_STEP_DB
         self.target_db = max(self.target_db, found.step.worst_db) + lacking + MARGIN_DB
 
-    def all_states(self) -> Sequence[Step]:
+    def all_states(self) -> Sequence[SearchState]:
         """Return the states with a layer out of the quantized format, after every layer was tried alone."""
         # Ranges of few samples clip values of others, which the samples of the search do not show.
         self.search.reach(BEYOND_DB)
@@ -56,7 +56,7 @@ class SqnrGoal(Goal):
         kept = {ALL_QUANTIZED: self._first_db, **{key: found.kept_db for key, found in self.found.items()}}
         return {key: StateMeasurement(measured_db=decibels) for key, decibels in kept.items()}
 
-    def metric_report(self, found: Found) -> None:
+    def metric_report(self, found: SearchOutcome) -> None:
         """Return None: there is no limit of a metric."""
         del found
 

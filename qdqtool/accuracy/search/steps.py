@@ -148,7 +148,7 @@ class QuantizeSteps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     """What was measured.
 
     Attributes:
@@ -167,7 +167,7 @@ def measure_cost(
     steps: QuantizeSteps,
     runs: FloatRuns,
     metric: MetricMeasurement | None = None,
-) -> Measured:
+) -> Measurement:
     """Measure the accuracy of a quantized model on the samples that there are for it.
 
     Args:
@@ -180,12 +180,12 @@ def measure_cost(
     """
     inputs = steps.inputs
     if inputs.measuring is None:
-        return Measured(accuracy=None, loaded=False)
+        return Measurement(accuracy=None, loaded=False)
     try:
         rehearsal = _rehearsal(plan, index, steps)
     except UsageError as error:
         problem = f"the choosing part of the samples gives no model: {error.message}"
-        return Measured(accuracy=Accuracy(samples=0, problem=problem), loaded=False)
+        return Measurement(accuracy=Accuracy(samples=0, problem=problem), loaded=False)
     opened: list[Model] = []
 
     def make() -> Model:
@@ -197,7 +197,7 @@ def measure_cost(
     cost = measure_accuracy(inputs.prepared.model, candidate, inputs.measuring, runs)
     if metric is not None and not cost.problem:
         cost = replace(cost, metric=metric.of(inputs.prepared.model, opened[0], inputs.measuring.feeds, runs))
-    return Measured(accuracy=cost, loaded=not cost.problem and _has_nodes_of(made.model, opened[0]))
+    return Measurement(accuracy=cost, loaded=not cost.problem and _has_nodes_of(made.model, opened[0]))
 
 
 def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tuple[QuantPlan, Ranges] | None:

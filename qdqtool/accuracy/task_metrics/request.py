@@ -7,7 +7,7 @@ function is called, once for each model.
 import math
 import numbers
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -246,14 +246,21 @@ class MetricMeasurement:
         samples = labelled_for(self.metric, feeds)
         measure = self.metric.measure(ModelIndex.of(before).view.main.output_names())
         if self._float is None:
-            self._float = _score(measure, _float_outputs(before, samples, runs), "the float model")
+            self._float = score_of(measure, _float_outputs(before, samples, runs), "the float model")
         # Only one model is in memory.
         runs.close()
-        score = _score(measure, _quantized_outputs(after, samples), "the quantized model")
+        score = score_of(measure, _quantized_outputs(after, samples), "the quantized model")
         return compared(measure, score, self._float)
 
 
-def _score(measure: Measure, runs: Iterator[tuple[Sample, Mapping[str, Array]]], model: str) -> Score:
+def score_of(measure: Measure, runs: Iterable[tuple[Sample, Mapping[str, Array]]], model: str) -> Score:
+    """Return the metric of a model.
+
+    Args:
+        measure: The metric.
+        runs: Each sample with the outputs of the model.
+        model: What messages call the model, such as ``the float model``.
+    """
     tally = measure.tally(model)
     for sample, outputs in runs:
         tally.add(outputs, sample)

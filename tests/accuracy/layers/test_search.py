@@ -14,7 +14,7 @@ from support.layered import Planned, chain, dividing, outputs, planned, rows, sa
 from qdqtool.accuracy.layers.fallback import Fallback
 from qdqtool.accuracy.layers.layer import Layer, by_reader
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
-from qdqtool.accuracy.layers.prediction import Step
+from qdqtool.accuracy.layers.prediction import SearchState
 from qdqtool.accuracy.layers.search import CURVE_STEP_DB, MOST_IN_FLOAT, TRIED, FloatSearch
 from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.numerics.noise import WORST_DB, Noise
@@ -279,7 +279,7 @@ def test_a_cheap_layer_is_preferred_to_a_costly_one_of_the_same_noise():
 def test_a_dynamic_quotient_is_kept_finite(tmp_path: Path):
     save(tmp_path, *dividing())
     with planned(tmp_path) as made, opened(made) as session:
-        found: Step = session.search().reach(30.0)
+        found: SearchState = session.search().reach(30.0)
         assert {layer.leader.label for layer in found.layers} == {"first", "second"}
         assert found.worst_db >= 30
         assert session.worst_db({}) == -math.inf
@@ -309,7 +309,7 @@ def with_fallback(runs: TwoFormats, shares: Sequence[float], costs: Mapping[int,
     return FloatSearch(layers, shares, runs, 1, 10**6, fallback=fallback)  # type: ignore[arg-type]
 
 
-def levels_of(made: FloatSearch, step: Step) -> tuple[int, ...]:
+def levels_of(made: FloatSearch, step: SearchState) -> tuple[int, ...]:
     return tuple(2 if layer in step.layers else 1 if layer in step.fallback else 0 for layer in made.layers)
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.accuracy.layers.layer import Layer
-from qdqtool.accuracy.layers.prediction import StateKey, Step
+from qdqtool.accuracy.layers.prediction import SearchState, StateKey
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
-from qdqtool.accuracy.search.goal import Found, Goal, StateMeasurement, first_that
+from qdqtool.accuracy.search.goal import Goal, SearchOutcome, StateMeasurement, first_that
 from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import GateError
 
@@ -39,9 +39,9 @@ class CandidateFactory:
     """Makes models that lose 4, 2 and 1 for the quantized layers, and a tenth of that in the fallback."""
 
     def __init__(self) -> None:
-        self.made: list[Step] = []
+        self.made: list[SearchState] = []
 
-    def with_float_layers(self, step: Step, first: object) -> SimpleNamespace:
+    def with_float_layers(self, step: SearchState, first: object) -> SimpleNamespace:
         del first
         self.made.append(step)
         parts = [0.0 if layer in step.layers else 0.1 if layer in step.fallback else 1.0 for layer in LAYERS]
@@ -52,13 +52,13 @@ class CandidateFactory:
 class Asked(Goal):
     """A goal that proposes nothing by itself."""
 
-    def propose(self) -> Step | None:
+    def propose(self) -> SearchState | None:
         raise NotImplementedError
 
-    def ask_more(self, found: Found) -> None:
+    def ask_more(self, found: SearchOutcome) -> None:
         raise NotImplementedError
 
-    def all_states(self) -> Sequence[Step]:
+    def all_states(self) -> Sequence[SearchState]:
         raise NotImplementedError
 
     def missed(self) -> GateError:
@@ -67,7 +67,7 @@ class Asked(Goal):
     def measurements(self) -> Mapping[StateKey, StateMeasurement]:
         raise NotImplementedError
 
-    def metric_report(self, found: Found) -> None:
+    def metric_report(self, found: SearchOutcome) -> None:
         raise NotImplementedError
 
 
@@ -75,8 +75,8 @@ def goal_of(factory: CandidateFactory, limits: AccuracyGoal) -> Goal:
     return Asked(limits=limits, factory=factory, first=candidate(7.0), session=None, search=None)  # type: ignore[arg-type]
 
 
-def state(layers: list[int], fallback: list[int], share: float = 0.5) -> Step:
-    return Step(tuple(LAYERS[at] for at in layers), share, 25.0, 0.0, tuple(LAYERS[at] for at in fallback))
+def state(layers: list[int], fallback: list[int], share: float = 0.5) -> SearchState:
+    return SearchState(tuple(LAYERS[at] for at in layers), share, 25.0, 0.0, tuple(LAYERS[at] for at in fallback))
 
 
 def test_states_with_the_same_float_layers_and_other_fallback_layers_are_different_models() -> None:
@@ -104,11 +104,11 @@ def test_a_model_that_makes_infinity_keeps_no_limit_whatever_its_metric_says() -
 
 @pytest.mark.parametrize("count", range(1, 18))
 def test_bisection_finds_the_first_state_with_few_questions(count: int) -> None:
-    states = [Step((), at / count, float(at), 0.0) for at in range(count)]
+    states = [SearchState((), at / count, float(at), 0.0) for at in range(count)]
     for first in range(count):
-        asked: list[Step] = []
+        asked: list[SearchState] = []
 
-        def keeps(step: Step, first: int = first, asked: list[Step] = asked) -> bool:
+        def keeps(step: SearchState, first: int = first, asked: list[SearchState] = asked) -> bool:
             asked.append(step)
             return step.worst_db >= first
 

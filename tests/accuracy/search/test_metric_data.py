@@ -10,7 +10,7 @@ from qdqtool.accuracy.layers.method_trial import try_methods
 from qdqtool.accuracy.search.metric_data import (
     CHOOSE,
     MEASURE,
-    Part,
+    DataPart,
     refuse_coarse,
     require_predictions,
     require_samples,
@@ -79,7 +79,7 @@ def test_a_metric_that_can_show_any_loss_reads_no_sample(model: Model, tmp_path:
 
 def test_labels_without_an_element_show_nothing() -> None:
     with pytest.raises(UsageError, match="the labels of the samples that choose are empty"):
-        refuse_coarse(1, top_1(), [Part(CHOOSE, 3, 0), Part(MEASURE, 3, 12)])
+        refuse_coarse(1, top_1(), [DataPart(CHOOSE, 3, 0), DataPart(MEASURE, 3, 12)])
 
 
 @pytest.mark.parametrize("data", [None, CachedRanges(path=Path("r.json"))])

@@ -9,10 +9,10 @@ import pytest
 
 from qdqtool.accuracy.layers.fallback import NO_FALLBACK, Fallback
 from qdqtool.accuracy.layers.layer import Layer
-from qdqtool.accuracy.layers.prediction import Step
+from qdqtool.accuracy.layers.prediction import SearchState
 from qdqtool.accuracy.layers.search import CURVE_STEP_DB, FloatSearch
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
-from qdqtool.accuracy.search.goal import Found
+from qdqtool.accuracy.search.goal import SearchOutcome
 from qdqtool.accuracy.search.metric_goal import MetricLossGoal
 from qdqtool.accuracy.task_metrics.measure import Score
 from qdqtool.models.plan import Placement
@@ -84,9 +84,9 @@ def choosing(runs: Runs, goal: AccuracyGoal, *, fallback: bool = False) -> Metri
     )
 
 
-def state(made: MetricLossGoal, layers: Sequence[int], fallback: Sequence[int] = ()) -> Step:
+def state(made: MetricLossGoal, layers: Sequence[int], fallback: Sequence[int] = ()) -> SearchState:
     every = made.search.layers
-    return Step(tuple(every[at] for at in layers), 0.5, 30.0, 0.0, tuple(every[at] for at in fallback))
+    return SearchState(tuple(every[at] for at in layers), 0.5, 30.0, 0.0, tuple(every[at] for at in fallback))
 
 
 def test_states_with_the_same_float_layers_and_other_fallback_layers_have_losses_of_their_own() -> None:
@@ -126,7 +126,7 @@ def test_a_state_above_a_given_sqnr_has_that_sqnr_at_least() -> None:
     while (found := made.propose()) is not None:
         assert found.worst_db >= made.above_db
         known.append(len(found.layers))
-        made.ask_more(Found(None, found, None, 0.0))  # type: ignore[arg-type]
+        made.ask_more(SearchOutcome(None, found, None, 0.0))  # type: ignore[arg-type]
         assert made.above_db == found.worst_db + CURVE_STEP_DB
     # Nothing is lost anywhere: each is the cheapest of its noise, and the float model is none of them.
     assert known == [0, 1, 2, 3]

@@ -15,7 +15,7 @@ OUTPUT = "output"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedOutputs:
     """What the limits apply to.
 
     Attributes:
@@ -64,11 +64,11 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     job = evidence.job
     if job.baseline is not None:
         yield from distance_gates(
-            Compared(evidence.outputs, OUTPUT, evidence.boundaries, evidence.unmatched), job.gates
+            ComparedOutputs(evidence.outputs, OUTPUT, evidence.boundaries, evidence.unmatched), job.gates
         )
 
 
-def distance_gates(compared: Compared, limits: Gates) -> Iterator[GateResult]:
+def distance_gates(compared: ComparedOutputs, limits: Gates) -> Iterator[GateResult]:
     """Judge those of ``min-sqnr``, ``min-cosine``, ``min-agreement`` and ``max-steps`` that have a limit."""
     missing = list(compared.missing)
     judges_floats = bool(compared.floats or missing or not compared.others)
@@ -101,7 +101,7 @@ def distance_fault(result: OutputResult, limit: float) -> str:
     return "" if ratio >= limit else f"found {ratio:.6g} dB"
 
 
-def _min_sqnr(compared: Compared, limit: float, missing: list[str]) -> GateResult:
+def _min_sqnr(compared: ComparedOutputs, limit: float, missing: list[str]) -> GateResult:
     faults = ((result.name, distance_fault(result, limit)) for result in compared.floats)
     name = compared.gate(MIN_SQNR)
     return GateResult.of(
@@ -115,7 +115,7 @@ def _min_sqnr(compared: Compared, limit: float, missing: list[str]) -> GateResul
     )
 
 
-def _min_cosine(compared: Compared, limit: float, missing: list[str]) -> GateResult:
+def _min_cosine(compared: ComparedOutputs, limit: float, missing: list[str]) -> GateResult:
     name = compared.gate(MIN_COSINE)
     values = [(result.name, 1.0 if result.exact else (result.cosine or 0.0)) for result in compared.floats]
     return GateResult.of(
@@ -129,7 +129,7 @@ def _min_cosine(compared: Compared, limit: float, missing: list[str]) -> GateRes
     )
 
 
-def _min_agreement(compared: Compared, limit: float, missing: list[str]) -> GateResult:
+def _min_agreement(compared: ComparedOutputs, limit: float, missing: list[str]) -> GateResult:
     name = compared.gate(MIN_AGREEMENT)
     values = [(result.name, result.agreement or 0.0) for result in compared.others]
     worst = min(values, key=lambda entry: entry[1], default=None)
@@ -160,7 +160,7 @@ def _worst(values: Iterable[tuple[str, float | None]], unit: str) -> str:
     return f"worst {worst[1]:.6g}{unit} at '{worst[0]}'" if worst is not None else "no output with an error"
 
 
-def _max_steps(compared: Compared, limit: float) -> GateResult:
+def _max_steps(compared: ComparedOutputs, limit: float) -> GateResult:
     name = compared.prefix + "max-steps"
     places = [(f"{compared.what} '{r.name}'", r.max_steps) for r in compared.outputs if r.max_steps is not None]
     places += [(f"{place.kind} '{place.tensor}' at '{place.node}'", place.max_steps) for place in compared.boundaries]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.gates.accuracy import saved_result
-from qdqtool.accuracy.checking.gates.distances import Compared, distance_gates
+from qdqtool.accuracy.checking.gates.distances import ComparedOutputs, distance_gates
 from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.errors import plural
@@ -25,4 +25,4 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         detail=f"{len(bad)} of {len(outputs)} outputs have them" if bad else plural(len(outputs), "output"),
     )
     yield saved_result(job, saved, outputs)
-    yield from distance_gates(Compared(outputs, WHAT), job.gates)
+    yield from distance_gates(ComparedOutputs(outputs, WHAT), job.gates)

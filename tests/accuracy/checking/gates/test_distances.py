@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from qdqtool.accuracy.checking.gates.distances import Compared, distance_gates
+from qdqtool.accuracy.checking.gates.distances import ComparedOutputs, distance_gates
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.report import BoundaryResult, GateResult, OutputResult
 from qdqtool.errors import UsageError
@@ -17,7 +17,7 @@ def output(name: str, **found: object) -> OutputResult:
 
 
 def judge(outputs: list[OutputResult], limits: Gates, **more: object) -> list[GateResult]:
-    return list(distance_gates(Compared(outputs, **more), limits))
+    return list(distance_gates(ComparedOutputs(outputs, **more), limits))
 
 
 def boundary(steps: float) -> BoundaryResult:

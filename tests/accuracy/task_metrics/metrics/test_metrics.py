@@ -9,6 +9,7 @@ import pytest
 from onnx import helper
 from scipy.stats import binom
 from sklearn.metrics import accuracy_score, log_loss
+from support.paths import ROOT
 from support.small import make_model
 
 from qdqtool.accuracy.checking.limits import Gates
@@ -259,7 +260,7 @@ def test_a_perplexity_that_is_no_number_is_at_chance() -> None:
 
 @pytest.mark.parametrize("name", ["top-1", "perplexity"])
 def test_a_model_passes_against_itself_only_with_labels_that_it_knows(name: str, tmp_path: Path) -> None:
-    folder = Path(__file__).parents[3] / "sample_models" / ("digits_cnn" if name == "top-1" else "char_lm")
+    folder = ROOT / "sample_models" / ("digits_cnn" if name == "top-1" else "char_lm")
     with np.load(folder / "test.npz") as test:
         arrays = {key: test[key][:64] for key in test.files}
     for shift in (0, 1):
