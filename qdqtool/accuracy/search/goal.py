@@ -27,16 +27,14 @@ TRIALS = 5
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """The model of a state, and what it keeps on the samples that measure.
+    """What the model of a state keeps on the samples that measure.
 
     Attributes:
-        candidate: The model.
         step: The state.
         worst_db: SQNR of its worst output; None where no output has noise.
         loss: Loss of the task metric; minus infinity without a limit of it.
     """
 
-    candidate: Candidate
     step: SearchState
     worst_db: float | None
     loss: float
@@ -74,6 +72,7 @@ class Goal(ABC):
         session: The planned model with a switch at each pair.
         search: Searches states in that session.
         found: What was measured, by state.
+        best: The last model that kept the goal; others are let go, since models are large.
         curve_from_db: From where a whole curve goes on beyond the goal.
     """
 
@@ -83,6 +82,7 @@ class Goal(ABC):
     session: LayerRuns
     search: FloatSearch
     found: dict[StateKey, SearchOutcome] = field(default_factory=dict)
+    best: Candidate | None = None
     curve_from_db: float = -math.inf
 
     @abstractmethod
@@ -110,12 +110,14 @@ class Goal(ABC):
         """Return how the task metric of a model keeps to its limit; None without one."""
 
     def measure(self, step: SearchState) -> SearchOutcome:
-        """Return the model of a state, and what it keeps; each model is made once."""
+        """Make the model of a state, and return what it keeps; each is made once."""
         if step.key not in self.found:
             candidate = self.factory.with_float_layers(step, self.first) if step.share else self.first
             loss = -math.inf if self.limits.max_metric_loss is None else metric_of(candidate).loss
             assert loss is not None
-            self.found[step.key] = SearchOutcome(candidate, step, worst_db(candidate.measured.accuracy), loss)
+            found = self.found[step.key] = SearchOutcome(step, worst_db(candidate.measured.accuracy), loss)
+            if self.keeps(found):
+                self.best = candidate
         return self.found[step.key]
 
     def keeps(self, found: SearchOutcome) -> bool:
@@ -128,7 +130,7 @@ class Goal(ABC):
 
 
 def find_cheapest(goal: Goal) -> SearchOutcome | None:
-    """Return the cheapest model that was found that keeps a goal; None where no model keeps it."""
+    """Return the cheapest state that was found whose model, the best of the goal, keeps it; None where none does."""
     for _ in range(TRIALS):
         step = goal.propose()
         if step is None:

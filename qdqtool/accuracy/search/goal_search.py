@@ -121,7 +121,8 @@ def _result(goal: Goal, found: SearchOutcome) -> SearchResult:
     curve = _curve(goal, found.step, metric)
     if not found.step.share:
         return SearchResult(goal.first, curve=points, search=curve)
-    return SearchResult(found.candidate, _report(goal, found, metric, points), points, curve)
+    assert goal.best is not None
+    return SearchResult(goal.best, _report(goal, found, metric, points), points, curve)
 
 
 def _report(goal: Goal, found: SearchOutcome, metric: MetricGoal | None, points: tuple[CurvePoint, ...]) -> GoalReport:

@@ -87,6 +87,7 @@ class MetricLossGoal(Goal):
         measure, without, limit = self.runs.measure, metric_of(self.first).loss, self.limits.max_metric_loss
         assert limit is not None
         assert without is not None
+        assert self.best is not None
         return MetricGoal(
             name=measure.name,
             output=measure.output,
@@ -94,7 +95,7 @@ class MetricLossGoal(Goal):
             max_loss=limit,
             loss_without=without,
             loss=found.loss,
-            predictions=metric_of(found.candidate).predictions,
+            predictions=metric_of(self.best).predictions,
             choosing_loss=self.loss(found.step),
             choosing_predictions=self.reference.predictions,
             models=len({ALL_QUANTIZED, *self.found}),

@@ -11,7 +11,7 @@ from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.prediction import SearchState, StateKey
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
-from qdqtool.accuracy.search.goal import Goal, SearchOutcome, StateMeasurement, first_that
+from qdqtool.accuracy.search.goal import Goal, SearchOutcome, StateMeasurement, first_that, metric_of
 from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import GateError
 
@@ -89,11 +89,22 @@ def test_states_with_the_same_float_layers_and_other_fallback_layers_are_differe
     assert factory.made == [one, other, none]
 
 
+def test_only_the_last_model_that_keeps_the_goal_stays_in_memory() -> None:
+    made = goal_of(CandidateFactory(), AccuracyGoal(max_metric_loss=5))
+    assert made.best is None
+    assert not made.keeps_state(state([2], []))
+    assert made.best is None
+    for step in (state([0, 1], []), state([0], [])):
+        assert made.keeps_state(step)
+        assert made.best is not None
+        assert metric_of(made.best).loss == made.measure(step).loss
+
+
 def test_the_state_with_all_layers_quantized_is_the_model_that_is_there() -> None:
     factory = CandidateFactory()
     made = goal_of(factory, AccuracyGoal(max_metric_loss=7))
-    assert made.measure(state([], [], 0.0)).candidate is made.first
     assert made.keeps_state(state([], [], 0.0))
+    assert made.best is made.first
     assert factory.made == []
 
 

@@ -126,7 +126,7 @@ def test_a_state_above_a_given_sqnr_has_that_sqnr_at_least() -> None:
     while (found := made.propose()) is not None:
         assert found.worst_db >= made.above_db
         known.append(len(found.layers))
-        made.ask_more(SearchOutcome(None, found, None, 0.0))  # type: ignore[arg-type]
+        made.ask_more(SearchOutcome(found, None, 0.0))
         assert made.above_db == found.worst_db + CURVE_STEP_DB
     # Nothing is lost anywhere: each is the cheapest of its noise, and the float model is none of them.
     assert known == [0, 1, 2, 3]
