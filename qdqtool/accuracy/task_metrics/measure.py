@@ -3,7 +3,7 @@
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -120,13 +120,13 @@ class RequestedMetric(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NamedRequest:
-    """A request for one of the metrics.
+class NamedMeasure:
+    """One of the metrics, as it is requested and as it measures.
 
     Attributes:
         name: Public id of the metric.
         metric: The metric.
-        output: The output that holds its scores; empty for the only one.
+        output: The output that holds its scores; empty, in a request, for the only one.
         needs_labels: True.
     """
 
@@ -136,7 +136,7 @@ class NamedRequest:
     needs_labels: bool = True
 
     @classmethod
-    def of(cls, request: str) -> "NamedRequest":
+    def of(cls, request: str) -> "NamedMeasure":
         """Read ``NAME`` or ``NAME:OUTPUT``."""
         name, _, output = request.partition(":")
         return cls(name, metrics.get(name), output)
@@ -159,22 +159,7 @@ class NamedRequest:
                 f"--metric {self.name}:{self.output}: '{self.output}' is no output; the outputs are "
                 f"{', '.join(outputs)}{suggestion(self.output, outputs)}"
             )
-        return NamedMeasure(self.name, self.output or outputs[0], self.metric)
-
-
-@dataclass(frozen=True, slots=True)
-class NamedMeasure:
-    """A metric of one output.
-
-    Attributes:
-        name: Public id of the metric.
-        output: The output that holds its scores.
-        metric: The metric.
-    """
-
-    name: str
-    output: str
-    metric: TaskMetric
+        return replace(self, output=self.output or outputs[0])
 
     @property
     def unit(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.accuracy.task_metrics.measure import Measure, MetricResult, NamedRequest, RequestedMetric, Score, Tally
+from qdqtool.accuracy.task_metrics.measure import Measure, MetricResult, NamedMeasure, RequestedMetric, Score, Tally
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
@@ -165,7 +165,7 @@ class FunctionTally:
         if isinstance(found, np.ndarray) and not found.ndim and found.dtype.kind in "iuf":
             found = found.item()
         if not isinstance(found, numbers.Real) or isinstance(found, bool | np.bool_):
-            raise self._refusal(_told(found))
+            raise self._refusal(_describe(found))
         if not math.isfinite(found):
             raise self._refusal(f"{float(found):g}")
         # A negative zero, as that of a negated mean, is shown as 0.
@@ -180,7 +180,7 @@ class FunctionTally:
         )
 
 
-def _told(found: object) -> str:
+def _describe(found: object) -> str:
     if isinstance(found, np.ndarray):
         return f"an array of {found.dtype} {list(found.shape)}"
     return f"a {type(found).__name__}" if found is not None else "None"
@@ -200,7 +200,7 @@ def load_metric(request: MetricRequest) -> RequestedMetric:
         return FunctionMeasure(UserFunction.of(request))
     script = split_script(request)
     if script is None:
-        return NamedRequest.of(request)
+        return NamedMeasure.of(request)
     file, name = script
     if not name:
         raise UsageError(

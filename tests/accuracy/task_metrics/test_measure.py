@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from qdqtool.accuracy.task_metrics.measure import NamedMeasure, NamedRequest, NamedTally
+from qdqtool.accuracy.task_metrics.measure import NamedMeasure, NamedTally
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.samples import Sample
 
@@ -17,7 +17,7 @@ def sample(*labels: int, batch: int = 1, filler: int = 0, shape: tuple[int, ...]
 
 
 def measure(request: str, outputs: list[str]) -> NamedMeasure:
-    return NamedRequest.of(request).measure(outputs)
+    return NamedMeasure.of(request).measure(outputs)
 
 
 def tally(request: str = "top-1") -> NamedTally:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qdqtool.accuracy.task_metrics.measure import NamedRequest
+from qdqtool.accuracy.task_metrics.measure import NamedMeasure
 from qdqtool.accuracy.task_metrics.request import FunctionMeasure, labelled_for, load_metric
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.samples import Feeds, InputSpec, load_feeds
@@ -20,7 +20,7 @@ def script(folder: Path, body: str = "def score(outputs, labels):\n    return 0.
 
 def test_a_name_a_script_and_a_callable_are_told_apart(tmp_path: Path) -> None:
     named, scripted, called = load_metric("top-1:s"), load_metric(f"{script(tmp_path)}:score"), load_metric(max)
-    assert isinstance(named, NamedRequest)
+    assert isinstance(named, NamedMeasure)
     assert (named.name, named.output, named.needs_labels) == ("top-1", "s", True)
     assert isinstance(scripted, FunctionMeasure)
     assert (scripted.name, scripted.needs_labels) == ("score", False)
