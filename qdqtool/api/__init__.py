@@ -1,1 +1,10 @@
-"""The functions of ``import qdqtool``: they take what Python code has, as arrays, and call the jobs."""
+"""The functions of ``import qdqtool``: what Python code passes, and what it gets back.
+
+Each function turns models, arrays and keywords into the request of one job and calls it: see ``quantize.py``. The
+package stands beside :mod:`qdqtool.cli`, and neither imports the other.
+
+In: paths, ONNX models in memory, arrays or iterables, keywords. Out: the report of the job, with the model where no
+output was named.
+
+Read next: ``any_data.py`` for data, ``keywords.py`` for the typed keywords of each function, and ``docs/python.md``.
+"""

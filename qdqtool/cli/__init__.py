@@ -1,6 +1,12 @@
-"""The command line: one command a module, found by walking this package and loaded when it is asked for.
+"""The command line: which options a command has, and what it prints.
 
-A command module exposes ``command`` and imports nothing heavy at module level, so ``--help`` stays instant.
+Each module of ``commands`` is a command. It reads options, calls one function of :mod:`qdqtool.jobs`, prints the report
+with :mod:`qdqtool.reports` and chooses the exit code. This package finds commands by walking that folder and loads a
+command when it is asked for. Nothing heavy is imported at module level, so ``--help`` is instant.
+
+In: words, and recipe files. Out: text or JSON on stdout, messages on stderr, an exit code.
+
+Read next: ``commands/inspect.py``, the shortest command; ``sections.py`` for help; ``supervisor.py`` for signals.
 """
 
 from typing import Any

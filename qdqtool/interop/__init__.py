@@ -1,7 +1,11 @@
-"""Quantize and dequantize as other systems mean them: one module a system, with its own signatures and words.
+"""Quantize and dequantize as other systems define them: one module a system, with its own signatures and words.
 
-Nothing of those systems is needed to run these. Each module but ``onnx`` also gives the ONNX nodes that mean the same,
-as a :class:`GraphPiece`.
+No module needs the system that it follows. Each takes arrays and gives arrays; each but ``onnx`` also gives the ONNX
+nodes that compute the same, as a :class:`GraphPiece`. The package is optional: nothing else imports it.
+
+In: arrays, scales and the parameters of that system. Out: codes or floats, or a piece of a graph.
+
+Read next: ``onnx.py``, and ``docs/numerics.md`` for where systems differ.
 """
 
 import importlib

@@ -1,1 +1,10 @@
-"""Number formats as a type, granularity, quantization schemes and the arithmetic of quantize and dequantize."""
+"""The arithmetic of quantization on arrays: number formats, scales, quantize and dequantize, GPTQ, packing.
+
+``formats`` has a module for each number format. ``scheme.py`` says how a tensor is quantized, ``affine.py`` quantizes
+and dequantizes, ``derive.py`` makes scales of ranges, ``search.py`` finds better ones, ``gptq.py`` rounds weights with
+data. ``compiled`` has kernels for numba, which is optional.
+
+In: NumPy arrays, ranges, a scheme. Out: codes, scales, errors. Nothing here knows graphs or files.
+
+Read next: ``number_format.py`` and ``granularity.py``, then ``affine.py``; formulas are in ``docs/numerics.md``.
+"""

@@ -23,7 +23,7 @@ from mutation.results import Result, Results
 from mutation.table import Judged, as_json, printed
 from mutation.trials import Trial, Verdict, in_session, loaded_anew
 
-ROOMS: Mapping[str, Sequence[str]] = {
+AREAS: Mapping[str, Sequence[str]] = {
     "numerics": ["qdqtool/numerics"],
     "ranges": ["qdqtool/quantization/ranges"],
     "planning": ["qdqtool/quantization/planning"],
@@ -41,7 +41,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "transforms": ["qdqtool/models/transforms"],
     "rules": ["qdqtool/linting/rules"],
 }
-"""The rooms that decide what is correct."""
+"""The areas that decide what is correct."""
 
 COMPILED = "qdqtool/numerics/compiled/"
 """Modules that numba compiles: their tests run without compiling, so that a fault is in what runs."""
@@ -89,12 +89,12 @@ def main(  # noqa: PLR0917  one for each option
 ) -> None:
     """Put small faults into modules, and see whether their tests fail.
 
-    WHERE: rooms such as `rules`, modules and folders; default all rooms that decide what is correct.
+    WHERE: areas such as `rules`, modules and folders; default all areas that decide what is correct.
     """
     # A shell starts what runs in the background with Ctrl-C ignored, which some tests are about.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     run = Run(Path.cwd(), folder.absolute(), jobs, budget, again)
-    modules = list(_modules(run.root, where or ([] if changed else list(ROOMS)), changed))
+    modules = list(_modules(run.root, where or ([] if changed else list(AREAS)), changed))
     lines = _changed_lines(run.root, changed) if changed else None
     wanted = {module: _mutants(run.root, module, lines) for module in modules}
     if not stored:
@@ -112,13 +112,13 @@ def main(  # noqa: PLR0917  one for each option
 
 
 def _modules(root: Path, where: Iterable[str], changed: str | None) -> Iterator[str]:
-    places = [place for each in where for place in ROOMS.get(each, [each])]
+    places = [place for each in where for place in AREAS.get(each, [each])]
     if changed and not places:
         places = sorted(_changed_lines(root, changed))
     for place in places:
         path = root / place
         if not path.exists():
-            raise click.BadParameter(f"no room, folder or module {place!r}; rooms: {', '.join(ROOMS)}")
+            raise click.BadParameter(f"no area, folder or module {place!r}; areas: {', '.join(AREAS)}")
         if path.is_file() and path.suffix != ".py":
             raise click.BadParameter(f"{place!r} is no module of Python")
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
@@ -185,7 +185,7 @@ def _try_all(run: Run, wanted: Mapping[str, Sequence[Mutant]], tests: str) -> No
 
 
 def _rooms(modules: Iterable[str]) -> set[str]:
-    """How the paths of tests begin that are measured again where they have changed: those of the same rooms."""
+    """How the paths of tests begin that are measured again where they have changed: those of the same areas."""
     places = [Path(module).parts[1] for module in modules]
     return {f"tests/test_{place}" if place.endswith(".py") else f"tests/{place}/" for place in places}
 
@@ -292,9 +292,9 @@ def _idle(run: Run, judged: Iterable[Judged]) -> Sequence[tuple[str, float]]:
 
 
 def _room_of(module: str) -> str:
-    for room, places in ROOMS.items():
+    for area, places in AREAS.items():
         if any(module == place or module.startswith(f"{place}/") for place in places):
-            return room
+            return area
     return module.split("/")[1]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("equivalents")
-"""One file for each room, with a list of entries for each module, and one for what holds in every module."""
+"""One file for each area, with a list of entries for each module, and one for what holds in every module."""
 
 EVERYWHERE = "everywhere"
 

@@ -114,14 +114,14 @@ class _Part:
         return lines_then(self._sources.get(path, ""), (self._root / path).read_text())
 
 
-def refresh(folder: Path, root: Path, below: str, rooms: Collection[str], jobs: int) -> None:
+def refresh(folder: Path, root: Path, below: str, areas: Collection[str], jobs: int) -> None:
     """Measure the tests that are new or were changed since they were measured; all, where nothing was yet.
 
     Args:
         folder: Where measurements are kept.
         root: The folder of the project.
         below: The folder of the tests, from the project's.
-        rooms: How the paths of tests begin that are measured again.
+        areas: How the paths of tests begin that are measured again.
         jobs: Processes side by side.
     """
     there = {
@@ -134,7 +134,7 @@ def refresh(folder: Path, root: Path, below: str, rooms: Collection[str], jobs: 
         known |= json.loads((part / "files.json").read_text())
     stale = {name: found for name, found in there.items() if known.get(name) != found}
     if known:
-        stale = {name: found for name, found in stale.items() if name.startswith(tuple(rooms))}
+        stale = {name: found for name, found in stale.items() if name.startswith(tuple(areas))}
     if stale:
         part = folder / f"{len(_parts(folder)):04}"
         measure(part, root, [below] if not known else sorted(stale), jobs)
@@ -155,19 +155,19 @@ def _file(test: str) -> str:
 
 
 def distance(path: str, test: str) -> int:
-    """How far a test stands from a module: 0 in its own file, then the rooms that they do not share.
+    """How far a test stands from a module: 0 in its own file, then the areas that they do not share.
 
     Args:
         path: Such as ``qdqtool/linting/rules/rank.py``.
         test: Such as ``tests/linting/rules/test_rank.py::test_…``.
     """
     module = PurePosixPath(path).with_suffix("").parts[1:]
-    *rooms, file = PurePosixPath(test.partition("::")[0]).with_suffix("").parts[1:]
+    *areas, file = PurePosixPath(test.partition("::")[0]).with_suffix("").parts[1:]
     # The law of the layout: the tests of ``_module`` stand in ``test_module``.
-    if (*rooms, file.removeprefix("test_")) == (*module[:-1], module[-1].lstrip("_")):
+    if (*areas, file.removeprefix("test_")) == (*module[:-1], module[-1].lstrip("_")):
         return 0
     shared = next(
-        (n for n, (a, b) in enumerate(zip(rooms, module, strict=False)) if a != b), min(len(rooms), len(module))
+        (n for n, (a, b) in enumerate(zip(areas, module, strict=False)) if a != b), min(len(areas), len(module))
     )
     return 1 + len(module) - shared
 

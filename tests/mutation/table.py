@@ -50,8 +50,8 @@ class Judged:
         return cls(mutant.path, mutant.lines[0], before, after, "alive", result)
 
 
-def printed(judged: Sequence[Judged], room_of: Callable[[str], str]) -> str:
-    """Those that are alive, line by line, then the table of rooms."""
+def printed(judged: Sequence[Judged], area_of: Callable[[str], str]) -> str:
+    """Those that are alive, line by line, then the table of areas."""
     lines = [
         f"{each.module}:{each.line}: {each.before}\n{'':8}-> {each.after}  [{each.result.asked} of "
         f"{each.result.reaching} tests]"
@@ -60,32 +60,32 @@ def printed(judged: Sequence[Judged], room_of: Callable[[str], str]) -> str:
     ]
     if lines:
         lines.append("")
-    lines.append(f"{'room':<18}{'mutants':>8}{'killed':>8}{'alive':>8}{'equivalent':>12}{'untried':>9}{'score':>8}")
-    for room, counts in _counts(judged, room_of).items():
+    lines.append(f"{'area':<18}{'mutants':>8}{'killed':>8}{'alive':>8}{'equivalent':>12}{'untried':>9}{'score':>8}")
+    for area, counts in _counts(judged, area_of).items():
         total = sum(counts[state] for state in COUNTED)
         figures = "".join(f"{counts[state]:>{width}}" for state, width in zip(COUNTED, (8, 8, 12, 9), strict=True))
-        lines.append(f"{room:<18}{total:>8}{figures}{_score(counts):>8}")
+        lines.append(f"{area:<18}{total:>8}{figures}{_score(counts):>8}")
     return "\n".join(lines)
 
 
-def as_json(judged: Sequence[Judged], room_of: Callable[[str], str]) -> Mapping[str, Any]:
-    """Everything: rooms, mutants, and how many each test was the first to kill."""
+def as_json(judged: Sequence[Judged], area_of: Callable[[str], str]) -> Mapping[str, Any]:
+    """Everything: areas, mutants, and how many each test was the first to kill."""
     killers = Counter(each.result.killer for each in judged if each.state == "killed")
     return {
         "schema_version": 1,
-        "rooms": {
-            room: {**{state: counts[state] for state in COUNTED}, "score": _score(counts)}
-            for room, counts in _counts(judged, room_of).items()
+        "areas": {
+            area: {**{state: counts[state] for state in COUNTED}, "score": _score(counts)}
+            for area, counts in _counts(judged, area_of).items()
         },
         "mutants": [asdict(each) for each in judged],
         "killers": dict(killers.most_common()),
     }
 
 
-def _counts(judged: Iterable[Judged], room_of: Callable[[str], str]) -> Mapping[str, Counter[str]]:
+def _counts(judged: Iterable[Judged], area_of: Callable[[str], str]) -> Mapping[str, Counter[str]]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for each in judged:
-        counts[room_of(each.module)][each.state] += 1
+        counts[area_of(each.module)][each.state] += 1
     return counts
 
 

@@ -85,7 +85,7 @@ def test_what_no_test_notices_is_shown(project: Path):
     found = json.loads((project / "out.json").read_text())
     alive = {(each["line"], each["after"]) for each in found["mutants"] if each["state"] == "alive"}
     assert alive == {(5, "if value <= low:"), (11, "return a - 1"), (11, "return a + 2")}
-    assert found["rooms"] == {"small.py": {"killed": 3, "alive": 3, "equivalent": 0, "untried": 0, "score": "50.0 %"}}
+    assert found["areas"] == {"small.py": {"killed": 3, "alive": 3, "equivalent": 0, "untried": 0, "score": "50.0 %"}}
     killers = {(each["line"], each["result"]["killer"]) for each in found["mutants"] if each["state"] == "killed"}
     assert killers == {
         (1, "tests/test_small.py::test_high"),

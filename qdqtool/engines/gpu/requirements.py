@@ -8,7 +8,7 @@ from qdqtool.engines.tensorrt.gpus import Gpu, find_gpus
 from qdqtool.errors import CapabilityError
 
 NEVER_RUN = "never run on a GPU so far"
-"""What ``doctor`` and the help texts say of the commands of this room; ``docs/gpu.md`` has it in full."""
+"""What ``doctor`` and the help texts say of the commands that use this package; ``docs/gpu.md`` has it in full."""
 
 
 @dataclass(frozen=True, slots=True)

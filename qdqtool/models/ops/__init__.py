@@ -4,8 +4,8 @@ A module has one or both of two values. ``TRAITS`` says what each of its operato
 codes; code that follows tensors asks :func:`traits`. ``OP`` says how the family is quantized, for families that get
 pairs and for those that stay float for a reason; planning asks :func:`get`.
 
-Other rooms name an operator only where the code is about this one operator: it writes such a node, folds it, looks for
-a pattern of exporters, or is the rule about it.
+Other packages name an operator only where the code is about this one operator: it writes such a node, folds it, looks
+for a pattern of exporters, or is the rule about it.
 """
 
 import functools

@@ -112,8 +112,8 @@ def test_a_transform_returns_a_report_and_leaves_the_given_model_alone(name: str
 
 
 def public_functions() -> Iterator[Callable[..., Any]]:
-    for room in (qdqtool.models.transforms, qdqtool.quantization.insertion):
-        for info in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+    for package in (qdqtool.models.transforms, qdqtool.quantization.insertion):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             module = importlib.import_module(info.name)
             for name, found in inspect.getmembers(module, inspect.isfunction):
                 if not name.startswith("_") and found.__module__ == info.name:

@@ -167,8 +167,8 @@ def _divide(left: Array, right: Array) -> Any:
     return quotient + ((rest != 0) & (np.less(left, 0) != np.less(right, 0)))
 
 
-# The index folds constants before any room above asks for them, so these stand here and not in ops/: they are what the
-# operators compute, not a property of theirs.
+# The index folds constants before any package above asks for them, so these stand here and not in ops/: they are what
+# the operators compute, not a property of theirs.
 FOLDERS: dict[str, Callable[[NodeView, Inputs], Any]] = {
     "Abs": _elementwise(np.abs),
     "Add": _elementwise(np.add),

@@ -1,4 +1,4 @@
-"""An operator that only moves values is treated as one in every room, for every such operator that there is.
+"""An operator that only moves values is treated as one in every package, for every such operator that there is.
 
 Adding one is a module of ``qdqtool/models/ops``: these tests then run for it as well.
 """
