@@ -1,9 +1,13 @@
 """What every report of a job can do in Python: become plain data, and show itself as a table in a notebook."""
 
 import dataclasses
+import functools
 import html
-from collections.abc import Iterator, Mapping
-from typing import Any
+import math
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from types import NoneType
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,6 +15,7 @@ from qdqtool.errors import escape
 
 __version__ = "0.1.0"
 SCHEMA_VERSION = 1
+T = TypeVar("T")
 MOST_ROWS = 20
 """The number of rows of a list that a notebook shows."""
 MOST_NUMBERS = 8
@@ -59,6 +64,43 @@ def _encode(value: Any) -> Any:
     if isinstance(value, tuple | frozenset | set):
         return list(value)
     return str(value)
+
+
+def decode(document: Mapping[str, Any], kind: type[T], hook: Callable[[type, Any], Any] | None = None) -> T:
+    """Return the report that JSON was made of: a number that JSON could not spell becomes NaN again.
+
+    Args:
+        document: The keys of the JSON report; those that ``kind`` does not have are ignored.
+        kind: The dataclass.
+        hook: What makes values of types that msgspec does not know, from type and value.
+
+    Raises:
+        msgspec.ValidationError: A key is missing, or a value has another type.
+    """
+    return msgspec.convert(_with_nan(document, kind), kind, dec_hook=hook)
+
+
+def _with_nan(value: Any, hint: Any) -> Any:
+    """Return a value with NaN for each null where its type has a number and no None."""
+    if value is None:
+        return math.nan if hint is float else None
+    if not isinstance(value, dict | list):
+        return value
+    options = typing.get_args(hint)
+    if NoneType in options:
+        hint = next(each for each in options if each is not NoneType)
+        options = typing.get_args(hint)
+    if isinstance(value, list):
+        return [_with_nan(each, options[0]) for each in value] if options else value
+    if options:
+        return {key: _with_nan(each, options[-1]) for key, each in value.items()}
+    hints = _hints(hint) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else {}
+    return {key: _with_nan(each, hints.get(key)) for key, each in value.items()}
+
+
+@functools.cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:

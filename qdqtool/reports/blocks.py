@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan
 from typing import Literal, get_args
 
 from qdqtool.errors import escape
@@ -264,7 +265,7 @@ def text(value: str | None, state: State | None = None) -> Cell:
 
 
 def number(value: float | None, form: str = ",.6g", unit: str = "", *, short: str = "") -> Cell:
-    """Return a cell with a number; ``unknown`` for None.
+    """Return a cell with a number; ``unknown`` for None, and on a page for NaN.
 
     Args:
         value: The number.
@@ -274,7 +275,10 @@ def number(value: float | None, form: str = ",.6g", unit: str = "", *, short: st
     """
     if value is None:
         return _UNKNOWN
-    return Cell(f"{value:{form}}{f' {unit}' if unit else ''}", float(value), short=f"{value:{short or form}}")
+    brief = f"{value:{short or form}}"
+    if isnan(value):
+        return replace(_UNKNOWN, short=brief)
+    return Cell(f"{value:{form}}{f' {unit}' if unit else ''}", float(value), short=brief)
 
 
 def decibels(value: float | None, *, exact: bool = False) -> Cell:
@@ -284,7 +288,7 @@ def decibels(value: float | None, *, exact: bool = False) -> Cell:
 
 def share(value: float | None) -> Cell:
     """Return a cell with a share of 1, as a percentage."""
-    return _UNKNOWN if value is None else Cell(percentage(value), float(value))
+    return _UNKNOWN if value is None or isnan(value) else Cell(percentage(value), float(value))
 
 
 def percentage(value: float) -> str:

@@ -1,13 +1,18 @@
-"""Small JSON reports of one model, with the keys that the page reads."""
+"""Small JSON reports of one model, with the keys that the page reads; in files they have every key."""
 
 import copy
+import dataclasses
 import json
+import typing
 from collections.abc import Callable
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from qdqtool.quantization.insertion.weight_scales import ALL_POINTS, FEWEST_POINTS, MOST_POINTS
 from qdqtool.quantization.ranges.calibrators import names
+from qdqtool.reports.saved.reading import _KINDS
+from qdqtool.results import Report
 
 Document = dict[str, Any]
 
@@ -196,6 +201,20 @@ SAMPLES: Document = {
     },
 }
 """What a check says of the samples of an output; reports of earlier versions say nothing."""
+IMAGES: Document = {
+    "kind": "images",
+    "size": [2, 2],
+    "layout": "nchw",
+    "channels": "rgb",
+    "resize": "none",
+    "interpolation": "box",
+    "crop_ratio": None,
+    "pad_color": None,
+    "pixel_range": "0..1",
+    "mean": None,
+    "std": None,
+}
+"""How images became samples."""
 LIMITED: Document = CHECK | {
     "gates": [
         *CHECK["gates"],
@@ -353,11 +372,49 @@ def edited(document: Document, edit: Callable[[Document], object]) -> Document:
 
 
 def save(folder: Path, **documents: Document) -> list[Path]:
-    """Write reports as ``NAME.json``."""
+    """Write reports as ``NAME.json``, with every key that all versions have."""
     paths = [folder / f"{name}.json" for name in documents]
     for path, document in zip(paths, documents.values(), strict=True):
-        path.write_text(json.dumps(document))
+        path.write_text(json.dumps(whole(document)))
     return paths
+
+
+def whole(document: Document) -> Document:
+    """A report with every key that its class has no default for; what a test does not name is empty."""
+    kind = next((kind.content for kind in _KINDS if kind.keys <= document.keys()), None)
+    return document if kind is None else _whole(document, kind)
+
+
+def _whole(value: Any, hint: Any) -> Any:
+    found = [each for each in typing.get_args(hint) if each is not NoneType]
+    if Report in (hint, *found) and value is not None:
+        return whole(value)
+    if isinstance(value, list) and found:
+        inner = found[0] if typing.get_origin(hint) is tuple else typing.get_args(found[0])[0]
+        return [_whole(each, inner) for each in value]
+    kind = next(filter(dataclasses.is_dataclass, (hint, *found)), None)
+    if not isinstance(value, dict) or kind is None:
+        return value
+    hints = typing.get_type_hints(kind)
+    required = (each.name for each in dataclasses.fields(kind) if _is_required(each))
+    empty = {name: _empty(hints[name]) for name in required if name not in value}
+    return {**empty, **{name: _whole(each, hints.get(name)) for name, each in value.items()}}
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _empty(hint: Any) -> Any:
+    """The least that a type can hold."""
+    origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if NoneType in options or hint is NoneType:
+        return None
+    if origin is typing.Literal:
+        return options[0]
+    if dataclasses.is_dataclass(hint):
+        return _whole({}, hint)
+    return [] if origin is tuple else (origin or hint)()
 
 
 def large(nodes: int) -> dict[str, Document]:

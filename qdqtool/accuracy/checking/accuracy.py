@@ -129,6 +129,11 @@ class Accuracy:
     metric: MetricResult | None = None
     problem: str = ""
 
+    @property
+    def part(self) -> str:
+        """What the samples are, in one word."""
+        return "validation" if self.validation is not None else "held-back" if self.held_back else "calibration"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredModel:

@@ -1,5 +1,6 @@
 """What a report says of the scales of weights: small and large ones by channel, and channels without weights."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,13 @@ MOST_POINTS, FEWEST_POINTS = 256, 32
 """Most points of a weight, and the number that every weight may have."""
 ALL_POINTS = 1 << 15
 """Points of all weights together, from which on a weight has fewer: the report of a large model stays small."""
+
+
+_NUMBERS = re.compile(r"(\d+(\.\d+)?(e[+-]\d+)?( |$))*")
+
+
+def _is_numbers(text: str) -> bool:
+    return len(text) <= 4000 and _NUMBERS.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +53,11 @@ class WeightScales:
     smallest: str
     largest: str
     dead: int
+
+    def __post_init__(self) -> None:
+        wrong = next((text for text in (self.smallest, self.largest) if not _is_numbers(text)), None)
+        if wrong is not None:
+            raise ValueError(f"scales of another form: {wrong[:40]!r}")
 
 
 def weight_scales(plan: QuantPlan, index: ModelIndex, dead: Collection[tuple[str, str]]) -> tuple[WeightScales, ...]:

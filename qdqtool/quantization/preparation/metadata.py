@@ -62,6 +62,11 @@ class CalibrationUsed:
     method_trial: MethodTrial | None = None
     preprocessing: Preprocessing | None = None
 
+    @property
+    def method_used(self) -> str:
+        """The method that gave the ranges."""
+        return self.chosen or self.method
+
 
 def used_ranges(
     source: str, record: CalibrationRecord, recipe: Recipe, forced: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """The chosen range of an activation, and what a report says of it: values seen, other methods."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -142,6 +143,9 @@ class MethodRange:
     clipped: float
 
 
+_COUNTS = re.compile(r"(\d{1,18}(\*\d{1,2})?( |$))*")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MagnitudeHistogram:
     """The magnitudes of an activation.
@@ -158,6 +162,10 @@ class MagnitudeHistogram:
     counts: str
     zeros: int
     beyond: int
+
+    def __post_init__(self) -> None:
+        if len(self.counts) > 2000 or not _COUNTS.fullmatch(self.counts):
+            raise ValueError(f"counts of another form: {self.counts[:40]!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,7 @@
 """What is told of a check: outputs and quantized tensors against those of the float model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
 from qdqtool.reports.blocks import Cell, Column, decibels, number, scoped, share, text
-
-if TYPE_CHECKING:
-    from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
-    from qdqtool.reports.saved.stored_outputs import StoredOutput
-    from qdqtool.reports.saved.stored_parts import StoredBoundary
 
 OUTPUTS = (
     Column("Output"),
@@ -29,7 +21,7 @@ TENSORS = (
 )
 
 
-def output_row(output: OutputResult | StoredOutput) -> tuple[Cell, ...]:
+def output_row(output: OutputResult) -> tuple[Cell, ...]:
     """Return a row of :data:`OUTPUTS`: an output against that of the float model."""
     if output.agreement is None:
         sqnr, cosine = decibels(output.sqnr_db, exact=bool(output.exact)), number(output.cosine, ".8f", short=".7f")
@@ -39,7 +31,7 @@ def output_row(output: OutputResult | StoredOutput) -> tuple[Cell, ...]:
     return text(output.name), sqnr, cosine, number(output.max_abs, short=".4g")
 
 
-def tensor_row(found: BoundaryResult | StoredBoundary) -> tuple[Cell, ...]:
+def tensor_row(found: BoundaryResult) -> tuple[Cell, ...]:
     """Return a row of :data:`TENSORS`: a quantized tensor against that of the float model."""
     return (
         text(scoped(found.tensor, found.graph)),

@@ -1,15 +1,8 @@
 """What is told of a gate of ``check`` or ``build``."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from qdqtool.accuracy.checking.report import GateResult
+from qdqtool.engines.build.precision_gate import GateResult as BuildGate
 from qdqtool.reports.blocks import Cell, Column, text
-
-if TYPE_CHECKING:
-    from qdqtool.accuracy.checking.report import GateResult
-    from qdqtool.engines.build.precision_gate import GateResult as BuildGate
-    from qdqtool.reports.saved.stored_parts import StoredBuildGate, StoredGate
 
 COLUMNS = (
     Column("Gate"),
@@ -23,14 +16,14 @@ _DOUBTFUL = Cell("warning", "1", "warning", short="WARN")
 _PASSED = Cell("passed", "2", "passed", short="PASS")
 
 
-def of_check(gate: GateResult | StoredGate) -> tuple[Cell, ...]:
+def of_check(gate: GateResult) -> tuple[Cell, ...]:
     """Return a row for a gate of ``check``; a terminal has failures and warnings in lines of their own."""
     state = _FAILED if not gate.passed else _DOUBTFUL if gate.warnings else _PASSED
     found = "; ".join((gate.detail, *gate.failures, *gate.warnings))
     return text(gate.name), state, text(gate.requires), Cell(found, found.casefold(), short=gate.detail)
 
 
-def of_build(gate: BuildGate | StoredBuildGate) -> tuple[Cell, ...]:
+def of_build(gate: BuildGate) -> tuple[Cell, ...]:
     """Return a row for a gate of ``build``."""
     state = _PASSED if gate.passed else _FAILED
     return text(gate.gate), state, text("precision of the engine"), text(gate.found)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from qdqtool.accuracy.checking.limits import ACCURACY_GATES
+from qdqtool.accuracy.checking.report import CheckReport, OutputResult
 from qdqtool.jobs.advice import command
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.models import targets
 from qdqtool.quantization.planning import modes
+from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.reports.blocks import Step
-from qdqtool.reports.saved.stored_outputs import StoredOutput
-from qdqtool.reports.saved.stored_parts import StoredCalibration
-from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity
 from qdqtool.reports.saved.story import Story
 
 _ARRAYS = (".npz", ".npy")
@@ -42,10 +43,10 @@ class Files:
     @classmethod
     def of(cls, story: Story) -> Self:
         """Return the files of the reports."""
-        quantized = story.first(StoredQuantize) or story.first(StoredSensitivity)
+        quantized = story.first(QuantizeReport) or story.first(SensitivityReport)
         calibrated = _calibrated_on(quantized.calibration) if quantized is not None else None
         checked = next(
-            (_path(check.data.source) for _, check in story.each(StoredCheck) if check.data.seed is None), None
+            (_path(check.data.source) for _, check in story.each(CheckReport) if check.data.seed is None), None
         )
         return cls(
             float_model=story.float_model or "FLOAT.onnx",
@@ -70,7 +71,7 @@ class Files:
         return command("build", self.model, *shapes, *words, "-o", "NEW.engine")
 
 
-def _calibrated_on(used: StoredCalibration | None) -> str | None:
+def _calibrated_on(used: CalibrationUsed | None) -> str | None:
     if used is None or used.random or used.from_file or used.given is not None:
         return None
     return _path(used.source)
@@ -85,19 +86,19 @@ def _options(mode: str, target: str) -> tuple[str, ...]:
     return given if target == targets.DEFAULT else (*given, "--target", target)
 
 
-def compared(story: Story) -> Iterator[tuple[str, StoredCheck]]:
+def compared(story: Story) -> Iterator[tuple[str, CheckReport]]:
     """Yield the checks on real data against a float model, each with its source."""
-    for source, check in story.each(StoredCheck):
+    for source, check in story.each(CheckReport):
         if check.baseline is not None and check.data.seed is None:
             yield source, check
 
 
-def has_fault(check: StoredCheck) -> bool:
+def has_fault(check: CheckReport) -> bool:
     """Return whether a gate was missed that is not about accuracy: what quantizing costs is not the question then."""
     return any(not gate.passed and gate.name not in ACCURACY_GATES for gate in check.gates)
 
 
-def worst_output(check: StoredCheck) -> StoredOutput | None:
+def worst_output(check: CheckReport) -> OutputResult | None:
     """Return the output with the lowest SQNR; None where none has one."""
     known = [output for output in check.outputs if output.sqnr_db is not None]
     return min(known, key=lambda output: output.sqnr_db or 0.0, default=None)

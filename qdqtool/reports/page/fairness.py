@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.errors import plural
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.models.graph.io.model_file import ModelFile
+from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.saved.identity import same_content, same_file
-from qdqtool.reports.saved.stored_parts import StoredCalibration, StoredModelFile
-from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize, StoredSensitivity
 from qdqtool.reports.saved.story import Story
 
 FAIR = ""
@@ -32,8 +35,8 @@ class CheckPair:
         why: Why their numbers must not be subtracted, in two or three words; empty where they may.
     """
 
-    a: StoredCheck
-    b: StoredCheck
+    a: CheckReport
+    b: CheckReport
     why: str
 
     @property
@@ -62,17 +65,17 @@ def check_pairs(pair: Pair) -> tuple[CheckPair, ...]:
     return tuple(found)
 
 
-def only(story: Story, checks: tuple[StoredCheck, ...]) -> Story:
+def only(story: Story, checks: tuple[CheckReport, ...]) -> Story:
     """Return what is known of a model without any other check."""
     kept = tuple(
         report
         for report in story.reports
-        if not isinstance(report.content, StoredCheck) or any(report.content is check for check in checks)
+        if not isinstance(report.content, CheckReport) or any(report.content is check for check in checks)
     )
     return replace(story, reports=kept)
 
 
-def sensitivities_differ(a: StoredSensitivity | None, b: StoredSensitivity | None) -> str:
+def sensitivities_differ(a: SensitivityReport | None, b: SensitivityReport | None) -> str:
     """Return why effects of layers must not be subtracted; empty where they may, or where one of them is missing."""
     if a is None or b is None:
         return FAIR
@@ -81,7 +84,7 @@ def sensitivities_differ(a: StoredSensitivity | None, b: StoredSensitivity | Non
     return _floats_differ(a.model_file, b.model_file) or _samples_differ(a, b)
 
 
-def accuracies_differ(a: StoredQuantize, b: StoredQuantize) -> str:
+def accuracies_differ(a: QuantizeReport, b: QuantizeReport) -> str:
     """Return why SQNRs that ``quantize`` measured must not be subtracted; empty where they may."""
     if a.accuracy is None or b.accuracy is None:
         return FAIR
@@ -92,15 +95,15 @@ def accuracies_differ(a: StoredQuantize, b: StoredQuantize) -> str:
     return _floats_differ(a.model_file, b.model_file) or _calibrations_differ(a.calibration, b.calibration)
 
 
-def _against_float(story: Story) -> list[StoredCheck]:
-    return [check for _, check in story.each(StoredCheck) if check.baseline is not None]
+def _against_float(story: Story) -> list[CheckReport]:
+    return [check for _, check in story.each(CheckReport) if check.baseline is not None]
 
 
-def _checks_differ(a: StoredCheck, b: StoredCheck) -> str:
+def _checks_differ(a: CheckReport, b: CheckReport) -> str:
     return next(_check_differences(a, b), FAIR)
 
 
-def _check_differences(a: StoredCheck, b: StoredCheck) -> Iterator[str]:
+def _check_differences(a: CheckReport, b: CheckReport) -> Iterator[str]:
     floats = _floats_differ(a.baseline_file, b.baseline_file)
     if floats:
         yield floats
@@ -118,17 +121,17 @@ def _check_differences(a: StoredCheck, b: StoredCheck) -> Iterator[str]:
         yield "other profile"
 
 
-def _floats_differ(a: StoredModelFile | None, b: StoredModelFile | None) -> str:
+def _floats_differ(a: ModelFile | None, b: ModelFile | None) -> str:
     if a is None or b is None:
         return "float model unknown"
     return FAIR if same_content(a, b) else "other float model"
 
 
-def _samples_differ(a: StoredSensitivity, b: StoredSensitivity) -> str:
+def _samples_differ(a: SensitivityReport, b: SensitivityReport) -> str:
     return "other samples" if a.samples != b.samples else _calibrations_differ(a.calibration, b.calibration)
 
 
-def _calibrations_differ(a: StoredCalibration | None, b: StoredCalibration | None) -> str:
+def _calibrations_differ(a: CalibrationUsed | None, b: CalibrationUsed | None) -> str:
     """The method may differ: it is a part of what is compared."""
     if a is None or b is None:
         return FAIR if a is b else "other data"
@@ -137,7 +140,7 @@ def _calibrations_differ(a: StoredCalibration | None, b: StoredCalibration | Non
     return "other samples" if a.samples != b.samples else FAIR
 
 
-def _data(check: StoredCheck) -> str:
+def _data(check: CheckReport) -> str:
     data = check.data
     origin = f"random inputs, seed {data.seed}" if data.seed is not None else data.source
     shapes = f" of {_plain(data.shapes)}" if data.shapes else ""

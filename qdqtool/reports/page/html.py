@@ -15,7 +15,11 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
+from qdqtool.accuracy.checking.accuracy import OutputAccuracy
+from qdqtool.accuracy.checking.report import CheckReport, OutputResult
+from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import escape, human_bytes, plural
+from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.reports.blocks import (
     Block,
     Cell,
@@ -36,9 +40,6 @@ from qdqtool.reports.page.pair import JudgedModel, Pair
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.sections import every_section
 from qdqtool.reports.page.verdict import QUESTIONS
-from qdqtool.reports.saved.stored_outputs import StoredOutput
-from qdqtool.reports.saved.stored_parts import StoredAccuracyOutput
-from qdqtool.reports.saved.stored_reports import StoredBuild, StoredCheck, StoredQuantize
 from qdqtool.reports.saved.story import Story
 from qdqtool.results import __version__
 
@@ -102,7 +103,7 @@ def key_figures(story: Story) -> Facts:
 
 
 def _quantized(story: Story) -> Iterator[tuple[str, Cell]]:
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     if quantize is not None:
         pairs, floats = plural(len(quantize.quantized), "tensor"), plural(len(quantize.skipped), "quantizable node")
         yield "Quantized", text(f"{pairs} in {quantize.mode} for {quantize.target}, {floats} left in float")
@@ -111,14 +112,14 @@ def _quantized(story: Story) -> Iterator[tuple[str, Cell]]:
 def _worst_output(story: Story) -> Iterator[tuple[str, Cell]]:
     """Yield the worst output of each check on real data; without one, that of ``quantize``."""
     checks = [
-        (source, found) for source, found in story.each(StoredCheck) if found.baseline and found.data.seed is None
+        (source, found) for source, found in story.each(CheckReport) if found.baseline and found.data.seed is None
     ]
     for source, check in checks:
         floats = [output for output in check.outputs if output.agreement is None]
         where = f"on {plural(check.data.samples, 'sample')} of {check.data.source}"
         name = "Worst output" if len(checks) == 1 else f"Worst output [{source}]"
         yield from _told(name, floats, where)
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     if checks or quantize is None or quantize.accuracy is None or quantize.calibration is None:
         return
     if not quantize.calibration.random:
@@ -126,7 +127,7 @@ def _worst_output(story: Story) -> Iterator[tuple[str, Cell]]:
         yield from _told("Worst output", accuracy.outputs, f"on {accuracy.samples} {accuracy.part} samples")
 
 
-def _told(name: str, outputs: Iterable[StoredOutput | StoredAccuracyOutput], where: str) -> Iterator[tuple[str, Cell]]:
+def _told(name: str, outputs: Iterable[OutputResult | OutputAccuracy], where: str) -> Iterator[tuple[str, Cell]]:
     known = [output for output in outputs if output.exact or output.sqnr_db is not None]
     if known:
         worst = min(known, key=lambda output: float("inf") if output.exact else output.sqnr_db or 0.0)
@@ -142,7 +143,7 @@ def _noisiest(story: Story) -> Iterator[tuple[str, Cell]]:
 
 
 def _sizes(story: Story) -> Iterator[tuple[str, Cell]]:
-    quantize, build = story.first(StoredQuantize), story.first(StoredBuild)
+    quantize, build = story.first(QuantizeReport), story.first(EngineReport)
     model = f"model {human_bytes(quantize.sizes.after)} of {human_bytes(quantize.sizes.before)}" if quantize else ""
     engine = f"engine {human_bytes(build.bytes)}" if build is not None and build.engine is not None else ""
     told = ", ".join(filter(None, (model, engine)))

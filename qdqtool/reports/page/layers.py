@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from qdqtool.reports.saved.stored_parts import StoredBoundary, StoredPair, StoredPrecision
-from qdqtool.reports.saved.stored_reports import StoredBuild, StoredCheck, StoredQuantize, StoredSensitivity
+from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport
+from qdqtool.engines.build.report import EngineReport
+from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
 from qdqtool.reports.saved.story import Story
 
 _Place = tuple[str, str]
@@ -70,7 +74,7 @@ def _at(layers: Mapping[_Place, Layer], place: _Place) -> Layer:
 
 
 def _add_effects(layers: dict[_Place, Layer], story: Story) -> None:
-    sensitivity = story.first(StoredSensitivity)
+    sensitivity = story.first(SensitivityReport)
     for effect in sensitivity.nodes if sensitivity is not None else ():
         place = (effect.graph, effect.node)
         layers[place] = replace(
@@ -87,24 +91,24 @@ def _add_effects(layers: dict[_Place, Layer], story: Story) -> None:
 
 
 def _add_inputs(layers: dict[_Place, Layer], story: Story) -> None:
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     readers = {(pair.graph, pair.tensor): pair.consumers for pair in quantize.quantized} if quantize is not None else {}
     for pair in quantize.quantized if quantize is not None else ():
         for node in pair.consumers:
             layers[pair.graph, node] = _planned(_at(layers, (pair.graph, node)), pair)
-    for boundary in (found for _, check in story.each(StoredCheck) for found in check.boundaries):
+    for boundary in (found for _, check in story.each(CheckReport) for found in check.boundaries):
         for node in readers.get((boundary.graph, boundary.tensor), ()):
             layers[boundary.graph, node] = _worse(_at(layers, (boundary.graph, node)), boundary)
 
 
-def _planned(layer: Layer, pair: StoredPair) -> Layer:
+def _planned(layer: Layer, pair: QuantizedTensor) -> Layer:
     """Return a layer with the format of its activations, or of its weights where these alone are quantized."""
     if pair.kind == "weight":
         return layer if layer.planned else replace(layer, planned=f"{pair.format} weights")
     return replace(layer, planned=pair.format)
 
 
-def _worse(layer: Layer, boundary: StoredBoundary) -> Layer:
+def _worse(layer: Layer, boundary: BoundaryResult) -> Layer:
     clipped = boundary.clipped / boundary.elements if boundary.elements else None
     return replace(
         layer,
@@ -114,22 +118,22 @@ def _worse(layer: Layer, boundary: StoredBoundary) -> Layer:
 
 
 def _add_precision(layers: dict[_Place, Layer], story: Story) -> None:
-    build = story.first(StoredBuild)
+    build = story.first(EngineReport)
     for place, node in _unique(build.nodes if build is not None else ()).items():
         found = replace(_at(layers, place), planned=node.planned, actual=node.actual, op_type=node.op_type)
         layers[place] = found
 
 
-def _unique(nodes: Iterable[StoredPrecision]) -> Mapping[_Place, StoredPrecision]:
+def _unique(nodes: Iterable[NodePrecision]) -> Mapping[_Place, NodePrecision]:
     """Return the nodes whose name no other node has: what is said of the others may be of either."""
-    found: dict[_Place, list[StoredPrecision]] = {}
+    found: dict[_Place, list[NodePrecision]] = {}
     for node in nodes:
         found.setdefault((node.graph, node.name), []).append(node)
     return {place: same[0] for place, same in found.items() if len(same) == 1}
 
 
 def _add_float(layers: dict[_Place, Layer], story: Story) -> None:
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     for skip in quantize.skipped if quantize is not None else ():
         place = (skip.graph, skip.node)
         layers[place] = replace(_at(layers, place), op_type=skip.op_type, stays_float=True)
@@ -137,7 +141,7 @@ def _add_float(layers: dict[_Place, Layer], story: Story) -> None:
 
 def _add_operators(layers: dict[_Place, Layer], story: Story) -> None:
     """Name the operators of the main graph where a layer has none yet, unless two nodes have its name."""
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     nodes = quantize.nodes if quantize is not None else ()
     names = Counter(node.name for node in nodes)
     for node in nodes:

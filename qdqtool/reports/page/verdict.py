@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qdqtool.accuracy.checking.limits import ON_OUTPUTS
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import GateError, plural
+from qdqtool.jobs.conversion.report import ConversionReport, StepReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.linting.report import ModelReport
 from qdqtool.reports.blocks import State
-from qdqtool.reports.saved.reading import SavedReport
-from qdqtool.reports.saved.stored_parts import StoredModel, StoredStep
-from qdqtool.reports.saved.stored_reports import (
-    FailedCommand,
-    StoredBuild,
-    StoredCheck,
-    StoredConvert,
-    StoredQuantize,
-    StoredRefusedBuild,
-)
+from qdqtool.reports.saved.reading import FailedCommand, SavedReport
 from qdqtool.reports.saved.story import Story
 
 Question = Literal["rules", "numbers", "engine"]
@@ -103,23 +99,23 @@ def _names(judgements: Iterable[Judgement]) -> str:
 
 def _of_report(report: SavedReport) -> Iterator[Judgement]:
     match report.content:
-        case StoredCheck() as check:
+        case CheckReport() as check:
             yield _of_check(report.source, check)
-        case StoredBuild() as build:
+        case EngineReport() as build:
             yield _of_build(report.source, build)
-        case StoredRefusedBuild(stage=stage, message=message):
+        case RefusedReport(stage=stage, message=message):
             yield Judgement("engine", "failed", f"refused in stage '{stage}': {message}", report.source)
-        case StoredQuantize() as quantize:
+        case QuantizeReport() as quantize:
             yield from _of_quantize(report.source, quantize)
         case FailedCommand() as failed:
             yield _of_failed(report.source, failed)
-        case StoredConvert() as conversion:
+        case ConversionReport() as conversion:
             yield from _of_convert(report.source, conversion)
         case _:
             return
 
 
-def _of_validated(source: str, model: StoredModel) -> Iterator[Judgement]:
+def _of_validated(source: str, model: ModelReport) -> Iterator[Judgement]:
     if model.error is not None:
         yield Judgement("rules", "failed", f"the model could not be read: {model.error}", source)
     elif not model.targets:
@@ -134,7 +130,7 @@ def _of_validated(source: str, model: StoredModel) -> Iterator[Judgement]:
         yield Judgement("rules", "failed" if failed else "passed", detail + accepted, source)
 
 
-def _of_check(source: str, check: StoredCheck) -> Judgement:
+def _of_check(source: str, check: CheckReport) -> Judgement:
     missed = [gate.name for gate in check.gates if not gate.passed]
     if missed or check.failures or not check.passed:
         detail = "; ".join(check.failures) or f"missed: {', '.join(missed) or 'unknown gate'}"
@@ -151,7 +147,7 @@ def _of_check(source: str, check: StoredCheck) -> Judgement:
     return Judgement("numbers", "unknown", f"{compared}; no limit on the accuracy was given", source)
 
 
-def _is_limited(check: StoredCheck) -> bool:
+def _is_limited(check: CheckReport) -> bool:
     """Return whether a limit holds for every output that is not exact; one on agreement is none for float outputs."""
     limits = ON_OUTPUTS & {gate.name for gate in check.gates}
     differing = [output for output in check.outputs if not output.exact]
@@ -160,7 +156,7 @@ def _is_limited(check: StoredCheck) -> bool:
     return bool(limits) or (bool(check.outputs) and not differing)
 
 
-def _of_build(source: str, build: StoredBuild) -> Judgement:
+def _of_build(source: str, build: EngineReport) -> Judgement:
     missed = [f"{gate.gate}: {gate.found}" for gate in build.gates if not gate.passed]
     if missed or not build.passed:
         return Judgement("engine", "failed", "; ".join(missed) or "a gate was missed", source)
@@ -180,7 +176,7 @@ def _of_failed(source: str, failed: FailedCommand) -> Judgement:
     return Judgement(_STEPS.get(failed.command, "numbers"), state, f"{failed.command}: {failed.message}", source)
 
 
-def _of_quantize(source: str, quantize: StoredQuantize) -> Iterator[Judgement]:
+def _of_quantize(source: str, quantize: QuantizeReport) -> Iterator[Judgement]:
     errors = [finding.message for finding in quantize.findings if finding.severity == "error"]
     if errors:
         yield Judgement("rules", "failed", "; ".join(errors), source)
@@ -190,7 +186,7 @@ def _of_quantize(source: str, quantize: StoredQuantize) -> Iterator[Judgement]:
         yield Judgement("numbers", "failed", f"NaN or infinities in {', '.join(broken)}", source)
 
 
-def _of_convert(source: str, conversion: StoredConvert) -> Iterator[Judgement]:
+def _of_convert(source: str, conversion: ConversionReport) -> Iterator[Judgement]:
     found = [judgement for step in conversion.steps if (judgement := _of_step(source, step)) is not None]
     yield from found
     if not conversion.passed and not any(each.state == "failed" for each in found):
@@ -201,7 +197,7 @@ def _of_convert(source: str, conversion: StoredConvert) -> Iterator[Judgement]:
 UNKNOWN_STEP = "a step that the report does not name"
 
 
-def _of_step(source: str, step: StoredStep) -> Judgement | None:
+def _of_step(source: str, step: StepReport) -> Judgement | None:
     question = _STEPS[step.step]
     if step.state == "failed":
         reason = step.message or ", ".join(step.missed) or "no reason is given"

@@ -14,8 +14,7 @@ from qdqtool.reports.page.html import render
 from qdqtool.reports.page.pair import JudgedModel, judged
 from qdqtool.reports.page.verdict import Overall
 from qdqtool.reports.saved.grouping import group
-from qdqtool.reports.saved.reading import SavedReport, read_document, read_reports
-from qdqtool.reports.saved.stored_reports import FailedCommand
+from qdqtool.reports.saved.reading import FailedCommand, SavedReport, read_document, read_reports
 from qdqtool.reports.saved.story import join
 from qdqtool.results import Report
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from qdqtool.errors import UsageError
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.reports.saved.identity import (
     ANOTHER_MODEL,
     Claim,
@@ -22,7 +24,6 @@ from qdqtool.reports.saved.identity import (
     way_out,
 )
 from qdqtool.reports.saved.reading import SavedReport
-from qdqtool.reports.saved.stored_reports import StoredQuantize, StoredSensitivity
 from qdqtool.reports.saved.story import Story, join
 
 _Unit = tuple[SavedReport, ...]
@@ -41,7 +42,7 @@ class _Anchor:
 
     quantized: Claim
     original: Claim
-    quantize: StoredQuantize
+    quantize: QuantizeReport
 
 
 def group(reports: Sequence[SavedReport], against: Sequence[SavedReport] = ()) -> tuple[Story, ...]:
@@ -96,7 +97,7 @@ def _anchors(units: Sequence[_Unit]) -> tuple[_Anchor, ...]:
 def _anchor(unit: _Unit) -> _Anchor | None:
     for report in unit:
         content = report.content
-        if isinstance(content, StoredQuantize) and content.output_file is not None:
+        if isinstance(content, QuantizeReport) and content.output_file is not None:
             (quantized,), (original,) = quantized_claims(report), float_claims(report)
             return _Anchor(quantized, original, content)
     return None
@@ -108,7 +109,7 @@ def _owners(unit: _Unit, anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
     if anchor is not None:
         return tuple(each for each in anchors if same_model(anchor.quantized, each.quantized))
     report = unit[0]
-    if isinstance(report.content, StoredSensitivity):
+    if isinstance(report.content, SensitivityReport):
         return _measured(report, report.content, anchors)
     quantized = [*quantized_claims(report), *(claim for _, claim in validated_claims(report))]
     if quantized:
@@ -146,7 +147,7 @@ def _of_original(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_
     return found or tuple(anchors)
 
 
-def _measured(report: SavedReport, sensitivity: StoredSensitivity, anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
+def _measured(report: SavedReport, sensitivity: SensitivityReport, anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
     """Return the models whose layers were measured: those that were calibrated in the same way, if there are any."""
     made = [each for each in _of_original([*float_claims(report)], anchors) if each.quantize.mode == sensitivity.mode]
     if not made:
@@ -160,7 +161,7 @@ def _measured(report: SavedReport, sensitivity: StoredSensitivity, anchors: Sequ
     return tuple(each for each in made if _calibrated(each.quantize) == wanted) or tuple(made)
 
 
-def _calibrated(report: StoredQuantize | StoredSensitivity) -> tuple[str, int, bool, str] | None:
+def _calibrated(report: QuantizeReport | SensitivityReport) -> tuple[str, int, bool, str] | None:
     found = report.calibration
     return (found.source, found.samples, found.random, found.method_used) if found is not None else None
 

@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import UsageError
-from qdqtool.reports.saved.reading import SavedReport
-from qdqtool.reports.saved.stored_parts import StoredModel, StoredModelFile
-from qdqtool.reports.saved.stored_reports import (
-    FailedCommand,
-    StoredBuild,
-    StoredCheck,
-    StoredConvert,
-    StoredInspect,
-    StoredQuantize,
-    StoredRefusedBuild,
-    StoredSensitivity,
-    StoredValidate,
-)
+from qdqtool.jobs.conversion.report import ConversionReport
+from qdqtool.jobs.inspect_report import InspectReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.linting.report import ModelReport, ValidateReport
+from qdqtool.models.graph.io.model_file import ModelFile
+from qdqtool.reports.saved.reading import FailedCommand, SavedReport
 
 DIGITS = 12
 """Digits of a digest that a message shows."""
@@ -40,7 +36,7 @@ class Claim:
 
     source: str
     path: str
-    file: StoredModelFile | None = None
+    file: ModelFile | None = None
     command: str = ""
 
     def __str__(self) -> str:
@@ -106,7 +102,7 @@ def way_out(claim: Claim, other: Claim) -> str:
     return f"the file was changed between the two: {again}; {ANOTHER_MODEL}"
 
 
-def same_content(first: StoredModelFile, second: StoredModelFile) -> bool:
+def same_content(first: ModelFile, second: ModelFile) -> bool:
     """Return whether two files are equal, as far as their digests are known."""
     if first.sha256 != second.sha256:
         return False
@@ -128,13 +124,13 @@ def quantized_claims(report: SavedReport) -> Iterator[Claim]:
     """Yield what a report says of the quantized model; nothing where it is not about one."""
     claim = partial(Claim, report.source, command=report.command)
     match report.content:
-        case StoredQuantize(output=path, output_file=file):
+        case QuantizeReport(output=path, output_file=file):
             yield claim(path, file)
-        case StoredCheck(model=path, model_file=file) | StoredBuild(model=path, model_file=file):
+        case CheckReport(model=path, model_file=file) | EngineReport(model=path, model_file=file):
             yield claim(path, file)
-        case StoredRefusedBuild(model=path, model_file=file):
+        case RefusedReport(model=path, model_file=file):
             yield claim(path, file)
-        case StoredInspect(model=path, model_file=file, groups=groups) if groups:
+        case InspectReport(model=path, model_file=file, groups=groups) if groups:
             yield claim(path, file)
         case FailedCommand(command=command, model=path) if command not in _OF_FLOAT:
             yield claim(path)
@@ -146,13 +142,13 @@ def float_claims(report: SavedReport) -> Iterator[Claim]:
     """Yield what a report says of the float model; nothing where it names none."""
     claim = partial(Claim, report.source, command=report.command)
     match report.content:
-        case StoredQuantize(model=path, model_file=file) | StoredSensitivity(model=path, model_file=file):
+        case QuantizeReport(model=path, model_file=file) | SensitivityReport(model=path, model_file=file):
             yield claim(path, file)
-        case StoredConvert(model=path):
+        case ConversionReport(model=path):
             yield claim(path)
-        case StoredCheck(baseline=str(path), baseline_file=file):
+        case CheckReport(baseline=str(path), baseline_file=file):
             yield claim(path, file)
-        case StoredInspect(model=path, model_file=file, groups=()):
+        case InspectReport(model=path, model_file=file, groups=()):
             yield claim(path, file)
         case FailedCommand(command=command, model=path) if command in _OF_FLOAT:
             yield claim(path)
@@ -160,9 +156,9 @@ def float_claims(report: SavedReport) -> Iterator[Claim]:
             return
 
 
-def validated_claims(report: SavedReport) -> tuple[tuple[StoredModel, Claim], ...]:
+def validated_claims(report: SavedReport) -> tuple[tuple[ModelReport, Claim], ...]:
     """Return each model of a report of ``validate``; nothing for another report."""
-    if not isinstance(report.content, StoredValidate):
+    if not isinstance(report.content, ValidateReport):
         return ()
     return tuple(
         (model, Claim(report.source, model.path, model.file, report.command)) for model in report.content.models

@@ -10,46 +10,60 @@ from typing import Any
 
 import msgspec
 
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import UsageError
-from qdqtool.reports.saved.stored_reports import (
-    FailedCommand,
-    StoredBuild,
-    StoredCheck,
-    StoredConvert,
-    StoredInspect,
-    StoredQuantize,
-    StoredRefusedBuild,
-    StoredReport,
-    StoredSensitivity,
-    StoredValidate,
-)
+from qdqtool.jobs.conversion.report import ConversionReport
+from qdqtool.jobs.inspect_report import InspectReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.linting.report import ValidateReport
 from qdqtool.reports.schemas import schema_names, schema_text
-from qdqtool.results import SCHEMA_VERSION
+from qdqtool.results import SCHEMA_VERSION, Report, decode
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
     command: str
-    content: type[StoredReport]
+    content: type[Report]
     keys: frozenset[str]
     """Keys that this report has, and no other."""
 
 
 _KINDS = (
-    _Kind("convert", StoredConvert, frozenset({"folder", "steps", "measured_on"})),
-    _Kind("quantize", StoredQuantize, frozenset({"mode", "quantized", "skipped", "sizes"})),
-    _Kind("validate", StoredValidate, frozenset({"models", "summary", "settings"})),
-    _Kind("check", StoredCheck, frozenset({"gates", "boundaries", "reference"})),
-    _Kind("build", StoredBuild, frozenset({"engine", "evidence", "nodes", "gates"})),
-    _Kind("build", StoredRefusedBuild, frozenset({"stage", "refusals"})),
-    _Kind("sensitivity", StoredSensitivity, frozenset({"weights_only_db", "nodes", "runs"})),
-    _Kind("inspect", StoredInspect, frozenset({"coverage", "groups", "opset_imports"})),
+    _Kind("convert", ConversionReport, frozenset({"folder", "steps", "measured_on"})),
+    _Kind("quantize", QuantizeReport, frozenset({"mode", "quantized", "skipped", "sizes"})),
+    _Kind("validate", ValidateReport, frozenset({"models", "summary", "settings"})),
+    _Kind("check", CheckReport, frozenset({"gates", "boundaries", "reference"})),
+    _Kind("build", EngineReport, frozenset({"engine", "evidence", "nodes", "gates"})),
+    _Kind("build", RefusedReport, frozenset({"stage", "refusals"})),
+    _Kind("sensitivity", SensitivityReport, frozenset({"weights_only_db", "nodes", "runs"})),
+    _Kind("inspect", InspectReport, frozenset({"coverage", "groups", "opset_imports"})),
 )
 COMMANDS = tuple(dict.fromkeys(kind.command for kind in _KINDS))
 """The commands whose reports a page can show."""
 _HINT = f"a page is made of the JSON reports of these commands: {', '.join(COMMANDS)}"
 
 _CURVE_HINT = "leave it out: the JSON report of quantize has the same states, and the page draws them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCommand:
+    """A command that ended without a report; only ``--report html=FILE`` makes a page of it.
+
+    Attributes:
+        command: The command.
+        model: Its model.
+        message: What is wrong.
+        hint: How to fix it; None where that is not known.
+        exit_code: The exit code of the command.
+    """
+
+    command: str
+    model: str
+    message: str
+    hint: str | None
+    exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +74,14 @@ class SavedReport:
         source: The name of the file, its path where two have the same name, and the step of a conversion.
         command: The command that printed it.
         content: What it says.
+        qdqtool_version: The version that made it; None where it does not say so.
         is_step: Whether it is of a step of the conversion before it.
     """
 
     source: str
     command: str
-    content: StoredReport | FailedCommand
+    content: Report | FailedCommand
+    qdqtool_version: str | None = None
     is_step: bool = False
 
 
@@ -115,10 +131,44 @@ def _recognized(document: Mapping[str, Any], source: str) -> SavedReport:
             hint=f"make it again with the installed version: qdqtool {kind.command}",
         )
     try:
-        content = msgspec.convert(document, type=kind.content)
+        content = decode(upgraded(document), kind.content, _step_report)
+        qdqtool_version = msgspec.convert(document.get("qdqtool_version"), str | None)
     except msgspec.ValidationError as error:
         raise UsageError(f"{source} is a damaged report of `qdqtool {kind.command}`: {error}") from None
-    return SavedReport(source, kind.command, content)
+    return SavedReport(source, kind.command, content, qdqtool_version)
+
+
+@dataclass(frozen=True, slots=True)
+class _StepReport(Report):
+    """The report of a step of a conversion as it was saved: its keys show of which command it is."""
+
+    keys: dict[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        return self.keys
+
+
+def _step_report(kind: type, value: Any) -> Any:
+    return _StepReport(value) if kind is Report and isinstance(value, dict) else value
+
+
+_ADDED: Mapping[str, Mapping[str, Any]] = {
+    "": {"separated": [], "hint": None},
+    "calibration": {"method": ""},
+    "data": {"shapes": {}},
+    "nodes": {"exclude": []},
+    "preprocessing": {"kind": "images"},
+}
+"""Keys that the first versions did not write, and whose meaning no class fills in, by the key of their object."""
+
+
+def upgraded(value: Any, key: str = "") -> Any:
+    """Return a report of any version, or what it has at a key, with the keys of this version."""
+    if isinstance(value, list):
+        return [upgraded(each, key) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {name: upgraded(inner, name) for name, inner in {**_ADDED.get(key, {}), **value}.items()}
 
 
 def _told(document: Mapping[str, Any]) -> str:
@@ -144,10 +194,10 @@ def step_source(conversion: str, step: str) -> str:
 
 def _with_steps(report: SavedReport) -> Iterator[SavedReport]:
     yield report
-    if isinstance(report.content, StoredConvert):
+    if isinstance(report.content, ConversionReport):
         for step in report.content.steps:
             if step.report is not None:
-                found = _recognized(step.report, step_source(report.source, step.step))
+                found = _recognized(step.report.document(), step_source(report.source, step.step))
                 if found.command != step.step:
                     raise UsageError(f"{found.source} has the report of `qdqtool {found.command}`")
                 yield replace(found, is_step=True)

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from qdqtool.errors import UsageError
+from qdqtool.jobs.inspect_report import InspectReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.linting.report import ModelReport
 from qdqtool.reports.saved.identity import (
     ANOTHER_MODEL,
     Claim,
@@ -17,18 +21,10 @@ from qdqtool.reports.saved.identity import (
     validated_claims,
     way_out,
 )
-from qdqtool.reports.saved.reading import SavedReport
-from qdqtool.reports.saved.stored_parts import StoredModel
-from qdqtool.reports.saved.stored_reports import (
-    FailedCommand,
-    StoredInspect,
-    StoredQuantize,
-    StoredReport,
-    StoredSensitivity,
-    StoredValidate,
-)
+from qdqtool.reports.saved.reading import FailedCommand, SavedReport
+from qdqtool.results import Report
 
-Content = TypeVar("Content", bound=StoredReport | FailedCommand)
+Content = TypeVar("Content", bound=Report | FailedCommand)
 _SINGLE = ("convert", "quantize", "sensitivity", "inspect")
 """Commands whose reports describe the same thing when there are two of them."""
 
@@ -61,17 +57,16 @@ class Story:
         """Return the first report of a kind; None where there is none."""
         return next((content for _, content in self.each(kind)), None)
 
-    def validated(self) -> Iterator[tuple[str, StoredModel]]:
+    def validated(self) -> Iterator[tuple[str, ModelReport]]:
         """Yield what ``validate`` says of the quantized model, each with its source."""
         yield from ((report.source, model) for report, model in self._of_this_model())
 
-    def validated_with_version(self) -> Iterator[tuple[str, str | None, StoredModel]]:
+    def validated_with_version(self) -> Iterator[tuple[str, str | None, ModelReport]]:
         """Yield the same with the version of qdqtool that made the report."""
         for report, model in self._of_this_model():
-            version = report.content.qdqtool_version if isinstance(report.content, StoredValidate) else None
-            yield report.source, version, model
+            yield report.source, report.qdqtool_version, model
 
-    def _of_this_model(self) -> Iterator[tuple[SavedReport, StoredModel]]:
+    def _of_this_model(self) -> Iterator[tuple[SavedReport, ModelReport]]:
         for report in self.reports:
             for model, claim in validated_claims(report):
                 if self.quantized is None or same_model(claim, self.quantized):
@@ -139,9 +134,9 @@ def _check_sizes(reports: Iterable[SavedReport]) -> None:
         for each in reports
         for size in (
             (each.content.sizes.after,)
-            if isinstance(each.content, StoredQuantize)
+            if isinstance(each.content, QuantizeReport)
             else (each.content.bytes,)
-            if isinstance(each.content, StoredInspect) and each.content.groups
+            if isinstance(each.content, InspectReport) and each.content.groups
             else ()
         )
     }
@@ -158,7 +153,7 @@ def _check_modes(reports: Iterable[SavedReport]) -> None:
     modes = {
         each.source: each.content.mode
         for each in reports
-        if isinstance(each.content, StoredQuantize | StoredSensitivity)
+        if isinstance(each.content, QuantizeReport | SensitivityReport)
     }
     if len(set(modes.values())) > 1:
         (first, mode), (second, other) = modes.items()

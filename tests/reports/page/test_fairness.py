@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from support.pairs import pair_of, said_in
-from support.saved_reports import ALL, SECOND, SECOND_FILE, edited
+from support.saved_reports import ALL, IMAGES, SECOND, SECOND_FILE, edited
 
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.reports.page.fairness import accuracies_differ, check_pairs, sensitivities_differ
 from qdqtool.reports.page.sections.facts import compared
-from qdqtool.reports.saved.stored_reports import StoredQuantize, StoredSensitivity
 
 Edit = Callable[[Any], object]
 
@@ -30,7 +31,7 @@ def why(folder: Path, edit: Edit) -> str:
         (lambda it: it["data"].update(samples=9), "other samples"),
         (lambda it: it["data"].update(seed=0), "other data"),
         (lambda it: it["data"].update(shapes={"x": [1, 3]}), "other shapes"),
-        (lambda it: it["data"].update(preprocessing={"kind": "images"}), "other preprocessing"),
+        (lambda it: it["data"].update(preprocessing=IMAGES), "other preprocessing"),
         (lambda it: it["reference"].update(profile="fused"), "other profile"),
         (lambda it: it.update(baseline_file=SECOND_FILE), "other float model"),
         (lambda it: it.update(baseline_file=None), "float model unknown"),
@@ -100,8 +101,8 @@ def test_effects_and_accuracies_need_the_same_calibration_data(edit: Edit, expec
     second = {name: edited(SECOND[name], edit) for name in ("quantize", "sensitivity")}
     pair = pair_of(tmp_path, first, second)
 
-    assert sensitivities_differ(*pair.each(lambda story: story.first(StoredSensitivity))) == expected
-    a, b = pair.each(lambda story: story.first(StoredQuantize))
+    assert sensitivities_differ(*pair.each(lambda story: story.first(SensitivityReport))) == expected
+    a, b = pair.each(lambda story: story.first(QuantizeReport))
     assert a is not None
     assert b is not None
     assert accuracies_differ(a, b) == expected
@@ -114,7 +115,7 @@ def test_effects_and_accuracies_need_the_same_calibration_data(edit: Edit, expec
 def test_quantize_has_to_measure_on_the_same_part(keys: dict[str, Any], expected: str, tmp_path: Path):
     second = edited(SECOND["quantize"], lambda it: it["accuracy"].update(keys))
     a, b = pair_of(tmp_path, {"quantize": ALL["quantize"]}, {"quantize": second}).each(
-        lambda story: story.first(StoredQuantize)
+        lambda story: story.first(QuantizeReport)
     )
     assert a is not None
     assert b is not None
@@ -123,7 +124,7 @@ def test_quantize_has_to_measure_on_the_same_part(keys: dict[str, Any], expected
 
 def test_samples_of_a_sensitivity_count_and_one_report_for_both_says_nothing(tmp_path: Path):
     a, b = pair_of(tmp_path, {"s": SECOND["sensitivity"]}, {"s": SECOND["sensitivity"] | {"samples": 3}}).each(
-        lambda story: story.first(StoredSensitivity)
+        lambda story: story.first(SensitivityReport)
     )
 
     assert sensitivities_differ(a, b) == "other samples"

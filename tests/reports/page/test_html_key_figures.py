@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.saved_reports import ALL, edited
+from support.saved_reports import ALL, edited, whole
 
 from qdqtool.reports.page.html import key_figures
 from qdqtool.reports.saved.reading import read_document
@@ -10,7 +10,7 @@ from qdqtool.reports.saved.story import join
 
 
 def figures(**documents: Any) -> dict[str, str]:
-    reports = tuple(each for name, found in documents.items() for each in read_document(found, f"{name}.json"))
+    reports = tuple(each for name, found in documents.items() for each in read_document(whole(found), f"{name}.json"))
     return {name: cell.text for name, cell in key_figures(join(reports)).rows}
 
 

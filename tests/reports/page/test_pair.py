@@ -2,18 +2,17 @@
 
 import pytest
 
+from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.reports.page.pair import judged
 from qdqtool.reports.saved.identity import Claim
-from qdqtool.reports.saved.reading import SavedReport
-from qdqtool.reports.saved.stored_parts import StoredModelFile
-from qdqtool.reports.saved.stored_reports import FailedCommand
+from qdqtool.reports.saved.reading import FailedCommand, SavedReport
 from qdqtool.reports.saved.story import Story
 
 FOLDERS = ["m.onnx [pr/r.json]", "m.onnx [main/r.json]"]
 
 
 def story(path: str | None, sha256: str | None = None, source: str = "") -> Story:
-    file = StoredModelFile(bytes=1, sha256=sha256 * 64, external_data=()) if sha256 is not None else None
+    file = ModelFile(bytes=1, sha256=sha256 * 64, external_data=()) if sha256 is not None else None
     failed = FailedCommand(command="check", model="", message="", hint=None, exit_code=1)
     reports = (SavedReport(source, "check", failed),) if source else ()
     return Story(reports, None, path, Claim("a.json", path or "", file))

@@ -5,20 +5,20 @@ from dataclasses import replace
 import pytest
 
 from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.model_file import DataFile, ModelFile
 from qdqtool.reports.saved.identity import Claim, agreed, same_model
-from qdqtool.reports.saved.stored_parts import StoredDataFile, StoredModelFile
 
-FILE = StoredModelFile(bytes=3, sha256="a" * 64, external_data=())
-OTHER = StoredModelFile(bytes=3, sha256="c" * 64, external_data=())
+FILE = ModelFile(bytes=3, sha256="a" * 64, external_data=())
+OTHER = ModelFile(bytes=3, sha256="c" * 64, external_data=())
 
 
-def claim(path: str, file: StoredModelFile | None = None, command: str = "check") -> Claim:
+def claim(path: str, file: ModelFile | None = None, command: str = "check") -> Claim:
     return Claim(f"{command}.json", path, file, command)
 
 
-def with_data(sha256: str | None, size: int = 5) -> StoredModelFile:
-    data = StoredDataFile(name="w", bytes=size, sha256=sha256)
-    return StoredModelFile(bytes=3, sha256="a" * 64, external_data=(data,))
+def with_data(sha256: str | None, size: int = 5) -> ModelFile:
+    data = DataFile(name="w", bytes=size, sha256=sha256)
+    return ModelFile(bytes=3, sha256="a" * 64, external_data=(data,))
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from qdqtool.errors import plural
 from qdqtool.jobs.advice import command
+from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
 from qdqtool.reports.blocks import Step
 from qdqtool.reports.page.advised import Advice, Files
-from qdqtool.reports.saved.stored_parts import StoredFinding
 from qdqtool.reports.saved.story import Story
 
 
 def steps(story: Story, files: Files) -> Iterator[Step]:
     """Yield a step for what safe fixes repair, one for what other fixes do, and one for each other kind of error."""
-    explained = dict[str, list[StoredFinding]]()
+    explained = dict[str, list[Finding]]()
     for source, model in story.validated():
         for target in model.targets:
             asked = () if target.target == targets.DEFAULT else ("--target", target.target)
@@ -33,7 +33,7 @@ def steps(story: Story, files: Files) -> Iterator[Step]:
         yield Step(f"No fix mends {_codes(found_)}. What to do instead is told by:", command("explain", code))
 
 
-def _codes(found: Sequence[StoredFinding]) -> str:
+def _codes(found: Sequence[Finding]) -> str:
     """Return the codes of findings with their severities and counts, in words."""
     counts = dict[tuple[str, str], int]()
     for each in found:

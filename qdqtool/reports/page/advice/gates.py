@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.limits import ACCURACY_GATES
+from qdqtool.accuracy.checking.report import CheckReport, GateResult
 from qdqtool.jobs.advice import excluding
 from qdqtool.reports.blocks import Step, percentage
 from qdqtool.reports.page.advised import Advice, Files, has_fault
-from qdqtool.reports.saved.stored_parts import StoredGate
-from qdqtool.reports.saved.stored_reports import StoredCheck
 from qdqtool.reports.saved.story import Story
 
 _SCALES = {"activations", "weights"}
@@ -15,7 +14,7 @@ _SCALES = {"activations", "weights"}
 
 def steps(story: Story, files: Files) -> Iterator[Step]:
     """Yield a step for each gate that was missed; of the accuracy, only where no other gate says why it is lost."""
-    for source, check in story.each(StoredCheck):
+    for source, check in story.each(CheckReport):
         missed = [gate for gate in check.gates if not gate.passed]
         for gate in missed:
             if gate.name in _SCALES:
@@ -27,12 +26,12 @@ def steps(story: Story, files: Files) -> Iterator[Step]:
             yield _accuracy(check, f"{_fact(lost, source)} ", files)
 
 
-def _fact(gate: StoredGate, source: str) -> str:
+def _fact(gate: GateResult, source: str) -> str:
     reason = gate.failures[0] if gate.failures else gate.detail
     return f"Gate {gate.name} failed: {reason} [{source}]."
 
 
-def _accuracy(check: StoredCheck, fact: str, files: Files) -> Step:
+def _accuracy(check: CheckReport, fact: str, files: Files) -> Step:
     blame = check.blame
     if blame is None or not blame.layers:
         return Step(f"{fact}The layers that cost the outputs most are named by:", files.check("--blame"))

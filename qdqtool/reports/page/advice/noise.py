@@ -4,16 +4,17 @@ from collections.abc import Iterator
 
 from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.jobs.advice import command, excluding, loud_layers
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.reports.blocks import Step, percentage
 from qdqtool.reports.page.advised import Advice, Files, compared, has_fault, worst_output
-from qdqtool.reports.saved.stored_reports import StoredQuantize, StoredSensitivity
 from qdqtool.reports.saved.story import Story
 
 
 def steps(story: Story, files: Files) -> Iterator[Step]:
     """Yield steps where the worst output keeps too little, and no fault is why; what was asked for is enough."""
     found = _worst(story)
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     asked = quantize.search.min_sqnr_db if quantize is not None and quantize.search is not None else None
     enough = FAIR_DB if asked is None else asked
     if found is None or found[1] >= enough or any(has_fault(check) for _, check in compared(story)):
@@ -35,16 +36,16 @@ def _worst(story: Story) -> tuple[str, float, str] | None:
         for source, check in compared(story)
         if (output := worst_output(check)) is not None and output.sqnr_db is not None
     ]
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     is_real = quantize is not None and quantize.calibration is not None and not quantize.calibration.random
     measured = quantize.accuracy.outputs if quantize is not None and is_real and quantize.accuracy is not None else ()
-    source = next((name for name, _ in story.each(StoredQuantize)), "")
+    source = next((name for name, _ in story.each(QuantizeReport)), "")
     others = [(output.name, output.sqnr_db, source) for output in measured if output.sqnr_db is not None]
     return min(checked or others, key=lambda each: each[1], default=None)
 
 
 def _layers(story: Story, files: Files, fact: str) -> Iterator[Step]:
-    quantize, sensitivity = story.first(StoredQuantize), story.first(StoredSensitivity)
+    quantize, sensitivity = story.first(QuantizeReport), story.first(SensitivityReport)
     blame = quantize.blame if quantize is not None else None
     if sensitivity is not None and sensitivity.nodes:
         count = loud_layers([node.noise_share or 0 for node in sensitivity.nodes])

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
+from qdqtool.accuracy.checking.accuracy import OutputAccuracy
+from qdqtool.accuracy.checking.report import CheckReport, OutputResult
+from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import plural
+from qdqtool.jobs.inspect_report import InspectReport
+from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.findings import SEVERITIES
 from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table
 from qdqtool.reports.page.difference import (
@@ -23,10 +28,8 @@ from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Comparison, Section
 from qdqtool.reports.page.sections.findings import findings_of
 from qdqtool.reports.saved.identity import DIGITS, Claim
-from qdqtool.reports.saved.stored_outputs import StoredOutput
-from qdqtool.reports.saved.stored_parts import StoredAccuracyOutput, StoredData
-from qdqtool.reports.saved.stored_reports import StoredBuild, StoredCheck, StoredInspect, StoredQuantize
 from qdqtool.reports.saved.story import Story
+from qdqtool.samples.feeds import DataDescription
 
 COLUMNS = (Column("Fact"), Column("A", prose=True), Column("B", prose=True), Column(DIFFERENCE, numeric=True))
 _WORDS = {"passed": "passed", "failed": "FAILED", "unknown": "incomplete"}
@@ -64,7 +67,7 @@ def origin_rows(pair: Pair) -> Iterator[Row]:
     yield from (Row(name, in_words(pair.each(read))) for name, read in _ORIGIN)
 
 
-def builder(build: StoredBuild) -> str:
+def builder(build: EngineReport) -> str:
     """Return what built an engine, and for what."""
     return f"{build.backend} {build.version} for {', '.join(build.targets) or 'the GPU of the machine'}"
 
@@ -73,54 +76,54 @@ def _digest(claim: Claim | None) -> str | None:
     return f"{claim.file.sha256[:DIGITS]}…" if claim is not None and claim.file is not None else None
 
 
-def _of_quantize(read: Callable[[StoredQuantize], str | None]) -> Callable[[Story], str | None]:
+def _of_quantize(read: Callable[[QuantizeReport], str | None]) -> Callable[[Story], str | None]:
     def found(story: Story) -> str | None:
-        quantize = story.first(StoredQuantize)
+        quantize = story.first(QuantizeReport)
         return read(quantize) if quantize is not None else None
 
     return found
 
 
 def _opset(story: Story) -> str | None:
-    quantize, inspected = story.first(StoredQuantize), story.first(StoredInspect)
+    quantize, inspected = story.first(QuantizeReport), story.first(InspectReport)
     if quantize is not None:
         return str(quantize.opset_after)
     found = inspected.opset_imports.get("ai.onnx") if inspected is not None and inspected.groups else None
     return str(found) if found is not None else None
 
 
-def _calibration(quantize: StoredQuantize) -> str:
+def _calibration(quantize: QuantizeReport) -> str:
     found = quantize.calibration
     if found is None:
         return "none: the scales follow from the weights alone"
     return f"{'random inputs' if found.random else found.source}, {plural(found.samples, 'sample')}"
 
 
-def _method(quantize: StoredQuantize) -> str | None:
+def _method(quantize: QuantizeReport) -> str | None:
     return quantize.calibration.method_used if quantize.calibration is not None else None
 
 
 def _checked_origin(story: Story) -> str | None:
-    return _joined(_data(check.data) for _, check in story.each(StoredCheck))
+    return _joined(_data(check.data) for _, check in story.each(CheckReport))
 
 
-def _data(data: StoredData) -> str:
+def _data(data: DataDescription) -> str:
     origin = f"random inputs, seed {data.seed}" if data.seed is not None else data.source
     return f"{origin}, {plural(data.samples, 'sample')}"
 
 
 def _versions(story: Story) -> str | None:
-    found = (getattr(report.content, "qdqtool_version", None) for report in story.reports)
+    found = (report.qdqtool_version for report in story.reports)
     return _joined(version for version in found if version is not None)
 
 
 def _references(story: Story) -> str | None:
-    references = (check.reference for _, check in story.each(StoredCheck))
+    references = (check.reference for _, check in story.each(CheckReport))
     return _joined(f"{each.runtime} {each.version}, profile {each.profile}, on {each.cpu}" for each in references)
 
 
 def _builders(story: Story) -> str | None:
-    return _joined(builder(build) for _, build in story.each(StoredBuild))
+    return _joined(builder(build) for _, build in story.each(EngineReport))
 
 
 def _joined(words: Iterable[str]) -> str | None:
@@ -156,7 +159,7 @@ def result_rows(pair: Pair) -> Iterator[Row]:
     yield from _findings(pair)
 
 
-def sqnr(output: StoredOutput | StoredAccuracyOutput) -> float | None:
+def sqnr(output: OutputResult | OutputAccuracy) -> float | None:
     """Return the SQNR of an output in dB; infinite where it is exact."""
     return EXACT if output.exact else output.sqnr_db
 
@@ -168,11 +171,11 @@ def _checked(pair: Pair) -> Row:
     if pairs and not why:
         worst = _worst(_floats(each.a for each in pairs)), _worst(_floats(each.b for each in pairs))
     else:
-        worst = pair.each(lambda story: _worst(_floats(check for _, check in story.each(StoredCheck))))
+        worst = pair.each(lambda story: _worst(_floats(check for _, check in story.each(CheckReport))))
     return Row("Worst output SQNR, by check", in_decibels(worst, why))
 
 
-def _floats(checks: Iterable[StoredCheck]) -> Iterator[StoredOutput | StoredAccuracyOutput]:
+def _floats(checks: Iterable[CheckReport]) -> Iterator[OutputResult | OutputAccuracy]:
     """Yield the float outputs of checks against a float model."""
     for check in checks:
         if check.baseline is not None:
@@ -180,16 +183,16 @@ def _floats(checks: Iterable[StoredCheck]) -> Iterator[StoredOutput | StoredAccu
 
 
 def _measured(pair: Pair) -> Row:
-    a, b = pair.each(lambda story: story.first(StoredQuantize))
+    a, b = pair.each(lambda story: story.first(QuantizeReport))
     why = accuracies_differ(a, b) if a is not None and b is not None else ""
     return Row("Worst output SQNR, by quantize", in_decibels((_worst_of(a), _worst_of(b)), why))
 
 
-def _worst_of(quantize: StoredQuantize | None) -> float | None:
+def _worst_of(quantize: QuantizeReport | None) -> float | None:
     return _worst(quantize.accuracy.outputs) if quantize is not None and quantize.accuracy is not None else None
 
 
-def _worst(outputs: Iterable[StoredOutput | StoredAccuracyOutput]) -> float | None:
+def _worst(outputs: Iterable[OutputResult | OutputAccuracy]) -> float | None:
     """Return the smallest SQNR; None where that of an output is not known."""
     found = [sqnr(output) for output in outputs]
     known = [each for each in found if each is not None]
@@ -197,7 +200,7 @@ def _worst(outputs: Iterable[StoredOutput | StoredAccuracyOutput]) -> float | No
 
 
 def _counts(pair: Pair) -> Iterator[Row]:
-    quantize = pair.each(lambda story: story.first(StoredQuantize))
+    quantize = pair.each(lambda story: story.first(QuantizeReport))
     a, b = ((len(each.quantized), len(each.skipped)) if each is not None else (None, None) for each in quantize)
     yield Row("Quantized tensors", in_numbers((a[0], b[0])))
     yield Row("Nodes left in float", in_numbers((a[1], b[1])))
@@ -207,7 +210,7 @@ def _counts(pair: Pair) -> Iterator[Row]:
 
 
 def _nodes(story: Story, op_type: str) -> int | None:
-    inspected = story.first(StoredInspect)
+    inspected = story.first(InspectReport)
     if inspected is None or not inspected.groups:
         return None
     return sum(group.count for group in inspected.groups if group.op_type == op_type)
@@ -215,7 +218,7 @@ def _nodes(story: Story, op_type: str) -> int | None:
 
 def _model_bytes(story: Story) -> int | None:
     """Return the size of the quantized model with its external data."""
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     if quantize is not None:
         return quantize.sizes.after
     file = story.quantized.file if story.quantized is not None else None
@@ -223,7 +226,7 @@ def _model_bytes(story: Story) -> int | None:
 
 
 def _engine(pair: Pair) -> Iterator[Row]:
-    a, b = _builds(*pair.each(lambda story: [build for _, build in story.each(StoredBuild)]))
+    a, b = _builds(*pair.each(lambda story: [build for _, build in story.each(EngineReport)]))
     sizes = a.bytes if a is not None else None, b.bytes if b is not None else None
     why = _builders_differ(a, b)
     yield Row("Size of the engine", in_bytes(sizes, why or _targets_differ(a, b)))
@@ -234,28 +237,28 @@ def _engine(pair: Pair) -> Iterator[Row]:
 
 
 def _builds(
-    first: Sequence[StoredBuild], second: Sequence[StoredBuild]
-) -> tuple[StoredBuild | None, StoredBuild | None]:
+    first: Sequence[EngineReport], second: Sequence[EngineReport]
+) -> tuple[EngineReport | None, EngineReport | None]:
     """Return a build of each model, for the same targets by the same builder if there are such."""
     same = next(((a, b) for a in first for b in second if builder(a) == builder(b)), None)
     return same or (first[0] if first else None, second[0] if second else None)
 
 
-def _builders_differ(a: StoredBuild | None, b: StoredBuild | None) -> str:
+def _builders_differ(a: EngineReport | None, b: EngineReport | None) -> str:
     if a is None or b is None or (a.backend, a.version) == (b.backend, b.version):
         return ""
     return "other builder"
 
 
-def _targets_differ(a: StoredBuild | None, b: StoredBuild | None) -> str:
+def _targets_differ(a: EngineReport | None, b: EngineReport | None) -> str:
     return "" if a is None or b is None or a.targets == b.targets else "other targets"
 
 
-def _planned(build: StoredBuild | None, kinds: Sequence[str]) -> int | None:
+def _planned(build: EngineReport | None, kinds: Sequence[str]) -> int | None:
     return sum(build.planned.get(kind, 0) for kind in kinds) if build is not None else None
 
 
-def _achieved(build: StoredBuild | None, kinds: Sequence[str]) -> int | None:
+def _achieved(build: EngineReport | None, kinds: Sequence[str]) -> int | None:
     """Return how many of the planned nodes run as planned; None where the builder does not show it."""
     if build is None or build.evidence == "none":
         return None
@@ -276,7 +279,7 @@ def _findings(pair: Pair) -> Iterator[Row]:
 
 def _targets(story: Story) -> frozenset[str]:
     """Return the targets whose rules were applied to a model."""
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     of_quantize = {quantize.target} if quantize is not None else set()
     return frozenset(of_quantize | {target.target for _, model in story.validated() for target in model.targets})
 

@@ -2,7 +2,7 @@
 
 from qdqtool.reports.blocks import Block, Lines
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.stored_reports import FailedCommand
+from qdqtool.reports.saved.reading import FailedCommand
 from qdqtool.reports.saved.story import Story
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from qdqtool.jobs.catalogue import RuleCard, catalogue
-from qdqtool.linting.findings import SEVERITIES
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.linting.findings import SEVERITIES, Finding
 from qdqtool.reports.blocks import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.stored_parts import StoredFinding
-from qdqtool.reports.saved.stored_reports import StoredQuantize
 from qdqtool.reports.saved.story import Story
 
 COLUMNS = (
@@ -29,7 +28,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
         key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0]),
     )
     if not found:
-        judged = any(True for _ in story.validated()) or story.first(StoredQuantize) is not None
+        judged = any(True for _ in story.validated()) or story.first(QuantizeReport) is not None
         return (Lines("Findings", ("No rule found anything.",)),) if judged else ()
     table = Table("Findings, errors first", COLUMNS, tuple(_row(target, finding) for target, finding in found))
     known = {rule.code: rule for rule in catalogue().rules}
@@ -38,17 +37,17 @@ def blocks(story: Story) -> tuple[Block, ...]:
     return table, Facts(texts)
 
 
-def findings_of(story: Story) -> Iterator[tuple[str, StoredFinding]]:
+def findings_of(story: Story) -> Iterator[tuple[str, Finding]]:
     """Yield each target with a finding; one that two reports have comes twice."""
     for _, model in story.validated():
         for target in model.targets:
             yield from ((target.target, finding) for finding in target.findings)
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     if quantize is not None:
         yield from ((quantize.target, finding) for finding in quantize.findings)
 
 
-def _row(target: str, finding: StoredFinding) -> tuple[Cell, ...]:
+def _row(target: str, finding: Finding) -> tuple[Cell, ...]:
     return (
         text(f"{finding.code} {finding.name}"),
         Cell(finding.severity, str(SEVERITIES.index(finding.severity)), _STATES.get(finding.severity)),

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.engines.build.report import EngineReport
 from qdqtool.reports.blocks import Block, Cell, Column, Table, text
 from qdqtool.reports.kinds import gates
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.stored_reports import StoredBuild, StoredCheck
 from qdqtool.reports.saved.story import Story
 
 COLUMNS = (*gates.COLUMNS, Column("Report"))
@@ -18,9 +19,9 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def _rows(story: Story) -> Iterator[tuple[Cell, ...]]:
-    for source, checked in story.each(StoredCheck):
+    for source, checked in story.each(CheckReport):
         yield from ((*gates.of_check(gate), text(source)) for gate in checked.gates)
-    for source, built in story.each(StoredBuild):
+    for source, built in story.each(EngineReport):
         yield from ((*gates.of_build(gate), text(source)) for gate in built.gates)
 
 

@@ -1,16 +1,16 @@
 """A picture of the graph: operators coloured by their precision, and the Q/DQ pairs between them."""
 
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.models.graph.index.structure import OutlineNode
 from qdqtool.reports.blocks import Block, Drawing, DrawnNode, NodeState, decibels, share
 from qdqtool.reports.page.layers import Layer, join_layers
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.stored_parts import StoredNode
-from qdqtool.reports.saved.stored_reports import StoredQuantize
 from qdqtool.reports.saved.story import Story
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return the drawing of the main graph of the quantized model; nothing where no report of ``quantize`` has it."""
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     if quantize is None or not quantize.nodes:
         return ()
     layers = {layer.node: layer for layer in join_layers(story) if not layer.graph}
@@ -18,7 +18,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     return (Drawing("The main graph, without Q and DQ nodes", drawn, _start(quantize.nodes, layers)),)
 
 
-def _drawn(node: StoredNode, layer: Layer | None) -> DrawnNode:
+def _drawn(node: OutlineNode, layer: Layer | None) -> DrawnNode:
     planned = next((kind for kind in node.formats if kind), "") or (f"{node.weights} weights" if node.weights else "")
     state, label = _state(planned, layer)
     return DrawnNode(
@@ -51,7 +51,7 @@ def _measured(layer: Layer | None) -> tuple[str, ...]:
     return (*noise, *alone)
 
 
-def _start(nodes: tuple[StoredNode, ...], layers: dict[str, Layer]) -> int:
+def _start(nodes: tuple[OutlineNode, ...], layers: dict[str, Layer]) -> int:
     """Return the number of the noisiest layer, where a large graph is shown first; 0 where none is known."""
     noise = {number: layers[node.name].noise_share or 0 for number, node in enumerate(nodes) if node.name in layers}
     return max(noise, key=lambda number: noise[number], default=0)

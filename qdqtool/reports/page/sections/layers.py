@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qdqtool.errors import plural
+from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, decibels, number, scoped, share, text
 from qdqtool.reports.page.difference import DIFFERENCE, NONE, Compared, in_decibels, in_shares
 from qdqtool.reports.page.fairness import check_pairs, only, sensitivities_differ
 from qdqtool.reports.page.layers import Layer, join_layers
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Comparison, Section
-from qdqtool.reports.saved.stored_reports import StoredSensitivity
 from qdqtool.reports.saved.story import Story
 
 COLUMNS = (
@@ -122,7 +122,7 @@ def compared(pair: Pair) -> tuple[Block, ...]:
         for story, kept in zip(pair.stories, checks, strict=True)
     )
     by_check = next((found.why for found in pairs), "")
-    by_effect = sensitivities_differ(*pair.each(lambda story: story.first(StoredSensitivity)))
+    by_effect = sensitivities_differ(*pair.each(lambda story: story.first(SensitivityReport)))
     both = [_both(a[place], b[place], by_effect, by_check) for place in a if place in b]
     if not both:
         return ()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from qdqtool.jobs.inspect_report import Coverage, InspectReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.models.graph.scope import NodeReason
 from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.reports.page.difference import DIFFERENCE, Row, in_numbers
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Comparison, Section
-from qdqtool.reports.saved.stored_parts import StoredCoverage, StoredSkip
-from qdqtool.reports.saved.stored_reports import StoredInspect, StoredQuantize
 from qdqtool.reports.saved.story import Story
 
 DEGENERATE = (Column("Tensor"), Column("Condition"), Column("What was done", prose=True))
@@ -15,7 +16,7 @@ DEGENERATE = (Column("Tensor"), Column("Condition"), Column("What was done", pro
 
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return the nodes that stayed float; a sentence where every node could be quantized."""
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     if quantize is None:
         return ()
     if not quantize.skipped:
@@ -50,7 +51,7 @@ def compared(pair: Pair) -> tuple[Block, ...]:
 
 
 def _skipped(pair: Pair) -> tuple[Block, ...]:
-    first, second = pair.each(lambda story: story.first(StoredQuantize))
+    first, second = pair.each(lambda story: story.first(QuantizeReport))
     if first is None or second is None:
         return ()
     found = (("A", _alone(first, second)), ("B", _alone(second, first)))
@@ -58,18 +59,18 @@ def _skipped(pair: Pair) -> tuple[Block, ...]:
     return tables or (Lines("Nodes", ("Both models leave the same nodes in float.",)),)
 
 
-def _alone(one: StoredQuantize, other: StoredQuantize) -> list[StoredSkip]:
+def _alone(one: QuantizeReport, other: QuantizeReport) -> list[NodeReason]:
     known = {(skip.graph, skip.node) for skip in other.skipped}
     return [skip for skip in one.skipped if (skip.graph, skip.node) not in known]
 
 
-def _table(letter: str, nodes: list[StoredSkip]) -> Table:
+def _table(letter: str, nodes: list[NodeReason]) -> Table:
     rows = tuple((text(scoped(each.node, each.graph)), text(each.op_type), text(each.reason)) for each in nodes)
     return Table(f"Left in float in {letter} only", SKIPPED, rows)
 
 
 def _coverage(pair: Pair) -> tuple[Block, ...]:
-    first, second = pair.each(lambda story: story.first(StoredInspect))
+    first, second = pair.each(lambda story: story.first(InspectReport))
     if first is None or second is None or not (first.groups and second.groups):
         return ()
     a, b = ({each.op_type: each for each in report.coverage} for report in (first, second))
@@ -77,7 +78,7 @@ def _coverage(pair: Pair) -> tuple[Block, ...]:
     return (Table("Quantized operators", COVERAGE, rows),) if rows else ()
 
 
-def _quantized(found: StoredCoverage | None) -> int:
+def _quantized(found: Coverage | None) -> int:
     return found.quantized if found is not None else 0
 
 

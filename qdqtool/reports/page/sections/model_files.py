@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.jobs.inspect_report import InspectReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.models.graph.io.model_file import DataFile, ModelFile
 from qdqtool.reports.blocks import Block, Cell, Column, Table, number, text
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.stored_parts import StoredDataFile, StoredModelFile
-from qdqtool.reports.saved.stored_reports import (
-    StoredBuild,
-    StoredCheck,
-    StoredInspect,
-    StoredQuantize,
-    StoredRefusedBuild,
-    StoredSensitivity,
-)
 from qdqtool.reports.saved.story import Story
 
 COLUMNS = (
@@ -23,7 +20,7 @@ COLUMNS = (
     Column("Bytes", numeric=True),
     Column("SHA-256", prose=True),
 )
-_OF_MODEL = (StoredBuild, StoredInspect, StoredQuantize, StoredRefusedBuild, StoredSensitivity)
+_OF_MODEL = (EngineReport, InspectReport, QuantizeReport, RefusedReport, SensitivityReport)
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -34,35 +31,35 @@ def blocks(story: Story) -> tuple[Block, ...]:
     return (Table("Files of the models, as each report read them", COLUMNS, rows),) if rows else ()
 
 
-def _files(story: Story) -> Iterator[tuple[str, str | None, str, str, StoredModelFile]]:
+def _files(story: Story) -> Iterator[tuple[str, str | None, str, str, ModelFile]]:
     """Yield report, version, kind of model, path and digests."""
     for report in story.reports:
         content = report.content
-        found: list[tuple[str, str | None, StoredModelFile | None]] = []
+        found: list[tuple[str, str | None, ModelFile | None]] = []
         if isinstance(content, _OF_MODEL):
             found = [("model", content.model, content.model_file)]
-        if isinstance(content, StoredCheck):
+        if isinstance(content, CheckReport):
             found = [
                 ("model", content.model, content.model_file),
                 ("baseline", content.baseline, content.baseline_file),
             ]
-        if isinstance(content, StoredQuantize):
+        if isinstance(content, QuantizeReport):
             found.append(("output", content.output, content.output_file))
-        version = getattr(content, "qdqtool_version", None)
+        version = report.qdqtool_version
         yield from ((report.source, version, kind, path or "", file) for kind, path, file in found if file is not None)
     for source, version, model in story.validated_with_version():
         if model.file is not None:
             yield source, version, "model", model.path, model.file
 
 
-def _rows(source: str, version: str | None, kind: str, path: str, file: StoredModelFile) -> Iterator[tuple[Cell, ...]]:
+def _rows(source: str, version: str | None, kind: str, path: str, file: ModelFile) -> Iterator[tuple[Cell, ...]]:
     head = (text(source), text(version), text(kind))
     yield (*head, text(path), number(file.bytes, ","), text(file.sha256))
     for data in file.external_data:
         yield (*head, text(data.name), number(data.bytes, ","), _digest(data))
 
 
-def _digest(data: StoredDataFile) -> Cell:
+def _digest(data: DataFile) -> Cell:
     return text(data.sha256) if data.sha256 is not None else Cell("not computed: large external data", None, "unknown")
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
+from qdqtool.engines.build.report import EngineReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.reports.blocks import Block, Lines, Steps
 from qdqtool.reports.page.advice import every_advice
 from qdqtool.reports.page.advised import Files
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.verdict import judge
-from qdqtool.reports.saved.stored_reports import FailedCommand, StoredBuild, StoredSensitivity
+from qdqtool.reports.saved.reading import FailedCommand
 from qdqtool.reports.saved.story import Story
 
 NOTE = (
@@ -33,9 +35,9 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def _unknown(story: Story) -> Iterator[str]:
-    if story.first(StoredSensitivity) is None:
+    if story.first(SensitivityReport) is None:
         yield "Not known: what each layer costs (qdqtool sensitivity)."
-    if story.first(StoredBuild) is not None:
+    if story.first(EngineReport) is not None:
         yield "Not known: how fast the engine is (qdqtool bench)."
     yield "Not known: the accuracy on other data than that of the reports."
 

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator
 
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import plural
+from qdqtool.jobs.conversion.report import ConversionReport
+from qdqtool.jobs.inspect_report import InspectReport
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.reports.blocks import Block, Cell, Column, Facts, State, Table, number, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.reading import step_source
-from qdqtool.reports.saved.stored_parts import StoredCalibration
-from qdqtool.reports.saved.stored_reports import (
-    StoredBuild,
-    StoredCheck,
-    StoredConvert,
-    StoredInspect,
-    StoredQuantize,
-    StoredSensitivity,
-)
 from qdqtool.reports.saved.story import Story
 
 FILES = (Column("File"), Column("Content"), Column("Bytes", numeric=True), Column("SHA-256"))
@@ -31,7 +29,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
             *_versions(story),
         )
     )
-    conversion = story.first(StoredConvert)
+    conversion = story.first(ConversionReport)
     if conversion is None or not conversion.files:
         return (facts,)
     rows = tuple(
@@ -41,12 +39,12 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def _quantization(story: Story) -> Iterator[tuple[str, Cell]]:
-    quantize, sensitivity = story.first(StoredQuantize), story.first(StoredSensitivity)
+    quantize, sensitivity = story.first(QuantizeReport), story.first(SensitivityReport)
     if quantize is not None:
         yield "Mode and target", text(f"{quantize.mode} for {quantize.target}, opset {quantize.opset_after}")
     elif sensitivity is not None:
         yield "Mode and target", text(f"{sensitivity.mode} for {sensitivity.target}")
-    inspected = story.first(StoredInspect)
+    inspected = story.first(InspectReport)
     if inspected is not None:
         opsets = ", ".join(f"{domain} {version}" for domain, version in inspected.opset_imports.items())
         yield "Opsets", text(f"{opsets}; IR version {inspected.ir_version}")
@@ -54,11 +52,11 @@ def _quantization(story: Story) -> Iterator[tuple[str, Cell]]:
 
 
 def _data(story: Story) -> Iterator[tuple[str, Cell]]:
-    calibrated = story.first(StoredQuantize) or story.first(StoredSensitivity)
+    calibrated = story.first(QuantizeReport) or story.first(SensitivityReport)
     if calibrated is not None:
         yield "Calibration data", _calibration(calibrated.calibration)
     parts = dict(_parts(story))
-    for source, check in story.each(StoredCheck):
+    for source, check in story.each(CheckReport):
         part = f" ({parts[source]})" if source in parts else ""
         origin = f"random inputs, seed {check.data.seed}" if check.data.seed is not None else check.data.source
         state: State | None = "warning" if check.data.seed is not None else None
@@ -67,12 +65,12 @@ def _data(story: Story) -> Iterator[tuple[str, Cell]]:
 
 def _parts(story: Story) -> Iterator[tuple[str, str]]:
     """Yield the check of a conversion, and the part of the samples that it ran."""
-    for source, conversion in story.each(StoredConvert):
+    for source, conversion in story.each(ConversionReport):
         if conversion.measured_on is not None:
             yield step_source(source, "check"), conversion.measured_on.part
 
 
-def _calibration(found: StoredCalibration | None) -> Cell:
+def _calibration(found: CalibrationUsed | None) -> Cell:
     if found is None:
         return text("none: the scales follow from the weights alone")
     origin = "random inputs" if found.random else found.source
@@ -85,12 +83,12 @@ def _versions(story: Story) -> Iterator[tuple[str, Cell]]:
     references = {
         f"{check.reference.runtime} {check.reference.version}, profile {check.reference.profile}, on "
         f"{check.reference.cpu}"
-        for _, check in story.each(StoredCheck)
+        for _, check in story.each(CheckReport)
     }
     yield "Reference", text("; ".join(sorted(references)) or None)
     builders = {
         f"{build.backend} {build.version} for {', '.join(build.targets) or 'the GPU of the machine'}"
-        for _, build in story.each(StoredBuild)
+        for _, build in story.each(EngineReport)
     }
     yield "Builder", text("; ".join(sorted(builders)) or None)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from qdqtool.accuracy.checking.sample_errors import is_outlier
+from qdqtool.accuracy.checking.report import CheckReport, OutputResult
+from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample, is_outlier
 from qdqtool.errors import plural
+from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, decibels, number, share, text
 from qdqtool.reports.kinds import check
 from qdqtool.reports.page.difference import DIFFERENCE, EXACT, in_decibels, in_shares
@@ -14,8 +16,6 @@ from qdqtool.reports.page.fairness import CheckPair, check_pairs
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Comparison, Section
 from qdqtool.reports.page.sections.facts import sqnr
-from qdqtool.reports.saved.stored_outputs import StoredDistribution, StoredOutput, StoredWorstSample
-from qdqtool.reports.saved.stored_reports import StoredCheck, StoredQuantize
 from qdqtool.reports.saved.story import Story
 
 CHECKED = (
@@ -57,7 +57,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     """Return the outputs as ``check`` and ``quantize`` measured them, worst first, and the worst samples."""
     compared = [
         (source, output)
-        for source, checked in story.each(StoredCheck)
+        for source, checked in story.each(CheckReport)
         if checked.baseline is not None
         for output in checked.outputs
     ]
@@ -67,13 +67,13 @@ def blocks(story: Story) -> tuple[Block, ...]:
     return (*tables, *_samples(compared), *_measured(story), *_warnings(story))
 
 
-def _badness(output: StoredOutput) -> float:
+def _badness(output: OutputResult) -> float:
     if output.exact:
         return float("inf")
     return output.sqnr_db if output.sqnr_db is not None else float("-inf")
 
 
-def _row(source: str, output: StoredOutput) -> tuple[Cell, ...]:
+def _row(source: str, output: OutputResult) -> tuple[Cell, ...]:
     agreement = 1.0 if output.exact else output.agreement
     return (
         *check.output_row(output),
@@ -89,7 +89,7 @@ OPTIONAL = {"File", "Exact", "Float output 0", "NaN or infinite"}
 """Columns of samples that are left out where no row says anything in them."""
 
 
-def _samples(compared: Sequence[tuple[str, StoredOutput]]) -> Iterator[Block]:
+def _samples(compared: Sequence[tuple[str, OutputResult]]) -> Iterator[Block]:
     spread = tuple(
         _spread(source, output.name, output.sample_sqnr)
         for source, output in compared
@@ -113,7 +113,7 @@ def _without_empty(table: Table) -> Table:
     return Table(table.caption, tuple(table.columns[at] for at in kept), rows)
 
 
-def _sample(source: str, output: StoredOutput, sample: StoredWorstSample) -> tuple[Cell, ...]:
+def _sample(source: str, output: OutputResult, sample: WorstSample) -> tuple[Cell, ...]:
     return (
         text(output.name),
         number(sample.number, "d"),
@@ -124,7 +124,7 @@ def _sample(source: str, output: StoredOutput, sample: StoredWorstSample) -> tup
     )
 
 
-def _sample_sqnr(sample: StoredWorstSample, all_: StoredDistribution | None) -> Cell:
+def _sample_sqnr(sample: WorstSample, all_: SampleDistribution | None) -> Cell:
     """Return the SQNR of a sample; what is worse than any ratio sorts below all of them."""
     if sample.nonfinite:
         return Cell(f"NaN or infinite in {plural(sample.nonfinite, 'element')}", float("-1e9"), "failed")
@@ -134,14 +134,14 @@ def _sample_sqnr(sample: StoredWorstSample, all_: StoredDistribution | None) -> 
     return replace(decibels(sample.sqnr_db), state="warning" if is_far else None)
 
 
-def _spread(source: str, output: str, found: StoredDistribution) -> tuple[Cell, ...]:
+def _spread(source: str, output: str, found: SampleDistribution) -> tuple[Cell, ...]:
     figures = (found.min_db, found.lower_quartile_db, found.median_db, found.upper_quartile_db, found.max_db)
     counts = (found.samples, found.exact, found.zero_reference, found.nonfinite)
     return (text(output), *map(decibels, figures), *(number(count, ",") for count in counts), text(source))
 
 
 def _measured(story: Story) -> Iterator[Block]:
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     if quantize is None or quantize.accuracy is None:
         return
     if quantize.accuracy.problem:
@@ -161,7 +161,7 @@ def _measured(story: Story) -> Iterator[Block]:
 
 
 def _warnings(story: Story) -> Iterator[Block]:
-    lines = tuple(f"{warning} [{source}]" for source, each in story.each(StoredCheck) for warning in each.warnings)
+    lines = tuple(f"{warning} [{source}]" for source, each in story.each(CheckReport) for warning in each.warnings)
     if lines:
         yield Lines("Warnings of the check", lines)
 
@@ -197,31 +197,31 @@ def _tables(pair: CheckPair) -> Iterator[Table]:
         yield Table(f"Outputs that are not float{where}", CODES, codes)
 
 
-def _has_codes(output: StoredOutput | None) -> bool:
+def _has_codes(output: OutputResult | None) -> bool:
     return output is not None and output.agreement is not None
 
 
-def _worse(output: StoredOutput | None) -> float:
+def _worse(output: OutputResult | None) -> float:
     if output is None or _has_codes(output):
         return EXACT
     found = sqnr(output)
     return found if found is not None else -EXACT
 
 
-def _floats(a: StoredOutput | None, b: StoredOutput | None, why: str) -> tuple[Cell, ...]:
+def _floats(a: OutputResult | None, b: OutputResult | None, why: str) -> tuple[Cell, ...]:
     values = sqnr(a) if a is not None else None, sqnr(b) if b is not None else None
     return _name(a, b), *in_decibels(values, why)
 
 
-def _codes(a: StoredOutput | None, b: StoredOutput | None, why: str) -> tuple[Cell, ...]:
+def _codes(a: OutputResult | None, b: OutputResult | None, why: str) -> tuple[Cell, ...]:
     return _name(a, b), *in_shares((_agreement(a), _agreement(b)), why)
 
 
-def _name(a: StoredOutput | None, b: StoredOutput | None) -> Cell:
+def _name(a: OutputResult | None, b: OutputResult | None) -> Cell:
     return text(next(each.name for each in (a, b) if each is not None))
 
 
-def _agreement(output: StoredOutput | None) -> float | None:
+def _agreement(output: OutputResult | None) -> float | None:
     if output is None:
         return None
     return 1.0 if output.exact else output.agreement

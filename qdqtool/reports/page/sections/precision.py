@@ -1,9 +1,9 @@
 """Planned against actual precision of each node, with its kernel."""
 
+from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.engines.tensorrt.builder import NodePrecision
 from qdqtool.reports.blocks import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.stored_parts import StoredPrecision
-from qdqtool.reports.saved.stored_reports import StoredBuild, StoredRefusedBuild
 from qdqtool.reports.saved.story import Story
 
 COLUMNS = (
@@ -18,10 +18,10 @@ COLUMNS = (
 
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return counts and nodes of each build, and the reasons of refusals."""
-    built = tuple(block for source, build in story.each(StoredBuild) for block in _built(source, build))
+    built = tuple(block for source, build in story.each(EngineReport) for block in _built(source, build))
     refused = tuple(
         Lines(f"Refused [{source}]", (build.message, *(_refusal(each.message, each.node) for each in build.refusals)))
-        for source, build in story.each(StoredRefusedBuild)
+        for source, build in story.each(RefusedReport)
     )
     return (*refused, *built)
 
@@ -30,7 +30,7 @@ def _refusal(message: str, node: str | None) -> str:
     return f"{node}: {message}" if node else message
 
 
-def _built(source: str, build: StoredBuild) -> tuple[Block, ...]:
+def _built(source: str, build: EngineReport) -> tuple[Block, ...]:
     counts = tuple(
         (f"Planned {kind}", _count(build.achieved.get(kind, 0), planned, build.evidence))
         for kind, planned in build.planned.items()
@@ -49,7 +49,7 @@ def _count(achieved: int, planned: int, evidence: str) -> Cell:
     return Cell(f"{achieved} of {planned} nodes", float(achieved), state)
 
 
-def _row(node: StoredPrecision) -> tuple[Cell, ...]:
+def _row(node: NodePrecision) -> tuple[Cell, ...]:
     state: State = "passed" if node.planned == node.actual else "unknown" if node.actual == "unknown" else "warning"
     return (
         text(scoped(node.name, node.graph)),

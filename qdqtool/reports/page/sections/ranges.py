@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 
 from qdqtool.errors import escape
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.quantization.insertion.weight_scales import WeightScales
+from qdqtool.quantization.ranges.activation_ranges import ActivationRange
 from qdqtool.reports.blocks import UNKNOWN, Block, Cell, Charts, Column, Table, number, scoped, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.tensor_charts import (
@@ -15,8 +18,6 @@ from qdqtool.reports.page.tensor_charts import (
     tensor_cell,
     unevenness,
 )
-from qdqtool.reports.saved.stored_ranges import StoredActivationRange, StoredWeightScales
-from qdqtool.reports.saved.stored_reports import StoredQuantize
 from qdqtool.reports.saved.story import Story
 
 ACTIVATIONS = (
@@ -40,7 +41,7 @@ WEIGHTS = (
 
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return charts and a table of the activations, and of the weights with several scales."""
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     if quantize is None:
         return ()
     known = charted(story)
@@ -50,7 +51,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     )
 
 
-def _activations(ranges: tuple[StoredActivationRange, ...], count: int, known: frozenset[str]) -> Iterable[Block]:
+def _activations(ranges: tuple[ActivationRange, ...], count: int, known: frozenset[str]) -> Iterable[Block]:
     if ranges:
         drawn = tuple((scoped(each.tensor, each.graph), _histogram(each)) for each in ranges)
         rows = tuple(_range_row(each, known) for each in ranges)
@@ -59,7 +60,7 @@ def _activations(ranges: tuple[StoredActivationRange, ...], count: int, known: f
         yield Table(f"Ranges of activations, {order}{_part(len(ranges), count)}", ACTIVATIONS, rows)
 
 
-def _weights(scales: tuple[StoredWeightScales, ...], count: int, known: frozenset[str]) -> Iterable[Block]:
+def _weights(scales: tuple[WeightScales, ...], count: int, known: frozenset[str]) -> Iterable[Block]:
     if scales:
         drawn = tuple((scoped(each.tensor, each.graph), _points(each)) for each in scales)
         rows = tuple(_scales_row(each, known) for each in scales)
@@ -71,7 +72,7 @@ def _part(shown: int, count: int) -> str:
     return "" if shown == count else f"; the others of {count:,} are in the JSON report"
 
 
-def _range_row(found: StoredActivationRange, known: frozenset[str]) -> tuple[Cell, ...]:
+def _range_row(found: ActivationRange, known: frozenset[str]) -> tuple[Cell, ...]:
     return (
         tensor_cell(scoped(found.tensor, found.graph), known),
         number(found.min, ".4g"),
@@ -83,7 +84,7 @@ def _range_row(found: StoredActivationRange, known: frozenset[str]) -> tuple[Cel
     )
 
 
-def _scales_row(found: StoredWeightScales, known: frozenset[str]) -> tuple[Cell, ...]:
+def _scales_row(found: WeightScales, known: frozenset[str]) -> tuple[Cell, ...]:
     low, high = extremes(found)
     return (
         tensor_cell(scoped(found.tensor, found.graph), known),
@@ -100,11 +101,11 @@ def _clipped(share: float | None) -> Cell:
     return number(None) if share is None else Cell(f"{100 * share:.3g}%", share)
 
 
-def _found_by(found: StoredActivationRange) -> str:
+def _found_by(found: ActivationRange) -> str:
     return f"{found.method}, of a tensor with the same scale" if found.shared else found.method
 
 
-def _histogram(found: StoredActivationRange) -> tuple[object, ...]:
+def _histogram(found: ActivationRange) -> tuple[object, ...]:
     values = UNKNOWN if found.values is None else found.values
     counts = found.histogram
     return (
@@ -121,7 +122,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _points(found: StoredWeightScales) -> tuple[object, ...]:
+def _points(found: WeightScales) -> tuple[object, ...]:
     return escape(found.format), found.axis, found.channels, found.grouped, found.smallest, found.largest, found.dead
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from qdqtool.accuracy.search.goal_report import CurveState, SearchCurve
 from qdqtool.errors import plural
+from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.reports.blocks import Block, Cell, Column, Curve, Facts, Series, Table, decibels, number, share, text
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.stored_reports import StoredQuantize
-from qdqtool.reports.saved.stored_search import StoredSearch, StoredState
 from qdqtool.reports.saved.story import Story
 
 _NONE = Cell("\N{EN DASH}")
@@ -19,13 +19,13 @@ class _Shown:
     """A column of the table that is there where a state has a value in it."""
 
     title: str
-    has: Callable[[StoredState], object]
-    cell: Callable[[StoredState], Cell]
+    has: Callable[[CurveState], object]
+    cell: Callable[[CurveState], Cell]
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return the curve of a search with its table; nothing where ``quantize`` searched nothing."""
-    quantize = story.first(StoredQuantize)
+    quantize = story.first(QuantizeReport)
     search = quantize.search if quantize is not None else None
     if quantize is None or search is None:
         return ()
@@ -34,7 +34,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     return (facts, *_curves(search, measured_on), _table(search))
 
 
-def _facts(search: StoredSearch, measured_on: str) -> Iterator[tuple[str, Cell]]:
+def _facts(search: SearchCurve, measured_on: str) -> Iterator[tuple[str, Cell]]:
     limits = [f"every output keeps {search.min_sqnr_db:g} dB"] if search.min_sqnr_db is not None else []
     if search.max_metric_loss is not None:
         limits.append(f"{search.metric} loses at most {_loss(search.max_metric_loss, search)}")
@@ -46,7 +46,7 @@ def _facts(search: StoredSearch, measured_on: str) -> Iterator[tuple[str, Cell]]
     yield "Measured", text(f"on {measured_on} samples, with a model made of a state")
 
 
-def _told(state: StoredState, search: StoredSearch) -> str:
+def _told(state: CurveState, search: SearchCurve) -> str:
     layers = plural(state.layers_in_float, "layer")
     if state.layers_in_fallback:
         layers += f" in float and {state.layers_in_fallback} in the fallback format"
@@ -58,11 +58,11 @@ def _told(state: StoredState, search: StoredSearch) -> str:
     return ", ".join((layers, f"{share(1 - state.quantized_share).text} of the cost", *kept))
 
 
-def _loss(loss: float, search: StoredSearch) -> str:
+def _loss(loss: float, search: SearchCurve) -> str:
     return f"{loss:.4g} {search.loss_unit}".rstrip()
 
 
-def _curves(search: StoredSearch, measured_on: str) -> Iterator[Curve]:
+def _curves(search: SearchCurve, measured_on: str) -> Iterator[Curve]:
     states = search.states
     names = (f"on the {search.samples} samples that chose", f"measured on {measured_on} samples")
     chosen = next((number for number, state in enumerate(states) if state.chosen), None)
@@ -90,7 +90,7 @@ def _curves(search: StoredSearch, measured_on: str) -> Iterator[Curve]:
             yield Curve(caption, _X, title.partition(" of ")[0], unit, costs, series, limit, chosen)
 
 
-def _table(search: StoredSearch) -> Table:
+def _table(search: SearchCurve) -> Table:
     every = (
         _Shown("State", bool, lambda state: text(_name(state))),
         _Shown("Layers in float", bool, lambda state: number(state.layers_in_float, ",")),
@@ -119,7 +119,7 @@ def _table(search: StoredSearch) -> Table:
     return Table("States, the cheapest first", columns, rows)
 
 
-def _name(state: StoredState) -> str:
+def _name(state: CurveState) -> str:
     if state.chosen:
         return "written model"
     if not state.layers_in_float + state.layers_in_fallback:
@@ -127,7 +127,7 @@ def _name(state: StoredState) -> str:
     return "measured" if state.measured_sqnr_db is not None else "search only"
 
 
-def _sqnr(state: StoredState, value: float | None) -> Cell:
+def _sqnr(state: CurveState, value: float | None) -> Cell:
     if not state.finite and value is None:
         return Cell("NaN or infinite", float("-1e9"), "failed")
     return _NONE if value is None else decibels(value)

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import human_bytes
+from qdqtool.jobs.inspect_report import InspectReport
+from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.reports.blocks import Block, Cell, Column, Facts, Table, number, text
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.stored_reports import StoredBuild, StoredInspect, StoredQuantize
 from qdqtool.reports.saved.story import Story
 
 COVERAGE = (
@@ -20,7 +22,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     """Return sizes in bytes, and the coverage that ``inspect`` reports of the quantized model."""
     rows = tuple(_sizes(story))
     facts = (Facts(rows),) if rows else ()
-    inspected = story.first(StoredInspect)
+    inspected = story.first(InspectReport)
     if inspected is None or not inspected.coverage:
         return facts
     coverage = tuple(
@@ -31,14 +33,14 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def _sizes(story: Story) -> Iterator[tuple[str, Cell]]:
-    quantize, inspected = story.first(StoredQuantize), story.first(StoredInspect)
+    quantize, inspected = story.first(QuantizeReport), story.first(InspectReport)
     if quantize is not None:
         yield "Float model", text(human_bytes(quantize.sizes.before))
         smaller = f", {quantize.sizes.after / quantize.sizes.before:.1%} of it" if quantize.sizes.before else ""
         yield "Quantized model", text(f"{human_bytes(quantize.sizes.after)}{smaller}")
     elif inspected is not None:
         yield inspected.model, text(human_bytes(inspected.bytes))
-    for source, build in story.each(StoredBuild):
+    for source, build in story.each(EngineReport):
         kept = "" if build.engine is not None else "; not kept, since a gate was missed"
         yield f"Engine [{source}]", text(f"{human_bytes(build.bytes)}{kept}")
     if inspected is not None:

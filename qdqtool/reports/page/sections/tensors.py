@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport
 from qdqtool.errors import plural
 from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, scoped, text
 from qdqtool.reports.kinds import check
@@ -12,8 +13,6 @@ from qdqtool.reports.page.fairness import CheckPair, check_pairs
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Comparison, Section
 from qdqtool.reports.page.tensor_charts import charted, tensor_cell
-from qdqtool.reports.saved.stored_parts import StoredBoundary
-from qdqtool.reports.saved.stored_reports import StoredCheck
 from qdqtool.reports.saved.story import Story
 
 
@@ -22,12 +21,12 @@ def blocks(story: Story) -> tuple[Block, ...]:
     known = charted(story)
     return tuple(
         Table(f"Largest error in steps first [{source}]", check.TENSORS, tuple(_rows(checked, known)))
-        for source, checked in story.each(StoredCheck)
+        for source, checked in story.each(CheckReport)
         if checked.boundaries
     )
 
 
-def _rows(checked: StoredCheck, known: frozenset[str]) -> Iterator[tuple[Cell, ...]]:
+def _rows(checked: CheckReport, known: frozenset[str]) -> Iterator[tuple[Cell, ...]]:
     for found in checked.boundaries:
         yield tensor_cell(scoped(found.tensor, found.graph), known), *check.tensor_row(found)[1:]
 
@@ -76,9 +75,9 @@ def _differs(row: tuple[Cell, ...]) -> bool:
     return row[2].text != row[3].text or any(row[at].sort not in {None, 0.0} for at in _DIFFERENCES)
 
 
-def _tensors(check: StoredCheck) -> dict[_Place, StoredBoundary]:
+def _tensors(check: CheckReport) -> dict[_Place, BoundaryResult]:
     """Return each tensor once; one that several nodes quantize, with the worst SQNR."""
-    found: dict[_Place, StoredBoundary] = {}
+    found: dict[_Place, BoundaryResult] = {}
     for each in check.boundaries:
         known = found.get((each.graph, each.tensor))
         if known is None or _sqnr(each) < _sqnr(known):
@@ -86,19 +85,19 @@ def _tensors(check: StoredCheck) -> dict[_Place, StoredBoundary]:
     return found
 
 
-def _sqnr(found: StoredBoundary) -> float:
+def _sqnr(found: BoundaryResult) -> float:
     return found.sqnr_db if found.sqnr_db is not None else float("inf")
 
 
-def _missing(a: dict[_Place, StoredBoundary], b: dict[_Place, StoredBoundary]) -> list[str]:
+def _missing(a: dict[_Place, BoundaryResult], b: dict[_Place, BoundaryResult]) -> list[str]:
     return [scoped(tensor, graph) for graph, tensor in a if (graph, tensor) not in b]
 
 
-def _clipped(found: StoredBoundary) -> float | None:
+def _clipped(found: BoundaryResult) -> float | None:
     return found.clipped / found.elements if found.elements else None
 
 
-def _row(a: StoredBoundary, b: StoredBoundary, *, is_fair: bool) -> tuple[Cell, ...]:
+def _row(a: BoundaryResult, b: BoundaryResult, *, is_fair: bool) -> tuple[Cell, ...]:
     sqnrs, clipped = in_decibels((a.sqnr_db, b.sqnr_db)), in_shares((_clipped(a), _clipped(b)))
     return (
         text(scoped(a.tensor, a.graph)),

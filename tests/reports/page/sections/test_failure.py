@@ -6,8 +6,7 @@ from support.page_blocks import blocks_of, lines, of_failures
 from support.saved_reports import ALL
 
 from qdqtool.reports.page.sections.failure import blocks
-from qdqtool.reports.saved.reading import SavedReport
-from qdqtool.reports.saved.stored_reports import FailedCommand
+from qdqtool.reports.saved.reading import FailedCommand, SavedReport
 
 
 def failed(command: str, hint: str | None = None, exit_code: int = 4) -> SavedReport:

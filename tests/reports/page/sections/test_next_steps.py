@@ -8,8 +8,7 @@ from support.saved_reports import ALL, CHECK, CONVERT, QUANTIZE, edited, save
 
 from qdqtool.reports.blocks import Block, Lines, Steps
 from qdqtool.reports.page.sections.next_steps import blocks
-from qdqtool.reports.saved.reading import SavedReport, read_reports
-from qdqtool.reports.saved.stored_reports import FailedCommand
+from qdqtool.reports.saved.reading import FailedCommand, SavedReport, read_reports
 from qdqtool.reports.saved.story import join
 
 
