@@ -30,7 +30,6 @@ FLAT = {
     "linting/rules": "a rule each",
     "models/ops": "an operator each",
     "numerics": "a formula each",
-    "reports/text": "a kind of report each",
 }
 """Folders that may have more, since each of their modules is one of a kind."""
 ELSEWHERE = {

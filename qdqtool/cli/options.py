@@ -204,19 +204,17 @@ def values_option(what: str) -> Callable[[Decorated], Decorated]:
 
 
 def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:
-    """Print a report: JSON, or text by the renderer ``qdqtool.reports.text.<kind>``, which ``--quiet`` suppresses.
+    """Print a report: JSON, or text by :func:`qdqtool.reports.text.renderer`, which ``--quiet`` suppresses.
 
     The files that ``--report`` names are written first.
 
     Args:
         report: A report dataclass.
         output_format: ``text`` or ``json``.
-        kind: Module name of the text renderer.
+        kind: One of :data:`qdqtool.reports.text.RENDERERS`.
         passed: Whether the command ends with exit code 0; a failure is printed in any case.
         details: What else the renderer takes.
     """
-    import importlib
-
     _write_asked(report, kind)
     if output_format == "json":
         from qdqtool.reports import json
@@ -226,10 +224,9 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
     if passed and is_quiet():
         return
     from qdqtool.reports.terminal import make_console
+    from qdqtool.reports.text import renderer
 
-    importlib.import_module(f"qdqtool.reports.text.{kind}").render(
-        report, make_console(verbose=is_verbose()), **details
-    )
+    renderer(kind)(report, make_console(verbose=is_verbose()), **details)
 
 
 REPORTS_KEY = "qdqtool.reports"

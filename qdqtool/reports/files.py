@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from qdqtool.models.graph.io.output import write_output
 from qdqtool.reports import json
 from qdqtool.reports.failure import Failure, FailureReport, tell
 from qdqtool.reports.terminal import make_console
+from qdqtool.reports.text import renderer
 
 FORMATS = ("text", "json", "html")
 _DETAILS: Mapping[str, Mapping[str, bool]] = {"findings": {"show_context": True}}
@@ -41,7 +41,7 @@ def write_report_files(report: Any, kind: str, files: tuple[ReportFile, ...]) ->
 
     Args:
         report: A report dataclass.
-        kind: Module name of its renderer in :mod:`qdqtool.reports.text`.
+        kind: One of :data:`qdqtool.reports.text.RENDERERS`.
         files: The files.
     """
     for file in files:
@@ -53,7 +53,7 @@ def rendered(report: Any, kind: str, output_format: str) -> bytes:
 
     Args:
         report: A report dataclass.
-        kind: Module name of its renderer in :mod:`qdqtool.reports.text`.
+        kind: One of :data:`qdqtool.reports.text.RENDERERS`.
         output_format: One of ``FORMATS``.
     """
     if output_format == "html":
@@ -100,6 +100,5 @@ def _told(report: Any, kind: str, output_format: str) -> str:
     if output_format == "json":
         return json.render(report)
     buffer = io.StringIO()
-    module = importlib.import_module(f"qdqtool.reports.text.{kind}")
-    module.render(report, make_console(buffer, verbose=True), **_DETAILS.get(kind, {}))
+    renderer(kind)(report, make_console(buffer, verbose=True), **_DETAILS.get(kind, {}))
     return buffer.getvalue()

@@ -41,7 +41,9 @@ def test_quiet_prints_failures_and_json_alone():
 
 def test_verbose_reaches_the_console(monkeypatch: pytest.MonkeyPatch):
     seen: list[bool] = []
-    monkeypatch.setattr("qdqtool.reports.text.merge.render", lambda _report, console: seen.append(console.verbose))
+    monkeypatch.setattr(
+        "qdqtool.reports.text.ranges.render_merged", lambda _report, console: seen.append(console.verbose)
+    )
     for words in ((), ("-v",), ("--verbose",)):
         run(*words)
 

@@ -4,10 +4,8 @@
 has a schema because it has a text renderer. A file format gets one by a line in ``FILES``.
 """
 
-import importlib
 import inspect
 import json
-import pkgutil
 import re
 import typing
 from collections.abc import Iterator, Mapping
@@ -93,9 +91,8 @@ RENAMED = {
 def reports() -> Mapping[str, type]:
     """The type of each report by the name of its schema."""
     found: dict[str, type] = {"failure": failure.FailureReport}
-    for kind in (each.name for each in pkgutil.iter_modules(text.__path__) if not each.name.startswith("_")):
-        renderer = importlib.import_module(f"{text.__name__}.{kind}").render
-        found[RENAMED.get(kind, kind.replace("_", "-"))] = typing.get_type_hints(renderer)["report"]
+    for kind in sorted(text.RENDERERS):
+        found[RENAMED.get(kind, kind.replace("_", "-"))] = typing.get_type_hints(text.renderer(kind))["report"]
     return found
 
 

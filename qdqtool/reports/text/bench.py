@@ -1,4 +1,4 @@
-"""The bench report for a terminal."""
+"""The reports of `bench` and `run` for a terminal."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.engines.gpu.comparison import LayerComparison, LayerGroup
-from qdqtool.engines.gpu.report import BenchReport, EngineTimes
+from qdqtool.engines.gpu.report import BenchReport, EngineTimes, RunReport
 from qdqtool.engines.gpu.runner import LayerTime
 from qdqtool.errors import plural
 from qdqtool.reports.terminal import escape, limit, make_table, print_rest
@@ -139,3 +139,13 @@ def _more(names: Sequence[object]) -> str:
 
 def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
+
+
+def render_run(report: RunReport, console: Console) -> None:
+    """Print what ran on which GPU, and what was written."""
+    console.print(Text.assemble(("run ", "bold"), escape(report.engine.file)))
+    console.print(f"  with     {escape(str(report.engine))}")
+    console.print(f"  data     {escape(report.data.source)}: {plural(report.data.samples, 'sample')}")
+    for name, shape in report.outputs.items():
+        console.print(f"  output   {escape(name)}: {spell_shape(shape)}")
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))

@@ -1,4 +1,4 @@
-"""The build report for a terminal."""
+"""The reports of `build` and `verify-engine` for a terminal."""
 
 import shlex
 from collections import Counter
@@ -7,11 +7,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.engines.build.report import EngineReport, Locked
-from qdqtool.engines.tensorrt.builder import InputProfile, NodePrecision
+from qdqtool.engines.build.report import EngineReport, Locked, RefusedReport
+from qdqtool.engines.tensorrt.builder import InputProfile, NodePrecision, Refusal
 from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.engines.tensorrt.kernels import UNKNOWN
 from qdqtool.errors import plural
+from qdqtool.jobs.verify_engine import VerifyReport
 from qdqtool.models.transforms.specialize import Specialized
 from qdqtool.reports.blocks import Table
 from qdqtool.reports.kinds import gates
@@ -175,3 +176,47 @@ def _files(report: EngineReport, console: Console) -> None:
             (_nothing_quantized(report), "bold red"),
         )
     )
+
+
+_STAGES = {"validate": "validate gate", "parse": "parser", "build": "builder", "locked": "locked manifest"}
+
+
+def render_refused(report: RefusedReport, console: Console) -> None:
+    """Print every reason when there are several; a single one is the error message itself."""
+    if len(report.refusals) < 2:
+        return
+    console.print(Text.assemble((escape(report.model), "bold"), f": the {_STAGES[report.stage]} refuses"))
+    for refusal in report.refusals:
+        console.print(_refusal(refusal))
+
+
+def _refusal(refusal: Refusal) -> Text:
+    where = f"{escape(refusal.node)} ({escape(refusal.op_type or '?')}): " if refusal.node else ""
+    hint = f"; {escape(refusal.hint)}" if refusal.hint else ""
+    code = f"{refusal.code} " if refusal.code else ""
+    return Text.assemble("  ", (code, "red"), (where, "bold"), escape(refusal.reason), (hint, "dim"))
+
+
+_STATES = {"passed": ("passed", "green"), "failed": ("FAILED", "bold red"), "not-possible": ("not possible", "yellow")}
+
+
+def render_verified(report: VerifyReport, console: Console) -> None:
+    """Print every check with what was found, and how many passed, failed or were not possible."""
+    console.print(Text(escape(report.engine), "bold"))
+    width = max(len(check.name) for check in report.checks)
+    for check in report.checks:
+        word, style = _STATES[check.status]
+        console.print(Text.assemble(f"  {escape(check.name):<{width}}  ", (word, style), f": {escape(check.detail)}"))
+    console.print()
+    console.print(_checks_passed(report))
+
+
+def _checks_passed(report: VerifyReport) -> Text:
+    names = {status: [check.name for check in report.checks if check.status == status] for status in _STATES}
+    parts = [f"{plural(len(names['passed']), 'check')} passed"]
+    if names["not-possible"]:
+        parts.append(f"{len(names['not-possible'])} not possible: {', '.join(names['not-possible'])}")
+    rest = f"{'; '.join(parts)}. The engine was not run."
+    if report.passed:
+        return Text(rest)
+    return Text.assemble((f"FAILED: {', '.join(names['failed'])}", "bold red"), f"; {rest}")

@@ -7,7 +7,7 @@ from qdqtool.errors import plural
 from qdqtool.jobs.calibrate import CalibrateReport
 from qdqtool.quantization.cluster.machine import ClusterUsed
 from qdqtool.reports.terminal import escape, limit, print_rest
-from qdqtool.reports.text._calibration import (
+from qdqtool.reports.text._shared import (
     SHOWN,
     print_chosen,
     print_preparation,

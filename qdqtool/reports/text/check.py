@@ -11,8 +11,8 @@ from qdqtool.errors import plural
 from qdqtool.reports.blocks import Column, Table, number, text
 from qdqtool.reports.kinds import check, gates
 from qdqtool.reports.terminal import escape, fitted, limit, print_rest
-from qdqtool.reports.text._calibration import print_preprocessing, print_repeated
-from qdqtool.reports.text._noise import print_noisiest, print_pairs_blamed, print_worst_sample
+from qdqtool.reports.text._shared import print_preprocessing, print_repeated
+from qdqtool.reports.text.sensitivity import print_noisiest, print_pairs_blamed, print_worst_sample
 from qdqtool.samples.input_shapes import spell_shape
 
 SHOWN = 10

@@ -1,6 +1,5 @@
 """The report of a conversion for a terminal: a line or two for each step, then the files."""
 
-import importlib
 import shlex
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from qdqtool.jobs.conversion.report import ConversionReport, MeasuredOn, StepRep
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ValidateReport
 from qdqtool.reports.terminal import escape, human_bytes
+from qdqtool.reports.text import renderer
 
 _STYLES = {"passed": "green", "failed": "bold red", "not reached": "yellow", "not asked for": "yellow"}
 
@@ -42,7 +42,7 @@ def _print_details(step: StepReport, console: Console) -> None:
     kinds = {ValidateReport: "findings", CheckReport: "check", EngineReport: "build", RefusedReport: "build_refused"}
     kind = next((name for each, name in kinds.items() if isinstance(step.report, each)), None)
     if kind is not None:
-        importlib.import_module(f"qdqtool.reports.text.{kind}").render(step.report, console)
+        renderer(kind)(step.report, console)
         console.print()
 
 

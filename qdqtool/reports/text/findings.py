@@ -1,16 +1,21 @@
-"""The findings of ``validate`` for a terminal: by model and by targets with the same findings, with the way out."""
+"""What `validate` prints on a terminal: findings, counts of them, and the settings in force."""
 
+import json
 import shlex
 from dataclasses import replace
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.errors import plural
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding, Severity
-from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.linting.report import ModelReport, Statistics, TargetReport, ValidateReport
+from qdqtool.linting.settings import Settings
+from qdqtool.models.targets import capability_name
 from qdqtool.reports.finding_words import counts
-from qdqtool.reports.terminal import escape, limit, print_rest
+from qdqtool.reports.terminal import escape, limit, make_table, print_rest
 
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
@@ -133,3 +138,44 @@ def _way_out(fixable: int, safe: int) -> str:
 def _summary(report: ValidateReport) -> Text:
     good = not report.summary.errors and not report.unreadable
     return Text(counts(report), "bold green" if good else "bold red")
+
+
+def render_statistics(report: Statistics, console: Console) -> None:
+    """Print a line for each rule, then the sum."""
+    table = make_table("findings", "code", "name", "severity", "fixable", optional=("fixable", "severity"))
+    for row in report.rules:
+        table.add_row(str(row.count), row.code, row.name, row.severity, str(row.fixable or ""))
+    if report.rules:
+        console.print(table)
+    summary = report.summary
+    console.print(
+        f"{plural(summary.errors, 'error')}, {plural(summary.warnings, 'warning')}, {plural(summary.infos, 'info')},"
+        f" {summary.suppressed} suppressed, {summary.known} in the baseline, {summary.ignored} ignored"
+    )
+
+
+def render_settings(report: Settings, console: Console) -> None:
+    """Print the file they come from, and each setting as a file would spell it."""
+    policy = report.policy
+    source = escape(str(report.source)) if report.source is not None else "no file; command line and defaults"
+    console.print(f"# {source}")
+    rows: dict[str, Any] = {
+        "targets": policy.targets,
+        "sm": [capability_name(number) for number in policy.compute_capabilities],
+        "select": policy.select if policy.select is not None else ["ALL"],
+        "extend-select": policy.extend_select,
+        "ignore": policy.ignore,
+        "fail-on": report.fail_on,
+        "baseline": str(report.baseline) if report.baseline is not None else "",
+    }
+    # Not given means: where it is installed, and the model is not large. A file has no word for that.
+    if policy.parser is not None:
+        rows["parser"] = policy.parser
+    for key, value in rows.items():
+        console.print(f"{key} = {json.dumps(value)}")
+    tables = (policy.severity, policy.per_model_ignores, policy.per_node_ignores)
+    for name, table in zip(("severity", "per-model-ignores", "per-node-ignores"), tables, strict=True):
+        if table:
+            console.print(f"[{name}]")
+        for key, value in table.items():
+            console.print(f"{json.dumps(key)} = {json.dumps(value)}")

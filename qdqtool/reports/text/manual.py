@@ -1,9 +1,11 @@
-"""The list of pages of the manual for a terminal."""
+"""Pages of the manual, and lists of them and of the schemas, for a terminal."""
 
 from rich.console import Console
+from rich.markdown import Markdown
 
-from qdqtool.jobs.pages import Manual
-from qdqtool.reports.terminal import make_table
+from qdqtool.jobs.pages import Manual, Page
+from qdqtool.reports.schemas import SchemaList
+from qdqtool.reports.terminal import make_table, print_unbroken
 
 
 def render(report: Manual, console: Console) -> None:
@@ -13,3 +15,20 @@ def render(report: Manual, console: Console) -> None:
         table.add_row(page.name, page.title)
     console.print(table)
     console.print("`qdqtool explain PAGE` shows one; `qdqtool rules` lists the rules, which it explains too")
+
+
+def render_page(report: Page, console: Console) -> None:
+    """Print the page."""
+    if console.is_terminal:
+        console.print(Markdown(report.text, hyperlinks=False), soft_wrap=False)
+    else:
+        print_unbroken(report.text.rstrip(), console)
+
+
+def render_schemas(report: SchemaList, console: Console) -> None:
+    """Print a row for each schema."""
+    table = make_table("schema", "about")
+    for each in report.schemas:
+        table.add_row(each.name, each.about)
+    console.print(table)
+    console.print("`qdqtool schema NAME` prints one; `qdqtool explain stability` says when they change")

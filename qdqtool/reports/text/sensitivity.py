@@ -1,18 +1,23 @@
-"""The sensitivity report for a terminal: the layers, the one that makes most noise first."""
+"""The layers and tensors that make the noise, for a terminal; `render` prints the sensitivity report."""
 
 import shlex
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.accuracy.checking.accuracy import TensorAccuracy
+from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
+from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample, is_outlier
 from qdqtool.accuracy.layers.effects import MetricEffect
+from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
 from qdqtool.errors import plural
 from qdqtool.jobs.advice import excluding, loud_layers
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.reports.bars import BarTable
 from qdqtool.reports.terminal import escape, limit, print_rest
 
-SHOWN = 20
+SHOWN_EFFECTS = 20
 
 
 def render(report: SensitivityReport, console: Console) -> None:
@@ -32,14 +37,14 @@ def render(report: SensitivityReport, console: Console) -> None:
     if known:
         worst = min(known, key=lambda name: known[name])
         console.print(f"worst output with all quantized: {escape(worst)}, {known[worst]:.1f} dB")
-        weights, activations = _decibels(report.weights_only_db), _decibels(report.activations_only_db)
+        weights, activations = _in_decibels(report.weights_only_db), _in_decibels(report.activations_only_db)
         console.print(f"weights alone: {weights}; activations alone: {activations}")
     if report.metric is not None:
         _print_metric(report.metric, console)
     for name in (output.name for output in report.outputs if not output.finite):
         console.print(f"output {escape(name)} has NaN or infinity that the float model does not have", style="red")
-    _print_table(report.nodes[: limit(console, SHOWN)], report.metric, console)
-    print_rest(len(report.nodes), SHOWN, console)
+    _print_layers(report.nodes[: limit(console, SHOWN_EFFECTS)], report.metric, console)
+    print_rest(len(report.nodes), SHOWN_EFFECTS, console)
     _print_hint(report, console)
 
 
@@ -62,11 +67,11 @@ def _print_metric(metric: MetricEffect, console: Console) -> None:
         )
 
 
-def _decibels(value: float | None) -> str:
+def _in_decibels(value: float | None) -> str:
     return "no noise" if value is None else f"{value:.1f} dB"
 
 
-def _print_table(nodes: tuple[NodeEffect, ...], metric: MetricEffect | None, console: Console) -> None:
+def _print_layers(nodes: tuple[NodeEffect, ...], metric: MetricEffect | None, console: Console) -> None:
     # The name of the metric stands in the line above; here it would be as wide as the table.
     scored = () if metric is None else ("metric alone", "metric without")
     figures = ("noise", "alone dB", "gain dB", "cost", *scored)
@@ -91,3 +96,166 @@ def _print_hint(report: SensitivityReport, console: Console) -> None:
     if words and named < len(report.nodes):
         console.print(f"to leave the first {named} in float: " + escape(shlex.join(words)), soft_wrap=True)
     console.print("to reach an accuracy with few layers in float: `qdqtool quantize --min-sqnr DB`")
+
+
+SHOWN_LAYERS = 5
+
+
+def print_blame(blame: BlameReport, console: Console) -> None:
+    """Print the layers with their shares, and the options that leave them in float; else that none stands out."""
+    if blame.problem:
+        console.print(Text(f"layers NOT measured: {escape(blame.problem)}", "yellow"))
+        return
+    if not blame.layers:
+        console.print(_nothing(blame))
+        return
+    output, samples = escape(blame.output), plural(blame.samples, "sample")
+    console.print(Text.assemble(("layers", "bold"), f" that make most of the noise at {output}, on {samples}"))
+    _print_blame_table(blame.layers, console)
+    for layer in blame.layers:
+        if layer.dominant:
+            console.print(_dominant(layer, blame))
+    if blame.rest_share > blame.layers[-1].noise_share:
+        runs = plural(blame.runs, "run")
+        console.print(f"of the other layers none makes more than {blame.rest_share:.0%} ({runs} of a sample)")
+    options = shlex.join(excluding(word for layer in blame.layers for word in layer.exclude))
+    whom = "it" if len(blame.layers) == 1 else "them"
+    console.print(f"to leave {whom} in float: `{escape(options)}`", soft_wrap=True)
+
+
+FAR_DB = 10.0
+"""With all pairs off an output is so much nearer to the baseline than with all on; else pairs are not the cause."""
+
+
+def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
+    """Print the layers whose pairs cost the output most, what could not be switched, and what pairs do not explain."""
+    print_blame(blame, console)
+    if blame.float_db is not None and (blame.whole_db is None or blame.float_db < blame.whole_db + FAR_DB):
+        console.print(
+            f"with every pair off that can be switched, {escape(blame.output)} has {blame.float_db:.1f} dB against the "
+            "baseline: other differences between the two models matter as well",
+            style="yellow",
+        )
+    for left in blame.left_out[: limit(console, SHOWN_LAYERS)]:
+        console.print(f"always on  {escape(left)}")
+    print_rest(len(blame.left_out), SHOWN_LAYERS, console)
+
+
+def _print_blame_table(layers: tuple[BlamedLayer, ...], console: Console) -> None:
+    table = BarTable(
+        "  layer", texts=("operator",), bars="share of the noise", figures=("noise", "alone dB"), of_whole=True
+    )
+    for layer in layers:
+        more = f" (+{len(layer.nodes) - 1})" if len(layer.nodes) > 1 else ""
+        scope = f" in {escape(layer.graph)}" if layer.graph else ""
+        figures = (f"{layer.noise_share:.1%}", _decibels(layer.alone_db))
+        table.add_row(f"  {escape(layer.node)}{more}{scope}", layer.noise_share, (escape(layer.op_type),), figures)
+    console.print(table)
+
+
+def _dominant(layer: BlamedLayer, blame: BlameReport) -> str:
+    return (
+        f"{escape(layer.node)} makes more noise than all other layers together: {escape(blame.output)} has "
+        f"{_with_unit(blame.whole_db)} with it quantized and {_with_unit(layer.without_db)} with it in float; it "
+        f"has {layer.macs_share:.2%} of the multiply-accumulates and {layer.weights_share:.2%} of the weights"
+    )
+
+
+def _nothing(blame: BlameReport) -> str:
+    where = f"of the noise at {escape(blame.output)}"
+    if blame.rest_share <= 0.5:
+        return f"no layer stands out: none makes more than {blame.rest_share:.0%} {where}"
+    return f"no layer was found that makes most {where} within {plural(blame.runs, 'run')} of a sample"
+
+
+def _decibels(value: float | None) -> str:
+    return "no noise" if value is None else f"{value:.1f}"
+
+
+def _with_unit(value: float | None) -> str:
+    return _decibels(value) + ("" if value is None else " dB")
+
+
+def print_worst_sample(output: OutputResult, console: Console) -> None:
+    """Print the worst sample of an output where it is far below the others: somebody should look at it."""
+    if output.sample_sqnr is None or not output.worst_samples:
+        return
+    sample, all_ = output.worst_samples[0], output.sample_sqnr
+    if is_outlier(sample.rankable_db, all_.median_db, all_.samples):
+        console.print(
+            f"worst sample of '{escape(output.name)}': {_named(sample)}, {_error(sample)}; {_others(all_)}",
+            style="yellow",
+        )
+
+
+def _named(sample: WorstSample) -> str:
+    more = f" and {plural(len(sample.files) - 1, 'more file')}" if len(sample.files) > 1 else ""
+    return f"number {sample.number}" + (f" ({escape(sample.files[0])}{more})" if sample.files else "")
+
+
+def _error(sample: WorstSample) -> str:
+    if sample.nonfinite:
+        verb = "is" if sample.nonfinite == 1 else "are"
+        return f"with {plural(sample.nonfinite, 'element')} that {verb} NaN or infinite in one model only"
+    if sample.sqnr_db is None:
+        return f"off by {sample.max_abs:.4g} where the baseline is 0 everywhere"
+    return f"with {sample.sqnr_db:.2f} dB"
+
+
+def _others(samples: SampleDistribution) -> str:
+    return f"the median of {plural(samples.samples, 'sample')} is {samples.median_db:.2f} dB"
+
+
+SHOWN_TENSORS = 8
+"""So many rows leave room for the verdict on a terminal of 24 lines."""
+
+_LARGEST = 300
+"""Power of ten that the noise is not said to exceed."""
+
+
+def print_noisiest(boundaries: Sequence[BoundaryResult], console: Console) -> None:
+    """Print the tensors of a check whose noise is largest in relation to the baseline's values, if any has noise.
+
+    Args:
+        boundaries: The quantized tensors; those without noise have no SQNR, nor have those whose baseline is 0.
+        console: Where to print.
+    """
+    noisy = [(found, found.sqnr_db) for found in boundaries if found.sqnr_db is not None]
+    if not noisy:
+        return
+    shown = sorted(noisy, key=lambda each: each[1])[:SHOWN_TENSORS]
+    rows = [(found.tensor, found.graph, found.kind, sqnr_db) for found, sqnr_db in shown]
+    console.print()
+    console.print(
+        f"most noise against the baseline, {len(rows)} of {plural(len(boundaries), 'quantized tensor')}", style="bold"
+    )
+    _print_tensors(rows, console)
+
+
+def print_pair_errors(worst: Sequence[TensorAccuracy], console: Console) -> None:
+    """Print the pairs that change their own tensor most, if there are any."""
+    if not worst:
+        return
+    console.print("largest errors of a pair on its own tensor, which need not reach the outputs", style="bold")
+    _print_tensors([(found.tensor, found.graph, found.kind, found.sqnr_db) for found in worst[:SHOWN_TENSORS]], console)
+
+
+def _print_tensors(rows: Sequence[tuple[str, str, str, float]], console: Console) -> None:
+    """Print name, scope, kind and SQNR in dB of tensors."""
+    table = BarTable("  tensor", texts=("kind",), bars="RMS noise / signal", figures=("noise", "SQNR dB"))
+    for tensor, graph, kind, sqnr_db in rows:
+        scope = f" in {escape(graph)}" if graph else ""
+        noise = relative_noise(sqnr_db)
+        table.add_row(f"  {escape(tensor)}{scope}", noise, (kind,), (_percent(noise), f"{sqnr_db:.1f}"))
+    console.print(table)
+
+
+def relative_noise(sqnr_db: float) -> float:
+    """Return the RMS of the noise divided by that of the signal: 0.1 for 20 dB."""
+    return 10 ** min(-sqnr_db / 20, _LARGEST)
+
+
+def _percent(share: float) -> str:
+    if share >= 10:
+        return f"{100 * share:.3g}%"
+    return f"{share:.2%}" if share >= 0.0001 else "< 0.01%"

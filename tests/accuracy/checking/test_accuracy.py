@@ -36,7 +36,7 @@ from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.reports.text._accuracy import print_accuracy
+from qdqtool.reports.text.quantize import print_accuracy
 from qdqtool.samples.feeds import DataDescription, Feeds
 from qdqtool.samples.split import MeasuringData
 

@@ -4,14 +4,14 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.engines.build.report import RefusedReport
 from qdqtool.engines.tensorrt.builder import Refusal, Stage
-from qdqtool.reports.text.build_refused import render
+from qdqtool.reports.text.build import render_refused
 
 
 def lines(*refusals: Refusal, stage: Stage = "parse") -> list[str]:
     report = RefusedReport(
         model=HOSTILE, engine=None, passed=False, stage=stage, message="", refusals=refusals, remark="", hint=None
     )
-    return printed(render, report).splitlines()
+    return printed(render_refused, report).splitlines()
 
 
 def test_several_refusals_are_listed():

@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.linting.repair.report import Change, OutputChange, RefusedFix, Repaired
-from qdqtool.reports.text._repaired import print_repaired
+from qdqtool.reports.text.repaired import print_repaired
 
 CHANGE = Change(code="QP101", label="safe", description="scale becomes 1", node="n", graph="", proof="bit-equal")
 REFUSED = RefusedFix(code="QS001", label="unsafe", description="drop it", node=None, graph="", reason="not asked for")

@@ -5,7 +5,6 @@ Reports are made of their types, with a hostile string wherever there is a strin
 
 import dataclasses
 import enum
-import importlib
 import io
 import re
 import types
@@ -18,9 +17,8 @@ import msgspec
 import pytest
 
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.registry import unit_names
-from qdqtool.reports import text
 from qdqtool.reports.terminal import is_unsafe, make_console
+from qdqtool.reports.text import RENDERERS, renderer
 from qdqtool.results import Report
 
 HOSTILE = "evil\x1b[31m\u202e\n[bold]"
@@ -113,9 +111,9 @@ def ours(name: str) -> bool:
     return field in OURS.get(report, ())
 
 
-@pytest.mark.parametrize("name", sorted(set(unit_names(text)) - OF_NO_MODEL))
+@pytest.mark.parametrize("name", sorted(RENDERERS.keys() - OF_NO_MODEL))
 def test_no_string_of_a_model_reaches_the_terminal_as_it_is(name: str):
-    render = importlib.import_module(f"qdqtool.reports.text.{name}").render
+    render = renderer(name)
     printed = io.StringIO()
     render(made(typing.get_type_hints(render)["report"]), make_console(printed, verbose=True))
 

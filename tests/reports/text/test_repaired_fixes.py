@@ -6,14 +6,14 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.linting.repair.report import Change, FixedModel, FixReport, Repaired
 from qdqtool.linting.report import Summary
-from qdqtool.reports.text.fixes import render
+from qdqtool.reports.text.repaired import render_fixes
 
 SAFE = Change(code="QP101", label="safe", description="scale becomes 1", node="n", graph="", proof="bit-equal")
 MODEL = FixedModel(path="m.onnx", output="f.onnx", repaired=Repaired(changes=(SAFE, replace(SAFE, label="unsafe"))))
 
 
 def lines(**changes: object) -> list[str]:
-    return printed(render, FixReport(models=(replace(MODEL, **changes),), summary=Summary())).splitlines()
+    return printed(render_fixes, FixReport(models=(replace(MODEL, **changes),), summary=Summary())).splitlines()
 
 
 def test_changes_are_counted_by_label_and_the_file_is_named():

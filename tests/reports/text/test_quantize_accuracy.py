@@ -4,7 +4,7 @@ import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
-from qdqtool.reports.text._accuracy import SHOWN, print_accuracy
+from qdqtool.reports.text.quantize import SHOWN_OUTPUTS, print_accuracy
 from qdqtool.samples.split import TOO_FEW
 
 
@@ -76,7 +76,7 @@ def test_no_float_output_is_said():
 
 
 def test_a_long_list_is_cut_and_the_rest_counted():
-    lines = text_of(*[output()] * (SHOWN + 3)).splitlines()
+    lines = text_of(*[output()] * (SHOWN_OUTPUTS + 3)).splitlines()
 
-    assert len(lines) == 1 + SHOWN + 1
+    assert len(lines) == 1 + SHOWN_OUTPUTS + 1
     assert lines[-1] == "  … and 3 more (-v lists all)"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.convert_ranges import ConvertReport
-from qdqtool.reports.text.convert_ranges import render
+from qdqtool.reports.text.ranges import render_converted
 
 REPORT = ConvertReport(
     source="r.npz",
@@ -19,7 +19,7 @@ REPORT = ConvertReport(
 
 
 def lines(**changes: object) -> list[str]:
-    return printed(render, replace(REPORT, **changes)).splitlines()
+    return printed(render_converted, replace(REPORT, **changes)).splitlines()
 
 
 def test_both_files_and_formats_are_named():

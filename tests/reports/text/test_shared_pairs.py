@@ -4,7 +4,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.models.graph.io.save import Sizes
 from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
-from qdqtool.reports.text._pairs import print_counts, print_files, print_opset, print_pairs
+from qdqtool.reports.text._shared import print_counts, print_files, print_opset, print_pairs
 
 
 def pair(tensor: str, kind: str = "activation", graph: str = "", scales: int = 1) -> QuantizedTensor:

@@ -9,7 +9,8 @@ from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.accuracy.checking.accuracy import TensorAccuracy
 from qdqtool.accuracy.checking.report import BoundaryResult
-from qdqtool.reports.text._noise import SHOWN, print_noisiest, print_pair_errors, relative_noise
+from qdqtool.numerics.metrics import sqnr_db
+from qdqtool.reports.text.sensitivity import SHOWN_TENSORS, print_noisiest, print_pair_errors, relative_noise
 
 BOUNDARY = BoundaryResult(
     node="q",
@@ -48,8 +49,8 @@ def test_where_all_is_exact_nothing_is_printed():
 
 
 def test_a_screen_has_room_for_the_rest():
-    found = rows(*range(SHOWN + 5))
-    assert [row[0] for row in found[3:]] == [f"t{number}" for number in range(SHOWN)]
+    found = rows(*range(SHOWN_TENSORS + 5))
+    assert [row[0] for row in found[3:]] == [f"t{number}" for number in range(SHOWN_TENSORS)]
 
 
 @pytest.mark.parametrize(

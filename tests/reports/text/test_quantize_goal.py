@@ -6,7 +6,7 @@ import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.accuracy.search.goal_report import FloatLayer, GoalReport
-from qdqtool.reports.text._accuracy import SHOWN_STATES, print_goal
+from qdqtool.reports.text.quantize import SHOWN_STATES, print_goal
 
 
 def layer(name: str, share: float, more: int = 0) -> FloatLayer:

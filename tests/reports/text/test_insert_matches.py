@@ -5,7 +5,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 from qdqtool.jobs.matches import MatchesReport, NodeToQuantize
 from qdqtool.models.graph.scope import NodeReason
 from qdqtool.quantization.planning.placement import PatternMatch
-from qdqtool.reports.text.matches import render
+from qdqtool.reports.text.insert import render_matches
 
 
 def test_patterns_and_nodes_are_listed_with_their_effect():
@@ -24,7 +24,7 @@ def test_patterns_and_nodes_are_listed_with_their_effect():
         skipped=(NodeReason(node="d", op_type="Conv", graph="", reason="excluded"),),
     )
 
-    assert printed(render, report).splitlines() == [
+    assert printed(render_matches, report).splitlines() == [
         "--nodes-to-exclude 'a*' matches 2 nodes, 1 of them quantizable",
         "  a1",
         f"  {ESCAPED}",

@@ -5,7 +5,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.accuracy.checking.report import OutputResult
 from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample
-from qdqtool.reports.text._noise import print_worst_sample
+from qdqtool.reports.text.sensitivity import print_worst_sample
 
 SAMPLE = WorstSample(number=17, files=(), sqnr_db=12.345, max_abs=0.25)
 OTHERS = SampleDistribution(samples=9, exact=0, zero_reference=0, nonfinite=0, median_db=41.0)

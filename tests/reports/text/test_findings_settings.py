@@ -7,13 +7,13 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.settings import Settings
-from qdqtool.reports.text.settings import render
+from qdqtool.reports.text.findings import render_settings
 
 DEFAULTS = Settings(source=None, fail_on="error", baseline=None, policy=Policy(parser=None))
 
 
 def test_without_a_file_the_defaults_are_shown():
-    text = printed(render, DEFAULTS)
+    text = printed(render_settings, DEFAULTS)
 
     assert text.startswith("# no file; command line and defaults\n")
     assert tomllib.loads(text) == {
@@ -39,7 +39,9 @@ def test_the_output_is_a_settings_file():
         per_model_ignores={"a*.onnx": ("QP",)},
         per_node_ignores={HOSTILE: ("QS001",)},
     )
-    text = printed(render, Settings(source=Path("q.toml"), fail_on="never", baseline=Path("b.json"), policy=policy))
+    text = printed(
+        render_settings, Settings(source=Path("q.toml"), fail_on="never", baseline=Path("b.json"), policy=policy)
+    )
     found = tomllib.loads(text)
 
     assert text.startswith("# q.toml\n")
@@ -56,6 +58,6 @@ def test_the_output_is_a_settings_file():
 def test_the_file_name_is_escaped():
     source = Path(HOSTILE)
 
-    assert printed(render, Settings(source=source, fail_on="error", baseline=None, policy=Policy())).startswith(
-        f"# {ESCAPED}\n"
-    )
+    assert printed(
+        render_settings, Settings(source=source, fail_on="error", baseline=None, policy=Policy())
+    ).startswith(f"# {ESCAPED}\n")

@@ -3,12 +3,12 @@
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.merge import MergeReport
-from qdqtool.reports.text.merge import render
+from qdqtool.reports.text.ranges import render_merged
 
 
 def lines(unseen: int, output: str = "r.json") -> list[str]:
     report = MergeReport(output=output, shards=("a", "b"), method="max", samples=8, tensors=1, unseen=unseen)
-    return printed(render, report).splitlines()
+    return printed(render_merged, report).splitlines()
 
 
 def test_method_samples_and_shards_are_named():

@@ -1,6 +1,8 @@
-"""What fixing or normalizing did to one model, for a terminal."""
+"""What fixing, normalizing and stripping did to a model, for a terminal."""
 
 import re
+import shlex
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -9,8 +11,96 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.errors import plural
-from qdqtool.linting.repair.report import Change, OutputChange, RefusedFix, Repaired
-from qdqtool.reports.terminal import escape, limit, lists_all
+from qdqtool.jobs.strip import StripReport
+from qdqtool.linting.repair.report import (
+    Change,
+    FixedModel,
+    FixReport,
+    NormalizeReport,
+    OutputChange,
+    RefusedFix,
+    Repaired,
+)
+from qdqtool.linting.report import ModelReport, ValidateReport
+from qdqtool.models.transforms.strip import RestoredNode
+from qdqtool.reports.terminal import escape, limit, lists_all, sizes_line
+from qdqtool.reports.text import findings
+
+
+def render_fixes(report: FixReport, console: Console) -> None:
+    """Print the changes of every model, then the findings that are left."""
+    for model in report.models:
+        _model(model, console)
+    left = tuple(ModelReport(model.path, model.targets, model.error) for model in report.models)
+    findings.render(ValidateReport(left, report.summary), console, names_fixes=False)
+
+
+def _model(model: FixedModel, console: Console) -> None:
+    if model.repaired is None:
+        return
+    changes = model.repaired.changes
+    safe = sum(change.label == "safe" for change in changes)
+    verb = "would be made" if model.diff is not None else "made"
+    words = f"{plural(len(changes), 'change')} {verb} ({safe} safe, {len(changes) - safe} unsafe)"
+    console.print(Text.assemble((escape(model.path), "bold"), f": {words}"))
+    print_repaired(model.repaired, console)
+    for line in (model.diff or "").splitlines():
+        console.print(_diff_line(line))
+    if model.output:
+        console.print(Text.assemble("wrote ", (escape(model.output), "bold")))
+    if model.external_data:
+        console.print(Text.assemble("weights in ", (escape(model.external_data), "bold")))
+    console.print()
+
+
+def _diff_line(line: str) -> Text:
+    style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+    return Text(escape(line), style)
+
+
+def render_normalized(report: NormalizeReport, console: Console) -> None:
+    """Print what was rewritten, what that did to the outputs, and where the output is."""
+    count = plural(len(report.repaired.changes), "form")
+    what = f"{count} rewritten" if report.repaired.changes else "nothing to rewrite"
+    console.print(Text.assemble((what, "bold"), f" in {escape(report.model)}"))
+    print_repaired(report.repaired, console)
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+    if report.external_data:
+        console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
+    if report.existing is not None:
+        source = escape(shlex.quote(report.output))
+        command = f"qdqtool quantize {source} --existing {report.existing} --calib-data DATA -o OUT.onnx"
+        console.print(f"data that was quantized at run time is float now; `{command}` gives it static pairs")
+
+
+def render_stripped(report: StripReport, console: Console) -> None:
+    """Print what was taken out, what stays and why, how large the files are and where the output is."""
+    pairs = sum(done.kind == "pair" for done in report.removed)
+    weights = len(report.removed) - pairs
+    done = [f"{plural(pairs, 'pair')} bypassed"] if pairs else []
+    done += [f"{plural(weights, 'weight')} made float again"] if weights else []
+    what = " and ".join(done) or "no pair or weight to take out"
+    console.print(Text.assemble((what, "bold"), f" in {escape(report.model)}"))
+    for operator, count in Counter(map(_restored, report.restored)).items():
+        times = "" if count == 1 else f" {count} times"
+        console.print(Text.assemble("  ", (f"put back {operator}{times}", "green"), ": the range of a Q did its work"))
+    for rest in report.kept:
+        scope = f" in {escape(rest.graph)}" if rest.graph else ""
+        console.print(Text.assemble("  ", ("kept ", "yellow"), f"{escape(rest.node)}{scope}: {escape(rest.reason)}"))
+    for warning in report.warnings:
+        console.print(Text.assemble("  ", ("warning ", "yellow"), escape(warning)))
+    console.print(sizes_line(report.sizes.before, report.sizes.after))
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+    if report.external_data:
+        console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
+
+
+def _restored(made: RestoredNode) -> str:
+    if made.op_type == "Relu":
+        return "Relu"
+    bounds = [f"{name} {bound:g}" for name, bound in (("min", made.low), ("max", made.high)) if bound is not None]
+    return f"{escape(made.op_type)} ({', '.join(bounds)})"
+
 
 SHOWN = 4
 """Nodes that are named where several have the same change."""

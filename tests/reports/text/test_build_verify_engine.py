@@ -4,7 +4,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.engines.build.verification import EngineCheck
 from qdqtool.jobs.verify_engine import VerifyReport
-from qdqtool.reports.text.verify_engine import render
+from qdqtool.reports.text.build import render_verified
 
 PASSED = EngineCheck(name="engine", status="passed", detail="e.engine: 6 bytes")
 FAILED = EngineCheck(name="version", status="failed", detail=HOSTILE)
@@ -14,7 +14,7 @@ IMPOSSIBLE = EngineCheck(name="gpu", status="not-possible", detail="no CUDA driv
 def lines(*checks: EngineCheck) -> list[str]:
     passed = all(check.status != "failed" for check in checks)
     report = VerifyReport(engine=HOSTILE, manifest="m.json", passed=passed, checks=checks)
-    return printed(render, report).splitlines()
+    return printed(render_verified, report).splitlines()
 
 
 def test_every_check_is_listed_with_its_result():

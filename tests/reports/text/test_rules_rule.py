@@ -4,7 +4,7 @@ from support.printed import printed
 
 from qdqtool.jobs.catalogue import FixCard, RuleCard, TargetImpact
 from qdqtool.jobs.rule_examples import ExampleCard, ExampleFinding, ExampleFix
-from qdqtool.reports.text.rule import render
+from qdqtool.reports.text.rules import render_rule
 
 CARD = RuleCard(
     code="QX001",
@@ -31,7 +31,7 @@ CARD = RuleCard(
 
 
 def test_a_card_is_printed_in_full():
-    assert printed(render, CARD).splitlines() == [
+    assert printed(render_rule, CARD).splitlines() == [
         "QX001 group.name (since 1.2)",
         "A summary.",
         "",

@@ -4,7 +4,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.models.graph.scope import NodeReason
 from qdqtool.quantization.planning.high_precision import HighPrecisionReport
-from qdqtool.reports.text._pairs import print_high_precision
+from qdqtool.reports.text._shared import print_high_precision
 
 
 def kept(node: str, reason: str) -> NodeReason:

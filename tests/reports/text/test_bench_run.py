@@ -4,7 +4,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.engines.gpu.report import Loaded, RunReport
 from qdqtool.engines.tensorrt.gpus import Gpu
-from qdqtool.reports.text.run import render
+from qdqtool.reports.text.bench import render_run
 from qdqtool.samples.feeds import DataDescription
 
 
@@ -16,7 +16,7 @@ def test_strings_of_files_and_models_are_escaped():
         output=HOSTILE,
         outputs={HOSTILE: (1, 2)},
     )
-    text = printed(render, report)
+    text = printed(render_run, report)
     assert text.count(ESCAPED) == text.count("evil") == 5
     assert f"  output   {ESCAPED}: 1x2" in text
     assert "1 sample\n" in text

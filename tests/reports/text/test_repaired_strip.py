@@ -6,7 +6,7 @@ from qdqtool.jobs.strip import StripReport
 from qdqtool.models.graph.io.save import Sizes
 from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.transforms.strip import RemovedNode, RestoredNode
-from qdqtool.reports.text.strip import render
+from qdqtool.reports.text.repaired import render_stripped
 
 
 def test_what_went_what_stays_and_the_files():
@@ -28,7 +28,7 @@ def test_what_went_what_stays_and_the_files():
         sizes=Sizes(before=1000, after=4000),
     )
 
-    assert printed(render, report).splitlines() == [
+    assert printed(render_stripped, report).splitlines() == [
         f"1 pair bypassed and 2 weights made float again in {ESCAPED}",
         "  put back Relu 2 times: the range of a Q did its work",
         "  put back Clip (min 0, max 6): the range of a Q did its work",
@@ -52,4 +52,4 @@ def test_a_float_model_is_said_to_have_nothing_to_take_out():
         sizes=Sizes(before=1000, after=1000),
     )
 
-    assert printed(render, report).startswith("no pair or weight to take out in m.onnx\n")
+    assert printed(render_stripped, report).startswith("no pair or weight to take out in m.onnx\n")

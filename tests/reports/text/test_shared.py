@@ -10,7 +10,7 @@ from qdqtool.quantization.preparation.prepare import PreparationReport
 from qdqtool.quantization.preparation.step import Site
 from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.quantization.ranges.types import Trial, TrialOutput
-from qdqtool.reports.text._calibration import print_chosen, print_given, print_preparation, print_skipped
+from qdqtool.reports.text._shared import print_chosen, print_given, print_preparation, print_skipped
 
 SITES = (Site(name="a", graph="", note=""), Site(name="b", graph="", note=""))
 FOLDED = PreparationReport(step="batchnorm", applied=True, sites=SITES, max_difference=1.25e-7, limit=0.001)

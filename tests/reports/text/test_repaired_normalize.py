@@ -4,14 +4,16 @@ import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.linting.repair.report import Change, NormalizeReport, RefusedFix, Repaired
-from qdqtool.reports.text.normalize import render
+from qdqtool.reports.text.repaired import render_normalized
 
 CHANGE = Change(code="qlinear-conv", label="safe", description="to Q/DQ", node="n", graph="", proof="bit-equal")
 
 
 def lines(name: str, data: str | None) -> list[str]:
     repaired = Repaired(changes=(CHANGE,))
-    return printed(render, NormalizeReport(model=name, output=name, external_data=data, repaired=repaired)).splitlines()
+    return printed(
+        render_normalized, NormalizeReport(model=name, output=name, external_data=data, repaired=repaired)
+    ).splitlines()
 
 
 def test_rewrites_and_files_are_listed():
@@ -33,7 +35,7 @@ def test_data_that_is_float_now_is_named_with_the_command_that_quantizes_it(exis
     left = RefusedFix(code="signed-codes", label="safe", description="int8", node="n", graph="", reason="127")
     repaired = Repaired(changes=(change,), refused=(left,) if existing == "replace" else ())
     report = NormalizeReport(model="m", output="an out.onnx", external_data=None, repaired=repaired)
-    assert printed(render, report).splitlines()[-1] == (
+    assert printed(render_normalized, report).splitlines()[-1] == (
         "data that was quantized at run time is float now; "
         f"`qdqtool quantize 'an out.onnx' --existing {existing} --calib-data DATA -o OUT.onnx` gives it static pairs"
     )

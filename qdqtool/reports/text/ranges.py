@@ -1,0 +1,31 @@
+"""The reports of `convert-ranges` and `merge` for a terminal."""
+
+from rich.console import Console
+from rich.text import Text
+
+from qdqtool.errors import plural
+from qdqtool.jobs.convert_ranges import ConvertReport
+from qdqtool.jobs.merge import MergeReport
+from qdqtool.reports.terminal import escape
+
+
+def render_converted(report: ConvertReport, console: Console) -> None:
+    """Print what was read and written."""
+    method = f", thresholds by {escape(report.method)}" if report.method else ""
+    count = plural(report.tensors, "tensor")
+    console.print(f"ranges of {count} from {escape(report.source)} ({report.read_as}{method})")
+    for name in report.unseen:
+        console.print(f"left out {escape(name)}: it has no range", style="yellow")
+    for note in report.notes:
+        console.print(f"note     {escape(note)}")
+    console.print(Text.assemble(f"{report.written_as} written to ", (escape(report.output), "bold")))
+
+
+def render_merged(report: MergeReport, console: Console) -> None:
+    """Print what was joined, and where it is."""
+    what = f"ranges of {plural(report.tensors, 'tensor')}"
+    how = f"calibrated with {escape(report.method)} over {plural(report.samples, 'sample')}"
+    console.print(Text.assemble((what, "bold"), f" from {plural(len(report.shards), 'shard')}, {how}"))
+    if report.unseen:
+        console.print(f"UNSEEN   {plural(report.unseen, 'tensor')} took no value in any shard", style="yellow")
+    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
