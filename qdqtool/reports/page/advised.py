@@ -1,8 +1,8 @@
-"""What a module of ``advice/`` exposes: steps that a reader can take, and the files that their commands name."""
+"""What advice rests on: the files that its commands name, and what checks on real data found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,7 +14,6 @@ from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.models import targets
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
-from qdqtool.reports.blocks import Step
 from qdqtool.reports.saved.story import Story
 
 _ARRAYS = (".npz", ".npy")
@@ -102,16 +101,3 @@ def worst_output(check: CheckReport) -> OutputResult | None:
     """Return the output with the lowest SQNR; None where none has one."""
     known = [output for output in check.outputs if output.sqnr_db is not None]
     return min(known, key=lambda output: output.sqnr_db or 0.0, default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """One kind of advice.
-
-    Attributes:
-        order: Its place: what a reader should do first comes first.
-        steps: Makes the steps; none where the reports give no reason.
-    """
-
-    order: int
-    steps: Callable[[Story, Files], Iterator[Step]]

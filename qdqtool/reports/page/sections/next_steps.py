@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.reports.blocks import Block, Lines, Steps
-from qdqtool.reports.page.advice import every_advice
+from qdqtool.reports.page.advice import EVERY_ADVICE
 from qdqtool.reports.page.advised import Files
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.verdict import judge
@@ -26,7 +26,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     if story.first(FailedCommand) is not None:
         return ()
     files = Files.of(story)
-    found = tuple(step for advice in every_advice() for step in advice.steps(story, files))
+    found = tuple(step for advise in EVERY_ADVICE for step in advise(story, files))
     if found:
         return (Steps(found, NOTE),)
     if judge(story).overall == "failed":

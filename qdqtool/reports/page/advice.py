@@ -1,0 +1,267 @@
+"""What to try next: steps made of facts in the reports alone, each with a command.
+
+Each command is one that works where the reports were made.
+"""
+
+import glob
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from qdqtool.accuracy.checking.limits import ACCURACY_GATES, ON_OUTPUTS
+from qdqtool.accuracy.checking.report import CheckReport, GateResult
+from qdqtool.accuracy.checking.sample_errors import is_outlier
+from qdqtool.accuracy.search.blame import FAIR_DB
+from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.errors import plural
+from qdqtool.jobs.advice import MOST_HINTED, command, excluding, loud_layers
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.linting.findings import Finding
+from qdqtool.models import targets
+from qdqtool.reports.blocks import Step, percentage
+from qdqtool.reports.page.advised import Files, compared, has_fault, worst_output
+from qdqtool.reports.page.verdict import QUESTIONS, Question, judge
+from qdqtool.reports.saved.story import Story
+
+_SCALES = {"activations", "weights"}
+
+
+def missed_gates(story: Story, files: Files) -> Iterator[Step]:
+    """Yield a step for each gate that was missed; of the accuracy, only where no other gate says why it is lost."""
+    for source, check in story.each(CheckReport):
+        missed = [gate for gate in check.gates if not gate.passed]
+        for gate in missed:
+            if gate.name in _SCALES:
+                yield Step(f"{_missed(gate, source)} Scales that fit come from calibrating again:", files.quantize())
+            elif gate.name not in ACCURACY_GATES:
+                yield Step(f"{_missed(gate, source)} All places are listed by:", files.check("--verbose"))
+        lost = next((gate for gate in missed if gate.name in ACCURACY_GATES), None)
+        if lost is not None and not has_fault(check):
+            yield _lost_accuracy(check, f"{_missed(lost, source)} ", files)
+
+
+def _missed(gate: GateResult, source: str) -> str:
+    reason = gate.failures[0] if gate.failures else gate.detail
+    return f"Gate {gate.name} failed: {reason} [{source}]."
+
+
+def _lost_accuracy(check: CheckReport, fact: str, files: Files) -> Step:
+    blame = check.blame
+    if blame is None or not blame.layers:
+        return Step(f"{fact}The layers that cost the outputs most are named by:", files.check("--blame"))
+    names = ", ".join(f"{layer.node} ({percentage(layer.noise_share)})" for layer in blame.layers)
+    patterns = (pattern for layer in blame.layers for pattern in layer.exclude)
+    told = f"{fact}Most of the noise at {blame.output} is made by {names}. To leave them in float:"
+    return Step(told, files.quantize(*excluding(patterns)))
+
+
+def fixable_findings(story: Story, files: Files) -> Iterator[Step]:
+    """Yield a step for what safe fixes repair, one for what other fixes do, and one for each other kind of error."""
+    explained = dict[str, list[Finding]]()
+    for source, model in story.validated():
+        for target in model.targets:
+            asked = () if target.target == targets.DEFAULT else ("--target", target.target)
+            safe = [found for found in target.findings if found.safe_fix]
+            unsafe = [found for found in target.findings if found.fixable and not found.safe_fix]
+            if safe:
+                fact = f"A fix that leaves the numbers as they are mends {_codes(safe)} [{source}]:"
+                yield Step(fact, command("validate", files.model, *asked, "--fix", "-o", "FIXED.onnx"))
+            if unsafe:
+                fact = f"A fix that changes numbers, and prints by how much, mends {_codes(unsafe)} [{source}]:"
+                words = (*asked, "--fix", "--unsafe-fixes", "-o", "FIXED.onnx")
+                yield Step(fact, command("validate", files.model, *words))
+            for found in target.findings:
+                if found.severity == "error" and not found.fixable:
+                    explained.setdefault(found.code, []).append(found)
+    for code, found_ in explained.items():
+        yield Step(f"No fix mends {_codes(found_)}. What to do instead is told by:", command("explain", code))
+
+
+def _codes(found: Sequence[Finding]) -> str:
+    """Return the codes of findings with their severities and counts, in words."""
+    counts = dict[tuple[str, str], int]()
+    for each in found:
+        counts[each.code, each.severity] = counts.get((each.code, each.severity), 0) + 1
+    return ", ".join(f"{plural(count, severity)} {code}" for (code, severity), count in sorted(counts.items()))
+
+
+def random_samples(story: Story, files: Files) -> Iterator[Step]:
+    """Yield a step for ranges of random samples, and one for each check on random inputs."""
+    quantize = story.first(QuantizeReport)
+    if quantize is not None and quantize.calibration is not None and quantize.calibration.random:
+        yield Step("The ranges are those of random inputs. Ranges for use come from real data:", files.quantize())
+    for source, check in story.each(CheckReport):
+        if check.data.seed is not None:
+            yield Step(
+                f"The check ran on random inputs [{source}]. What the model keeps shows on real data:", files.check()
+            )
+        elif check.baseline is None:
+            yield Step(f"The check had no float model to compare with [{source}]:", files.check())
+
+
+def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
+    """Yield steps where the worst output keeps too little, and no fault is why; what was asked for is enough."""
+    found = _worst_figure(story)
+    quantize = story.first(QuantizeReport)
+    asked = quantize.search.min_sqnr_db if quantize is not None and quantize.search is not None else None
+    enough = FAIR_DB if asked is None else asked
+    if found is None or found[1] >= enough or any(has_fault(check) for _, check in compared(story)):
+        return
+    fact = f"Output {found[0]} keeps {found[1]:.2f} dB [{found[2]}]"
+    if asked is not None:
+        words = ("--min-sqnr", f"{asked + (asked - found[1]):.4g}")
+        yield Step(
+            f"{fact}, and {asked:g} dB was asked for on other samples. To ask for as much more:", files.quantize(*words)
+        )
+        return
+    yield from _layers(story, files, fact)
+
+
+def _worst_figure(story: Story) -> tuple[str, float, str] | None:
+    """Return the worst output with its SQNR and the report that says so: a check on real data, else ``quantize``."""
+    checked = [
+        (output.name, output.sqnr_db, source)
+        for source, check in compared(story)
+        if (output := worst_output(check)) is not None and output.sqnr_db is not None
+    ]
+    quantize = story.first(QuantizeReport)
+    is_real = quantize is not None and quantize.calibration is not None and not quantize.calibration.random
+    measured = quantize.accuracy.outputs if quantize is not None and is_real and quantize.accuracy is not None else ()
+    source = next((name for name, _ in story.each(QuantizeReport)), "")
+    others = [(output.name, output.sqnr_db, source) for output in measured if output.sqnr_db is not None]
+    return min(checked or others, key=lambda each: each[1], default=None)
+
+
+def _layers(story: Story, files: Files, fact: str) -> Iterator[Step]:
+    quantize, sensitivity = story.first(QuantizeReport), story.first(SensitivityReport)
+    blame = quantize.blame if quantize is not None else None
+    if sensitivity is not None and sensitivity.nodes:
+        count = loud_layers([node.noise_share or 0 for node in sensitivity.nodes])
+        loud = [(node.node, node.noise_share or 0, node.exclude) for node in sensitivity.nodes[:count]]
+    else:
+        loud = [(layer.node, layer.noise_share, layer.exclude) for layer in blame.layers] if blame is not None else []
+    patterns = [pattern for _, _, each in loud for pattern in each]
+    is_told = any(check.blame is not None and check.blame.layers for _, check in compared(story))
+    if patterns and not is_told:
+        names = ", ".join(f"{name} ({percentage(share)})" for name, share, _ in loud)
+        yield Step(
+            f"{fact}. Most of the noise is made by {names}. To leave them in float:",
+            files.quantize(*excluding(patterns)),
+        )
+    goal = files.quantize("--min-sqnr", f"{FAIR_DB:g}")
+    yield Step(f"{fact}. To leave in float the fewest layers with which every output keeps {FAIR_DB:g} dB:", goal)
+    if sensitivity is None:
+        words = ("sensitivity", files.float_model, "--calib-data", files.data, *files.options)
+        yield Step("What each layer costs is not known yet:", command(*words))
+
+
+def odd_samples(story: Story, files: Files) -> Iterator[Step]:
+    """Yield a step for the worst sample of the worst output of each check, where it stands out."""
+    for source, check in compared(story):
+        output = worst_output(check)
+        if output is None or output.sample_sqnr is None or not output.worst_samples:
+            continue
+        sample, all_ = output.worst_samples[0], output.sample_sqnr
+        figure = None if sample.nonfinite else sample.sqnr_db
+        if not is_outlier(figure, all_.median_db, all_.samples):
+            continue
+        name = f"sample {sample.number}" + (f" ({', '.join(sample.files)})" if sample.files else "")
+        kept = "has no figure in dB" if figure is None else f"keeps {figure:.2f} dB"
+        fact = (
+            f"At output {output.name}, {name} {kept}, and half of the samples keep more than {all_.median_db:.2f} dB "
+            f"[{source}]. Look at this sample; the outputs of all samples are written, in their order, by:"
+        )
+        yield Step(fact, files.check("--save-outputs", "outputs.npz"))
+
+
+def missing_limits(story: Story, files: Files) -> Iterator[Step]:
+    """Yield a step for each check that passed without a limit on its outputs."""
+    for source, check in compared(story):
+        output = worst_output(check)
+        if not check.passed or ON_OUTPUTS & {gate.name for gate in check.gates} or output is None:
+            continue
+        assert output.sqnr_db is not None
+        fact = f"The check had no limit on the accuracy [{source}]. A limit that this model keeps, for the next one:"
+        yield Step(fact, files.check("--min-sqnr", f"{math.floor(output.sqnr_db)}"))
+
+
+def lost_precision(story: Story, files: Files) -> Iterator[Step]:
+    """Yield a step for each refusal, and for each reason why nodes run in another precision."""
+    for source, refused in story.each(RefusedReport):
+        hint = f" {refused.hint}." if refused.hint else ""
+        fact = f"The build was refused in stage {refused.stage} [{source}]: {refused.message}.{hint}"
+        yield Step(f"{fact} To see every finding:", command("validate", files.model, "--verbose"))
+    patterns = _patterns(story)
+    for source, build in story.each(EngineReport):
+        reasons = dict[tuple[str, str, str], list[NodePrecision]]()
+        for node in build.nodes:
+            if node.actual not in {node.planned, "unknown"}:
+                reasons.setdefault((node.planned, node.actual, node.reason or "no reason is known"), []).append(node)
+        for (planned, actual, reason), nodes in sorted(reasons.items(), key=lambda each: -len(each[1])):
+            yield _fallback(
+                f"{_planned_and_actual(nodes, planned, actual)}: {reason} [{source}].", nodes, patterns, (files, build)
+            )
+
+
+def _planned_and_actual(nodes: Sequence[NodePrecision], planned: str, actual: str) -> str:
+    names = ", ".join(node.name for node in nodes[:MOST_HINTED])
+    more = ", …" if len(nodes) > MOST_HINTED else ""
+    verb = "runs" if len(nodes) == 1 else "run"
+    return f"{plural(len(nodes), 'node')} planned in {planned} {verb} in {actual} ({names}{more})"
+
+
+def _fallback(
+    fact: str,
+    nodes: Sequence[NodePrecision],
+    patterns: Mapping[str, tuple[str, ...]],
+    made: tuple[Files, EngineReport],
+) -> Step:
+    files, build = made
+    known = [pattern for node in nodes for pattern in patterns.get(node.name, ())]
+    if known and all(node.name in patterns for node in nodes):
+        told = f"{fact} To leave them in float, since they gain nothing by their codes:"
+        return Step(told, files.quantize(*excluding(dict.fromkeys(known))))
+    compiled_for = ("--compute-capabilities", ",".join(build.targets)) if build.targets else ()
+    listing = files.build("--backend", build.backend, *compiled_for, "--verbose")
+    return Step(f"{fact} Every node with its kernel:", listing)
+
+
+def _patterns(story: Story) -> Mapping[str, tuple[str, ...]]:
+    """Return the patterns that name a node of the float model, by its label."""
+    # Of nodes that ``sensitivity`` did not measure the name serves, unless ``quantize`` made new nodes: its names are
+    # those of the quantized model.
+    sensitivity, quantize = story.first(SensitivityReport), story.first(QuantizeReport)
+    found: dict[str, tuple[str, ...]] = {}
+    if quantize is not None and not quantize.separated:
+        found = {node.name: (glob.escape(node.name),) for node in quantize.nodes if " -> " not in node.name}
+    if sensitivity is not None:
+        found |= {node.node: node.exclude for node in sensitivity.nodes if node.exclude}
+    return found
+
+
+def open_questions(story: Story, files: Files) -> Iterator[Step]:
+    """Yield a step for each question without an answer; none where rules found errors, which are mended first."""
+    commands: dict[Question, str] = {
+        "rules": command("validate", files.model),
+        "numbers": files.check(),
+        "engine": files.build(),
+    }
+    judgements = judge(story).judgements
+    is_invalid = any(each.question == "rules" and each.state == "failed" for each in judgements)
+    for judgement in () if is_invalid else judgements:
+        if not judgement.source:
+            yield Step(f"No report says: {QUESTIONS[judgement.question][0]}", commands[judgement.question])
+
+
+EVERY_ADVICE: tuple[Callable[[Story, Files], Iterator[Step]], ...] = (
+    missed_gates,
+    fixable_findings,
+    random_samples,
+    noisy_layers,
+    odd_samples,
+    missing_limits,
+    lost_precision,
+    open_questions,
+)
+"""Each makes the steps of one kind, or none; what a reader should do first comes first."""
