@@ -8,6 +8,7 @@ from urllib.parse import quote
 from qdqtool.errors import plural
 from qdqtool.linting.findings import SEVERITIES, Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.reports.blocks import scoped
 from qdqtool.reports.terminal import escape
 
 
@@ -20,7 +21,7 @@ def place(finding: Finding) -> str:
     """The node with its scope, escaped; empty for findings about the model."""
     if finding.node is None:
         return ""
-    return escape(f"{finding.graph}/{finding.node}" if finding.graph else finding.node)
+    return escape(scoped(finding.node, finding.graph))
 
 
 def sentence(finding: Finding) -> str:

@@ -126,7 +126,10 @@ __all__ = [
     "is_unsafe",
     "make_console",
     "make_table",
+    "named",
+    "placed",
     "print_unbroken",
+    "print_written",
     "sizes_line",
 ]
 
@@ -237,6 +240,24 @@ def _heading(column: Column) -> str:
 def make_table(*columns: str, optional: Sequence[str] = (), lines: int = MOST_LINES) -> FittedTable:
     """A table that fits its console: columns of ``optional`` are left out where a cell would take more lines."""
     return FittedTable(*columns, optional=optional, lines=lines)
+
+
+def print_written(output: str, console: Console, *, weights: str | None = None) -> None:
+    """Print which file was written, and the one with its weights if there is one."""
+    console.print(Text.assemble("wrote ", (escape(output), "bold")))
+    if weights:
+        console.print(Text.assemble("weights in ", (escape(weights), "bold")))
+
+
+def placed(name: str, graph: str) -> str:
+    """Return an escaped name with its scope."""
+    return f"{escape(name)} in {escape(graph)}" if graph else escape(name)
+
+
+def named(names: Sequence[str], shown: int) -> str:
+    """Return so many of some names, escaped, and how many there are where these are not all."""
+    more = f", … ({len(names)} in all)" if len(names) > shown else ""
+    return ", ".join(map(escape, names[:shown])) + more
 
 
 def lists_all(console: Console) -> bool:

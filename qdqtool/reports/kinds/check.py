@@ -2,6 +2,7 @@
 
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
 from qdqtool.reports.blocks import Cell, Column, decibels, number, scoped, share, text
+from qdqtool.samples.feeds import DataDescription
 
 OUTPUTS = (
     Column("Output"),
@@ -19,6 +20,11 @@ TENSORS = (
     Column("Largest error in steps", numeric=True, bars=True, short="max steps"),
     Column("Mean error in steps", numeric=True, bars=True, short="mean", spare=4),
 )
+
+
+def data_origin(data: DataDescription) -> str:
+    """Return where samples came from, in words."""
+    return f"random inputs, seed {data.seed}" if data.seed is not None else data.source
 
 
 def output_row(output: OutputResult) -> tuple[Cell, ...]:

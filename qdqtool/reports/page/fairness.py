@@ -17,6 +17,7 @@ from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
+from qdqtool.reports.kinds.check import data_origin
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.saved.identity import same_content, same_file
 from qdqtool.reports.saved.story import Story
@@ -142,9 +143,8 @@ def _calibrations_differ(a: CalibrationUsed | None, b: CalibrationUsed | None) -
 
 def _data(check: CheckReport) -> str:
     data = check.data
-    origin = f"random inputs, seed {data.seed}" if data.seed is not None else data.source
     shapes = f" of {_plain(data.shapes)}" if data.shapes else ""
-    return f"{origin} ({plural(data.samples, 'sample')}{shapes})"
+    return f"{data_origin(data)} ({plural(data.samples, 'sample')}{shapes})"
 
 
 def _plain(shapes: object) -> str:

@@ -18,7 +18,8 @@ from qdqtool.quantization.preparation.steps import known_steps
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.quantization.ranges.types import Trial
-from qdqtool.reports.terminal import escape, limit, lists_all, print_rest, sizes_line
+from qdqtool.reports.blocks import scoped
+from qdqtool.reports.terminal import escape, limit, lists_all, named, placed, print_rest, print_written, sizes_line
 from qdqtool.samples.read_options import Preprocessing
 
 SHOWN = 20
@@ -128,11 +129,9 @@ def print_skipped(skipped: Sequence[NodeReason], console: Console) -> None:
         console.print(told, style="bold")
     by_reason: dict[tuple[str, str], list[str]] = {}
     for node in skipped:
-        label = f"{node.graph}/{node.node}" if node.graph else node.node
-        by_reason.setdefault((node.op_type, node.reason), []).append(escape(label))
+        by_reason.setdefault((node.op_type, node.reason), []).append(scoped(node.node, node.graph))
     for (op_type, reason), labels in list(by_reason.items())[: limit(console, SHOWN)]:
-        more = f", … ({len(labels)} in all)" if len(labels) > SHOWN_NODES else ""
-        console.print(f"  {escape(op_type)} {', '.join(labels[:SHOWN_NODES])}{more}: {escape(reason)}")
+        console.print(f"  {escape(op_type)} {named(labels, SHOWN_NODES)}: {escape(reason)}")
     print_rest(len(by_reason), SHOWN, console)
 
 
@@ -149,17 +148,13 @@ def print_high_precision(report: HighPrecisionReport | None, console: Console) -
         console.print("note     without data nothing is known of how large activations become", style="yellow")
     groups = [(reason, list(nodes)) for reason, nodes in groupby(sorted(report.kept, key=_reason), _reason)]
     for reason, nodes in groups[: limit(console, SHOWN)]:
-        console.print(f"  float32 {_named(nodes)}: {escape(reason)}")
+        names = named([f"{node.op_type} {node.node}" for node in nodes], SHOWN_NODES)
+        console.print(f"  float32 {names}: {escape(reason)}")
     print_rest(len(groups), SHOWN, console)
 
 
 def _reason(node: NodeReason) -> str:
     return node.reason
-
-
-def _named(nodes: list[NodeReason]) -> str:
-    shown = ", ".join(f"{escape(node.op_type)} {escape(node.node)}" for node in nodes[:SHOWN_NODES])
-    return f"{shown}, … ({len(nodes)} in all)" if len(nodes) > SHOWN_NODES else shown
 
 
 def print_counts(pairs: Sequence[QuantizedTensor], model: str, console: Console) -> None:
@@ -186,18 +181,15 @@ def print_opset(before: int, after: int, console: Console) -> None:
 def print_files(output: str, external_data: str | None, sizes: Sizes, console: Console) -> None:
     """Print sizes and names of the files written."""
     console.print(sizes_line(sizes.before, sizes.after))
-    console.print(Text.assemble("wrote ", (escape(output), "bold")))
-    if external_data:
-        console.print(Text.assemble("weights in ", (escape(external_data), "bold")))
+    print_written(output, console, weights=external_data)
 
 
 def _pair(pair: QuantizedTensor) -> Text:
     scales = f"scale {pair.scale_min:.4g}"
     if pair.scales > 1:
         scales = f"{pair.scales} scales {pair.scale_min:.4g} to {pair.scale_max:.4g}"
-    scope = f" in {escape(pair.graph)}" if pair.graph else ""
     return Text.assemble(
         "  ",
         (f"{pair.kind:<10}", "cyan"),
-        f" {escape(pair.tensor)}{scope}: {pair.format} {pair.granularity}, {scales}",
+        f" {placed(pair.tensor, pair.graph)}: {pair.format} {pair.granularity}, {scales}",
     )

@@ -6,11 +6,11 @@ from itertools import chain
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.engines.gpu.comparison import LayerComparison, LayerGroup
+from qdqtool.engines.gpu.comparison import LayerComparison
 from qdqtool.engines.gpu.report import BenchReport, EngineTimes, RunReport
 from qdqtool.engines.gpu.runner import LayerTime
 from qdqtool.errors import plural
-from qdqtool.reports.terminal import escape, limit, make_table, print_rest
+from qdqtool.reports.terminal import escape, limit, make_table, named, print_rest, print_written
 from qdqtool.samples.input_shapes import spell_shape
 
 SHOWN = 10
@@ -88,16 +88,15 @@ def _print_comparison(comparison: LayerComparison, console: Console, *, has_fail
     if groups:
         table = make_table("ONNX nodes or layer", "ms", "other ms", "lost ms")
         for group in groups[: limit(console, SHOWN)]:
-            table.add_row(_group_name(group), _ms(group.milliseconds), _ms(group.against_milliseconds), _ms(group.loss))
+            name = named(group.nodes or group.layers, SHOWN_NODES)
+            table.add_row(name, _ms(group.milliseconds), _ms(group.against_milliseconds), _ms(group.loss))
         console.print(table)
         print_rest(len(groups), SHOWN, console)
     for layers, where in ((comparison.unmatched, "this"), (comparison.against_unmatched, "the other")):
         total = sum(layer.milliseconds for layer in layers)
         if layers:
-            names = ", ".join(escape(layer.name) for layer in layers[:SHOWN_NODES])
-            console.print(
-                f"only in {where} engine: {_ms(total)} ms in {plural(len(layers), 'layer')}: {names}{_more(layers)}"
-            )
+            names = named([layer.name for layer in layers], SHOWN_NODES)
+            console.print(f"only in {where} engine: {_ms(total)} ms in {plural(len(layers), 'layer')}: {names}")
 
 
 def _print_slowest(layers: Sequence[LayerTime], console: Console) -> None:
@@ -106,7 +105,7 @@ def _print_slowest(layers: Sequence[LayerTime], console: Console) -> None:
     table = make_table("layer", "ms", "share", "ONNX nodes", optional=("ONNX nodes",))
     for layer in slowest[: limit(console, SHOWN)]:
         share = f"{layer.milliseconds / total:.1%}" if total else "-"
-        table.add_row(escape(layer.name), _ms(layer.milliseconds), share, _names(layer.nodes))
+        table.add_row(escape(layer.name), _ms(layer.milliseconds), share, named(layer.nodes, SHOWN_NODES))
     console.print(table)
     print_rest(len(slowest), SHOWN, console)
 
@@ -125,18 +124,6 @@ def _print_verdict(report: BenchReport, console: Console) -> None:
         console.print(Text.assemble(f"gate {report.gate.gate}: ", (word, style), f", {report.gate.found}"))
 
 
-def _group_name(group: LayerGroup) -> str:
-    return _names(group.nodes or group.layers)
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(escape(name) for name in names[:SHOWN_NODES]) + _more(names)
-
-
-def _more(names: Sequence[object]) -> str:
-    return f", … ({len(names)} in all)" if len(names) > SHOWN_NODES else ""
-
-
 def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
@@ -148,4 +135,4 @@ def render_run(report: RunReport, console: Console) -> None:
     console.print(f"  data     {escape(report.data.source)}: {plural(report.data.samples, 'sample')}")
     for name, shape in report.outputs.items():
         console.print(f"  output   {escape(name)}: {spell_shape(shape)}")
-    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+    print_written(report.output, console)

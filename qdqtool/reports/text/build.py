@@ -16,7 +16,17 @@ from qdqtool.jobs.verify_engine import VerifyReport
 from qdqtool.models.transforms.specialize import Specialized
 from qdqtool.reports.blocks import Table
 from qdqtool.reports.kinds import gates
-from qdqtool.reports.terminal import FittedTable, escape, fitted, human_bytes, limit, lists_all, make_table, print_rest
+from qdqtool.reports.terminal import (
+    FittedTable,
+    escape,
+    fitted,
+    human_bytes,
+    limit,
+    lists_all,
+    make_table,
+    named,
+    print_rest,
+)
 from qdqtool.samples.input_shapes import spell_shape, spell_values
 
 SHOWN = 20
@@ -128,12 +138,11 @@ def _table(nodes: tuple[NodePrecision, ...]) -> FittedTable:
 
 def _fallback(group: Sequence[NodePrecision]) -> Text:
     node = group[0]
-    names = [f"{escape(each.name)} in {escape(each.graph)}" if each.graph else escape(each.name) for each in group]
-    more = f", … ({len(group)} in all)" if len(group) > SHOWN_NODES else ""
+    names = [f"{each.name} in {each.graph}" if each.graph else each.name for each in group]
     types = f"{escape(node.planned)} -> {escape(node.actual)}"
     return Text.assemble(
         "  ",
-        (", ".join(names[:SHOWN_NODES]) + more, "bold"),
+        (named(names, SHOWN_NODES), "bold"),
         f" ({escape(node.op_type)}): {types}, {escape(node.reason or '')}",
     )
 

@@ -6,7 +6,8 @@ from rich.text import Text
 from qdqtool.errors import plural
 from qdqtool.jobs.calibrate import CalibrateReport
 from qdqtool.quantization.cluster.machine import ClusterUsed
-from qdqtool.reports.terminal import escape, limit, print_rest
+from qdqtool.reports.kinds.check import data_origin
+from qdqtool.reports.terminal import escape, limit, placed, print_rest, print_written
 from qdqtool.reports.text._shared import (
     SHOWN,
     print_chosen,
@@ -19,7 +20,7 @@ from qdqtool.reports.text._shared import (
 
 def render(report: CalibrateReport, console: Console) -> None:
     """Print what was run, which tensors were never seen, and where the ranges are."""
-    source = f"random inputs, seed {report.data.seed}" if report.data.seed is not None else escape(report.data.source)
+    source = escape(data_origin(report.data))
     console.print(
         Text.assemble(
             (f"ranges of {plural(report.tensors, 'tensor')}", "bold"),
@@ -38,10 +39,9 @@ def render(report: CalibrateReport, console: Console) -> None:
     print_repeated(report.data.samples, report.data.repeated, console)
     print_single(report.data.samples, report.data.repeated, console)
     for tensor in report.unseen[: limit(console, SHOWN)]:
-        scope = f" in {escape(tensor.graph)}" if tensor.graph else ""
-        console.print(f"UNSEEN   {escape(tensor.tensor)}{scope}: {escape(tensor.reason)}", style="yellow")
+        console.print(f"UNSEEN   {placed(tensor.tensor, tensor.graph)}: {escape(tensor.reason)}", style="yellow")
     print_rest(len(report.unseen), SHOWN, console)
-    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+    print_written(report.output, console)
 
 
 def _print_cluster(used: ClusterUsed, console: Console) -> None:

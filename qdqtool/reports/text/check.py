@@ -10,7 +10,7 @@ from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import plural
 from qdqtool.reports.blocks import Column, Table, number, text
 from qdqtool.reports.kinds import check, gates
-from qdqtool.reports.terminal import escape, fitted, limit, print_rest
+from qdqtool.reports.terminal import escape, fitted, limit, placed, print_rest
 from qdqtool.reports.text._shared import print_preprocessing, print_repeated
 from qdqtool.reports.text.sensitivity import print_noisiest, print_pairs_blamed, print_worst_sample
 from qdqtool.samples.input_shapes import spell_shape
@@ -50,8 +50,9 @@ def _print_setup(report: CheckReport, console: Console) -> None:
     console.print(f"  options    {options}", style="dim")
     console.print(f"  processor  {escape(reference.cpu)}: {features}", style="dim")
     shapes = ", ".join(f"{escape(name)}:{spell_shape(shape)}" for name, shape in data.shapes.items())
-    source = f"random inputs, seed {data.seed}" if data.seed is not None else escape(data.source)
-    console.print(f"  data       {source}: {plural(data.samples, 'sample')}; {shapes or 'no inputs'}")
+    console.print(
+        f"  data       {escape(check.data_origin(data))}: {plural(data.samples, 'sample')}; {shapes or 'no inputs'}"
+    )
     print_preprocessing(data.preprocessing, console)
     print_repeated(data.samples, data.repeated, console)
 
@@ -135,8 +136,8 @@ def _print_boundaries(boundaries: tuple[BoundaryResult, ...], console: Console) 
 
 def _print_notes(report: CheckReport, console: Console) -> None:
     for skipped in report.not_observed[: limit(console, SHOWN)]:
-        scope = f" in {escape(skipped.graph)}" if skipped.graph else ""
-        console.print(f"SKIPPED  {escape(skipped.node)}{scope}: {escape(skipped.reason)}", style="yellow")
+        node = placed(skipped.node, skipped.graph)
+        console.print(f"SKIPPED  {node}: {escape(skipped.reason)}", style="yellow")
     print_rest(len(report.not_observed), SHOWN, console, what="more SKIPPED")
     chosen = [found for found in report.boundaries if found.judged_by_data]
     if chosen:

@@ -9,6 +9,7 @@ from rich.text import Text
 from qdqtool.errors import plural
 from qdqtool.models.diff.parameters import Change
 from qdqtool.models.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
+from qdqtool.reports.blocks import scoped
 from qdqtool.reports.terminal import escape, limit, print_rest
 
 SHOWN = 50
@@ -56,7 +57,7 @@ def _scale(pair: PairInfo) -> str:
 
 
 def _place(pair: PairInfo) -> str:
-    return escape(f"{pair.graph}/{pair.tensor}" if pair.graph else pair.tensor)
+    return escape(scoped(pair.tensor, pair.graph))
 
 
 def _readers(pair: PairInfo) -> str:
@@ -85,7 +86,7 @@ def _moved(each: MovedPair) -> Text:
 
 
 def _disturbed(each: DisturbedReader) -> Text:
-    where = escape(f"{each.graph}/{each.reader}" if each.graph else each.reader)
+    where = escape(scoped(each.reader, each.graph))
     now = "is not found in the second model" if each.after is None else f"reads {_steps(each.after)} now"
     return Text.assemble(("  ! ", "bold red"), f"{where}, which read {_steps(each.before)}, {now}")
 

@@ -9,7 +9,7 @@ from qdqtool.engines.build.conversions import Conversion, Conversions, UnknownCo
 from qdqtool.engines.build.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
 from qdqtool.engines.tensorrt.kernels import KernelTensor
 from qdqtool.errors import plural
-from qdqtool.reports.terminal import FittedTable, escape, human_bytes, human_count, make_table
+from qdqtool.reports.terminal import FittedTable, escape, human_bytes, human_count, make_table, named
 from qdqtool.samples.calibration_note import CalibrationNote
 
 SHOWN_NODES = 2
@@ -69,9 +69,8 @@ def _macs(macs: MultiplyAccumulates, console: Console) -> None:
     if macs.unknown_kernels:
         console.print(f"  multiply-accumulates of {plural(len(macs.unknown_kernels), 'kernel')} not known")
     if macs.nodes_without_kernel:
-        names = ", ".join(map(escape, macs.nodes_without_kernel[:SHOWN_NODES]))
-        rest = f", … ({len(macs.nodes_without_kernel)} in all)" if len(macs.nodes_without_kernel) > SHOWN_NODES else ""
-        console.print(f"  no kernel names {names}{rest}: multiply-accumulates not counted")
+        names = named(macs.nodes_without_kernel, SHOWN_NODES)
+        console.print(f"  no kernel names {names}: multiply-accumulates not counted")
 
 
 def _largest_first(entry: tuple[str, int]) -> tuple[int, str]:
@@ -85,7 +84,7 @@ def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
     for kernel in kernels:
         table.add_row(
             escape(kernel.name),
-            _nodes(kernel.nodes),
+            named(kernel.nodes, SHOWN_NODES),
             _types(kernel.inputs),
             _types(kernel.constants),
             _types(kernel.outputs),
@@ -93,11 +92,6 @@ def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
             _bytes(kernel.bytes),
         )
     return table
-
-
-def _nodes(nodes: Sequence[str]) -> str:
-    rest = [f"… ({len(nodes)} in all)"] if len(nodes) > SHOWN_NODES else []
-    return ", ".join([*map(escape, nodes[:SHOWN_NODES]), *rest])
 
 
 def _types(tensors: Sequence[KernelTensor]) -> str:

@@ -14,7 +14,7 @@ from qdqtool.linting.findings import Finding, Severity
 from qdqtool.linting.report import ModelReport, Statistics, TargetReport, ValidateReport
 from qdqtool.linting.settings import Settings
 from qdqtool.models.targets import capability_name
-from qdqtool.reports.finding_words import counts
+from qdqtool.reports.finding_words import counts, place
 from qdqtool.reports.terminal import escape, limit, make_table, print_rest
 
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
@@ -117,8 +117,7 @@ def _line(finding: Finding) -> Text:
     line.append(f" {finding.code} ", "bold")
     line.append(f"[{finding.effect}] ")
     if finding.node is not None:
-        where = f"{finding.graph}/{finding.node}" if finding.graph else finding.node
-        line.append(escape(where), "cyan")
+        line.append(place(finding), "cyan")
         named = not finding.node.startswith(f"{finding.op_type} -> ")
         line.append(f" ({escape(finding.op_type or '')}): " if named else ": ")
     line.append(escape(finding.message))

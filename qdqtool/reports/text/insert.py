@@ -7,6 +7,7 @@ from qdqtool.errors import plural
 from qdqtool.jobs.insert import InsertReport
 from qdqtool.jobs.matches import MatchesReport
 from qdqtool.quantization.planning.placement import PatternMatch
+from qdqtool.reports.blocks import scoped
 from qdqtool.reports.terminal import escape, limit, print_rest
 from qdqtool.reports.text._shared import print_counts, print_files, print_given, print_opset, print_pairs, print_skipped
 
@@ -25,8 +26,8 @@ def render(report: InsertReport, console: Console) -> None:
         console.print(f"verified: {report.verified}")
     for found in report.refused_by:
         alternative = f"; nearest: {found.alternative}" if found.alternative else ""
-        tensor = f"{found.graph}/{found.tensor}" if found.graph else found.tensor
-        console.print(f"note: {found.target} {found.reason} (tensor {escape(tensor)}){alternative}", style="dim")
+        tensor = escape(scoped(found.tensor, found.graph))
+        console.print(f"note: {found.target} {found.reason} (tensor {tensor}){alternative}", style="dim")
     print_skipped(report.skipped, console)
     print_pairs(report.quantized, console)
 

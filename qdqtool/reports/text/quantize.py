@@ -15,7 +15,7 @@ from qdqtool.jobs.advice import command
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
-from qdqtool.reports.terminal import escape, limit, lists_all, print_rest
+from qdqtool.reports.terminal import escape, limit, lists_all, placed, print_rest
 from qdqtool.reports.text._shared import (
     SHOWN,
     print_chosen,
@@ -169,11 +169,10 @@ _CONDITIONS = {
 def _print_degenerate(report: QuantizeReport, console: Console) -> None:
     parts = "blocks" if modes.get(report.mode).blocks else "channels"
     for found in report.degenerate[: limit(console, SHOWN)]:
-        scope = f" in {escape(found.graph)}" if found.graph else ""
         who = f"{found.scales} of {found.of} {parts} " if found.of > 1 else ""
         verb = "holds" if found.of == 1 or found.scales == 1 else "hold"
         what = f"{who}{verb} {_CONDITIONS[found.condition]}; {escape(found.action)}"
-        console.print(f"note     {found.kind} {escape(found.tensor)}{scope}: {what}")
+        console.print(f"note     {found.kind} {placed(found.tensor, found.graph)}: {what}")
     print_rest(len(report.degenerate), SHOWN, console)
 
 

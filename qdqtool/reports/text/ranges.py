@@ -6,7 +6,7 @@ from rich.text import Text
 from qdqtool.errors import plural
 from qdqtool.jobs.convert_ranges import ConvertReport
 from qdqtool.jobs.merge import MergeReport
-from qdqtool.reports.terminal import escape
+from qdqtool.reports.terminal import escape, print_written
 
 
 def render_converted(report: ConvertReport, console: Console) -> None:
@@ -28,4 +28,4 @@ def render_merged(report: MergeReport, console: Console) -> None:
     console.print(Text.assemble((what, "bold"), f" from {plural(len(report.shards), 'shard')}, {how}"))
     if report.unseen:
         console.print(f"UNSEEN   {plural(report.unseen, 'tensor')} took no value in any shard", style="yellow")
-    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
+    print_written(report.output, console)

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from qdqtool.errors import plural
 from qdqtool.jobs.reduction.report import ReduceReport
-from qdqtool.reports.terminal import escape, make_table, sizes_line
+from qdqtool.reports.terminal import escape, make_table, print_written, sizes_line
 
 
 def render(report: ReduceReport, console: Console) -> None:
@@ -31,9 +31,7 @@ def render(report: ReduceReport, console: Console) -> None:
         console.print("the model is minimal already: no step makes it smaller")
     _print_steps(report, console)
     console.print(sizes_line(before.bytes, after.bytes))
-    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
-    if report.external_data:
-        console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
+    print_written(report.output, console, weights=report.external_data)
     if report.baseline:
         console.print(Text.assemble("baseline in ", (escape(report.baseline), "bold")))
     if report.report:

@@ -23,7 +23,8 @@ from qdqtool.linting.repair.report import (
 )
 from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.models.transforms.strip import RestoredNode
-from qdqtool.reports.terminal import escape, limit, lists_all, sizes_line
+from qdqtool.reports.blocks import scoped
+from qdqtool.reports.terminal import escape, limit, lists_all, placed, print_written, sizes_line
 from qdqtool.reports.text import findings
 
 
@@ -47,9 +48,7 @@ def _model(model: FixedModel, console: Console) -> None:
     for line in (model.diff or "").splitlines():
         console.print(_diff_line(line))
     if model.output:
-        console.print(Text.assemble("wrote ", (escape(model.output), "bold")))
-    if model.external_data:
-        console.print(Text.assemble("weights in ", (escape(model.external_data), "bold")))
+        print_written(model.output, console, weights=model.external_data)
     console.print()
 
 
@@ -64,9 +63,7 @@ def render_normalized(report: NormalizeReport, console: Console) -> None:
     what = f"{count} rewritten" if report.repaired.changes else "nothing to rewrite"
     console.print(Text.assemble((what, "bold"), f" in {escape(report.model)}"))
     print_repaired(report.repaired, console)
-    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
-    if report.external_data:
-        console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
+    print_written(report.output, console, weights=report.external_data)
     if report.existing is not None:
         source = escape(shlex.quote(report.output))
         command = f"qdqtool quantize {source} --existing {report.existing} --calib-data DATA -o OUT.onnx"
@@ -85,14 +82,13 @@ def render_stripped(report: StripReport, console: Console) -> None:
         times = "" if count == 1 else f" {count} times"
         console.print(Text.assemble("  ", (f"put back {operator}{times}", "green"), ": the range of a Q did its work"))
     for rest in report.kept:
-        scope = f" in {escape(rest.graph)}" if rest.graph else ""
-        console.print(Text.assemble("  ", ("kept ", "yellow"), f"{escape(rest.node)}{scope}: {escape(rest.reason)}"))
+        console.print(
+            Text.assemble("  ", ("kept ", "yellow"), f"{placed(rest.node, rest.graph)}: {escape(rest.reason)}")
+        )
     for warning in report.warnings:
         console.print(Text.assemble("  ", ("warning ", "yellow"), escape(warning)))
     console.print(sizes_line(report.sizes.before, report.sizes.after))
-    console.print(Text.assemble("wrote ", (escape(report.output), "bold")))
-    if report.external_data:
-        console.print(Text.assemble("weights in ", (escape(report.external_data), "bold")))
+    print_written(report.output, console, weights=report.external_data)
 
 
 def _restored(made: RestoredNode) -> str:
@@ -173,7 +169,7 @@ def _count(group: Sequence[Each]) -> str:
 
 
 def _described(line: Text, group: Sequence[Each]) -> Text:
-    places = dict.fromkeys(f"{each.graph}/{each.node}" if each.graph else each.node for each in group if each.node)
+    places = dict.fromkeys(scoped(each.node, each.graph) for each in group if each.node)
     if places:
         more = ", …" if len(places) > SHOWN else ""
         line.append(", ".join(map(escape, list(places)[:SHOWN])) + more, "cyan").append(": ")

@@ -15,7 +15,7 @@ from qdqtool.errors import plural
 from qdqtool.jobs.advice import excluding, loud_layers
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.reports.bars import BarTable
-from qdqtool.reports.terminal import escape, limit, print_rest
+from qdqtool.reports.terminal import escape, limit, placed, print_rest
 
 SHOWN_EFFECTS = 20
 
@@ -244,9 +244,8 @@ def _print_tensors(rows: Sequence[tuple[str, str, str, float]], console: Console
     """Print name, scope, kind and SQNR in dB of tensors."""
     table = BarTable("  tensor", texts=("kind",), bars="RMS noise / signal", figures=("noise", "SQNR dB"))
     for tensor, graph, kind, sqnr_db in rows:
-        scope = f" in {escape(graph)}" if graph else ""
         noise = relative_noise(sqnr_db)
-        table.add_row(f"  {escape(tensor)}{scope}", noise, (kind,), (_percent(noise), f"{sqnr_db:.1f}"))
+        table.add_row(f"  {placed(tensor, graph)}", noise, (kind,), (_percent(noise), f"{sqnr_db:.1f}"))
     console.print(table)
 
 

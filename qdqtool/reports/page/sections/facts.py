@@ -13,6 +13,7 @@ from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.findings import SEVERITIES
 from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table
+from qdqtool.reports.kinds.check import data_origin
 from qdqtool.reports.page.difference import (
     DIFFERENCE,
     EXACT,
@@ -29,7 +30,6 @@ from qdqtool.reports.page.section import Comparison, Section
 from qdqtool.reports.page.sections.findings import findings_of
 from qdqtool.reports.saved.identity import DIGITS, Claim
 from qdqtool.reports.saved.story import Story
-from qdqtool.samples.feeds import DataDescription
 
 COLUMNS = (Column("Fact"), Column("A", prose=True), Column("B", prose=True), Column(DIFFERENCE, numeric=True))
 _WORDS = {"passed": "passed", "failed": "FAILED", "unknown": "incomplete"}
@@ -104,12 +104,9 @@ def _method(quantize: QuantizeReport) -> str | None:
 
 
 def _checked_origin(story: Story) -> str | None:
-    return _joined(_data(check.data) for _, check in story.each(CheckReport))
-
-
-def _data(data: DataDescription) -> str:
-    origin = f"random inputs, seed {data.seed}" if data.seed is not None else data.source
-    return f"{origin}, {plural(data.samples, 'sample')}"
+    return _joined(
+        f"{data_origin(check.data)}, {plural(check.data.samples, 'sample')}" for _, check in story.each(CheckReport)
+    )
 
 
 def _versions(story: Story) -> str | None:
@@ -117,12 +114,14 @@ def _versions(story: Story) -> str | None:
     return _joined(version for version in found if version is not None)
 
 
-def _references(story: Story) -> str | None:
+def references(story: Story) -> str | None:
+    """Return the sessions that computed the numbers of checks; None where there is none."""
     references = (check.reference for _, check in story.each(CheckReport))
     return _joined(f"{each.runtime} {each.version}, profile {each.profile}, on {each.cpu}" for each in references)
 
 
-def _builders(story: Story) -> str | None:
+def builders(story: Story) -> str | None:
+    """Return what built the engines, and for what; None where there is none."""
     return _joined(builder(build) for _, build in story.each(EngineReport))
 
 
@@ -145,8 +144,8 @@ _ORIGIN: _Readers = (
     ("Calibration data", _of_quantize(_calibration)),
     ("Data of the checks", _checked_origin),
     ("qdqtool", _versions),
-    ("Reference", _references),
-    ("Builder", _builders),
+    ("Reference", references),
+    ("Builder", builders),
 )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import plural
 from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.jobs.inspect_report import InspectReport
@@ -11,7 +10,9 @@ from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.reports.blocks import Block, Cell, Column, Facts, State, Table, number, text
+from qdqtool.reports.kinds.check import data_origin
 from qdqtool.reports.page.section import Section
+from qdqtool.reports.page.sections.facts import builders, references
 from qdqtool.reports.saved.reading import step_source
 from qdqtool.reports.saved.story import Story
 
@@ -26,7 +27,8 @@ def blocks(story: Story) -> tuple[Block, ...]:
             ("Quantized model", text(story.quantized_model)),
             *_quantization(story),
             *_data(story),
-            *_versions(story),
+            ("Reference", text(references(story))),
+            ("Builder", text(builders(story))),
         )
     )
     conversion = story.first(ConversionReport)
@@ -58,9 +60,11 @@ def _data(story: Story) -> Iterator[tuple[str, Cell]]:
     parts = dict(_parts(story))
     for source, check in story.each(CheckReport):
         part = f" ({parts[source]})" if source in parts else ""
-        origin = f"random inputs, seed {check.data.seed}" if check.data.seed is not None else check.data.source
         state: State | None = "warning" if check.data.seed is not None else None
-        yield "Data of the check", text(f"{origin}: {plural(check.data.samples, 'sample')}{part} [{source}]", state)
+        yield (
+            "Data of the check",
+            text(f"{data_origin(check.data)}: {plural(check.data.samples, 'sample')}{part} [{source}]", state),
+        )
 
 
 def _parts(story: Story) -> Iterator[tuple[str, str]]:
@@ -77,20 +81,6 @@ def _calibration(found: CalibrationUsed | None) -> Cell:
     return text(
         f"{origin}: {plural(found.samples, 'sample')}, method {found.method_used}", "warning" if found.random else None
     )
-
-
-def _versions(story: Story) -> Iterator[tuple[str, Cell]]:
-    references = {
-        f"{check.reference.runtime} {check.reference.version}, profile {check.reference.profile}, on "
-        f"{check.reference.cpu}"
-        for _, check in story.each(CheckReport)
-    }
-    yield "Reference", text("; ".join(sorted(references)) or None)
-    builders = {
-        f"{build.backend} {build.version} for {', '.join(build.targets) or 'the GPU of the machine'}"
-        for _, build in story.each(EngineReport)
-    }
-    yield "Builder", text("; ".join(sorted(builders)) or None)
 
 
 SECTION = Section(20, "Model, data and versions", ("quantize", "check", "build", "convert", "inspect"), blocks)
