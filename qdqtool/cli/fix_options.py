@@ -65,8 +65,8 @@ def run_fixes(
         fail_on: ``error``, ``warning`` or ``never``.
         output_format: ``text`` or ``json``.
     """
+    from qdqtool.errors import escape
     from qdqtool.jobs.fix import FixRequest, fix_models
-    from qdqtool.reports.terminal import escape
     from qdqtool.samples.input_shapes import parse_shapes
     from qdqtool.samples.request import DataRequest
 

@@ -240,6 +240,6 @@ def _append_summary(report: "ValidateReport") -> None:
 
 
 def _say(text: str) -> None:
-    from qdqtool.reports.terminal import escape
+    from qdqtool.errors import escape
 
     click.echo(escape(text), err=True)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import click
 from rich.text import Text
 
+from qdqtool.errors import escape
 from qdqtool.reports import json
-from qdqtool.reports.terminal import escape, make_console
+from qdqtool.reports.terminal import make_console
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.linting.findings import SEVERITIES, Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
 from qdqtool.reports.blocks import scoped
-from qdqtool.reports.terminal import escape
 
 
 def repository_path(path: str) -> str:

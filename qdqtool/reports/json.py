@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from qdqtool.reports.terminal import is_unsafe
+from qdqtool.errors import is_unsafe
 from qdqtool.results import encode
 
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\n -~]")

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from qdqtool.errors import escape, human_bytes, is_unsafe
+from qdqtool.errors import escape, human_bytes
 from qdqtool.reports.blocks import Cell, Column, State, Table
 
 MOST_LINES = 4
@@ -116,23 +116,6 @@ def _lines(row: Sequence[Text], widths: Sequence[int], console: Console) -> Iter
         yield line
 
 
-__all__ = [
-    "PIPE_WIDTH",
-    "ReportConsole",
-    "escape",
-    "fitted",
-    "human_bytes",
-    "human_count",
-    "is_unsafe",
-    "make_console",
-    "make_table",
-    "named",
-    "placed",
-    "print_unbroken",
-    "print_written",
-    "sizes_line",
-]
-
 PIPE_WIDTH = 1 << 20
 """In a pipe a row of a table is one line, which ``grep`` finds as a whole, unless COLUMNS asks for a width."""
 _HANGING = 2
@@ -235,11 +218,6 @@ def _on_terminal(cell: Cell) -> Text:
 
 def _heading(column: Column) -> str:
     return column.title[:1].lower() + column.title[1:] if column.short is None else column.short
-
-
-def make_table(*columns: str, optional: Sequence[str] = (), lines: int = MOST_LINES) -> FittedTable:
-    """A table that fits its console: columns of ``optional`` are left out where a cell would take more lines."""
-    return FittedTable(*columns, optional=optional, lines=lines)
 
 
 def print_written(output: str, console: Console, *, weights: str | None = None) -> None:

@@ -6,16 +6,8 @@ import pytest
 from rich.text import Text
 from support.printed import ESCAPED, HOSTILE
 
-from qdqtool.reports.terminal import (
-    PIPE_WIDTH,
-    ReportConsole,
-    escape,
-    human_bytes,
-    is_unsafe,
-    make_console,
-    make_table,
-    sizes_line,
-)
+from qdqtool.errors import escape, human_bytes, is_unsafe
+from qdqtool.reports.terminal import PIPE_WIDTH, FittedTable, ReportConsole, make_console, sizes_line
 
 
 @pytest.mark.parametrize(
@@ -46,7 +38,7 @@ def test_a_pipe_gets_plain_text_and_long_lines_stay_whole():
 
 def test_a_table_has_one_line_for_a_row():
     file = io.StringIO()
-    table = make_table("name", "count")
+    table = FittedTable("name", "count")
     table.add_row("[bold]", "1")
     make_console(file).print(table)
 

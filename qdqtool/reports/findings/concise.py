@@ -1,8 +1,8 @@
 """One line for each finding, for grep and editors: ``path: target: code severity [effect] node: message``."""
 
+from qdqtool.errors import escape
 from qdqtool.linting.report import ValidateReport
 from qdqtool.reports.finding_words import counts, sentence
-from qdqtool.reports.terminal import escape
 
 
 def render(report: ValidateReport) -> str:

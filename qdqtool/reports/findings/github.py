@@ -1,10 +1,10 @@
 """Annotations of GitHub Actions: workflow commands that show a finding at its file."""
 
+from qdqtool.errors import escape
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ValidateReport
 from qdqtool.reports.finding_words import counts, repository_path, sentence, worst_first
-from qdqtool.reports.terminal import escape
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 

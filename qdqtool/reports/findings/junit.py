@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.jobs.catalogue import catalogue
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
 from qdqtool.reports.finding_words import repository_path, sentence
-from qdqtool.reports.terminal import escape
 
 
 def render(report: ValidateReport) -> str:

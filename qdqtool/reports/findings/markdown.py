@@ -2,11 +2,11 @@
 
 import re
 
+from qdqtool.errors import escape
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.reports.finding_words import counts, place, worst_first
-from qdqtool.reports.terminal import escape
 
 SHOWN = 200
 """Findings in the table; a CI job's summary page holds 1 MiB."""

@@ -7,11 +7,11 @@ import re
 from collections import Counter
 from typing import Any
 
+from qdqtool.errors import escape
 from qdqtool.jobs.catalogue import RuleCard, catalogue
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.reports.finding_words import file_uri, from_repository, place, repository_path, sentence, worst_first
-from qdqtool.reports.terminal import escape
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

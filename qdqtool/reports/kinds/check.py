@@ -1,6 +1,6 @@
 """What is told of a check: outputs and quantized tensors against those of the float model."""
 
-from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
+from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult, WorstOutput
 from qdqtool.reports.blocks import Cell, Column, decibels, number, scoped, share, text
 from qdqtool.samples.feeds import DataDescription
 
@@ -25,6 +25,13 @@ TENSORS = (
 def data_origin(data: DataDescription) -> str:
     """Return where samples came from, in words."""
     return f"random inputs, seed {data.seed}" if data.seed is not None else data.source
+
+
+def worst_words(worst: WorstOutput) -> str:
+    """Return how far the worst output is from that of the float model, in words."""
+    if worst.agreement is not None:
+        return f"{worst.agreement:.2%} equal"
+    return f"{worst.sqnr_db:.2f} dB" if worst.sqnr_db is not None else f"off by {number(worst.max_abs, '.4g').short}"
 
 
 def output_row(output: OutputResult) -> tuple[Cell, ...]:

@@ -6,7 +6,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.models.graph.io.save import Sizes
 from qdqtool.models.graph.scope import NodeReason
 from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
@@ -19,7 +19,7 @@ from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.quantization.ranges.types import Trial
 from qdqtool.reports.blocks import scoped
-from qdqtool.reports.terminal import escape, limit, lists_all, named, placed, print_rest, print_written, sizes_line
+from qdqtool.reports.terminal import limit, lists_all, named, placed, print_rest, print_written, sizes_line
 from qdqtool.samples.read_options import Preprocessing
 
 SHOWN = 20

@@ -9,8 +9,8 @@ from rich.text import Text
 from qdqtool.engines.gpu.comparison import LayerComparison
 from qdqtool.engines.gpu.report import BenchReport, EngineTimes, RunReport
 from qdqtool.engines.gpu.runner import LayerTime
-from qdqtool.errors import plural
-from qdqtool.reports.terminal import escape, limit, make_table, named, print_rest, print_written
+from qdqtool.errors import escape, plural
+from qdqtool.reports.terminal import FittedTable, limit, named, print_rest, print_written
 from qdqtool.samples.input_shapes import spell_shape
 
 SHOWN = 10
@@ -60,7 +60,7 @@ def _span(values: Sequence[int]) -> str:
 
 
 def _print_times(engines: Sequence[EngineTimes], console: Console) -> None:
-    table = make_table(
+    table = FittedTable(
         "engine", "median ms", "90 %", "99 %", "fastest", "slowest", "runs", optional=("fastest", "runs")
     )
     for each in engines:
@@ -86,7 +86,7 @@ def _print_comparison(comparison: LayerComparison, console: Console, *, has_fail
         groups, heading = comparison.groups, f"{heading}; those that gain least:"
     console.print(Text(heading, "bold"))
     if groups:
-        table = make_table("ONNX nodes or layer", "ms", "other ms", "lost ms")
+        table = FittedTable("ONNX nodes or layer", "ms", "other ms", "lost ms")
         for group in groups[: limit(console, SHOWN)]:
             name = named(group.nodes or group.layers, SHOWN_NODES)
             table.add_row(name, _ms(group.milliseconds), _ms(group.against_milliseconds), _ms(group.loss))
@@ -102,7 +102,7 @@ def _print_comparison(comparison: LayerComparison, console: Console, *, has_fail
 def _print_slowest(layers: Sequence[LayerTime], console: Console) -> None:
     slowest = sorted(layers, key=lambda layer: -layer.milliseconds)
     total = sum(layer.milliseconds for layer in layers)
-    table = make_table("layer", "ms", "share", "ONNX nodes", optional=("ONNX nodes",))
+    table = FittedTable("layer", "ms", "share", "ONNX nodes", optional=("ONNX nodes",))
     for layer in slowest[: limit(console, SHOWN)]:
         share = f"{layer.milliseconds / total:.1%}" if total else "-"
         table.add_row(escape(layer.name), _ms(layer.milliseconds), share, named(layer.nodes, SHOWN_NODES))

@@ -11,22 +11,12 @@ from qdqtool.engines.build.report import EngineReport, Locked, RefusedReport
 from qdqtool.engines.tensorrt.builder import InputProfile, NodePrecision, Refusal
 from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.engines.tensorrt.kernels import UNKNOWN
-from qdqtool.errors import plural
+from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.verify_engine import VerifyReport
 from qdqtool.models.transforms.specialize import Specialized
 from qdqtool.reports.blocks import Table
 from qdqtool.reports.kinds import gates
-from qdqtool.reports.terminal import (
-    FittedTable,
-    escape,
-    fitted,
-    human_bytes,
-    limit,
-    lists_all,
-    make_table,
-    named,
-    print_rest,
-)
+from qdqtool.reports.terminal import FittedTable, fitted, limit, lists_all, named, print_rest
 from qdqtool.samples.input_shapes import spell_shape, spell_values
 
 SHOWN = 20
@@ -109,13 +99,18 @@ def _precision(report: EngineReport, console: Console) -> None:
     for kind, planned in report.planned.items():
         achieved = report.achieved[kind]
         style = "bold green" if achieved == planned else "bold yellow"
-        noun = "node runs" if planned == 1 else "nodes run"
         unknown = sum(node.planned == kind and node.actual == UNKNOWN for node in report.nodes)
         doubt = f"; of {unknown} it is not known" if unknown else ""
-        console.print(Text(f"{achieved} of {planned} planned {kind} {noun} in {kind} kernels{doubt}", style))
+        console.print(Text(f"{planned_and_achieved(kind, planned, achieved)}{doubt}", style))
     console.print(_table(report.nodes))
     _fallbacks([node for node in report.nodes if node.actual != node.planned], console)
     console.print(Text(_EVIDENCE[report.evidence], "dim"))
+
+
+def planned_and_achieved(kind: str, planned: int, achieved: int) -> str:
+    """Return how many nodes that were planned in a format run in it, in words."""
+    noun = "node runs" if planned == 1 else "nodes run"
+    return f"{achieved} of {planned} planned {kind} {noun} in {kind} kernels"
 
 
 def _fallbacks(nodes: Sequence[NodePrecision], console: Console) -> None:
@@ -130,7 +125,7 @@ def _fallbacks(nodes: Sequence[NodePrecision], console: Console) -> None:
 
 
 def _table(nodes: tuple[NodePrecision, ...]) -> FittedTable:
-    table = make_table("planned", "actual", "operator", "nodes")
+    table = FittedTable("planned", "actual", "operator", "nodes")
     for (planned, actual, op_type), count in sorted(Counter((n.planned, n.actual, n.op_type) for n in nodes).items()):
         table.add_row(escape(planned), escape(actual), escape(op_type), str(count))
     return table

@@ -3,11 +3,11 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.jobs.calibrate import CalibrateReport
 from qdqtool.quantization.cluster.machine import ClusterUsed
 from qdqtool.reports.kinds.check import data_origin
-from qdqtool.reports.terminal import escape, limit, placed, print_rest, print_written
+from qdqtool.reports.terminal import limit, placed, print_rest, print_written
 from qdqtool.reports.text._shared import (
     SHOWN,
     print_chosen,

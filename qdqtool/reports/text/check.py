@@ -7,10 +7,10 @@ from rich.text import Text
 
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
 from qdqtool.accuracy.task_metrics.measure import MetricResult
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.reports.blocks import Column, Table, number, text
 from qdqtool.reports.kinds import check, gates
-from qdqtool.reports.terminal import escape, fitted, limit, placed, print_rest
+from qdqtool.reports.terminal import fitted, limit, placed, print_rest
 from qdqtool.reports.text._shared import print_preprocessing, print_repeated
 from qdqtool.reports.text.sensitivity import print_noisiest, print_pairs_blamed, print_worst_sample
 from qdqtool.samples.input_shapes import spell_shape
@@ -189,10 +189,4 @@ def _worst(report: CheckReport) -> str:
     worst = report.worst_output
     if worst is None:
         return "all compared outputs are exact"
-    if worst.agreement is not None:
-        found = f"{worst.agreement:.2%} equal"
-    elif worst.sqnr_db is not None:
-        found = f"{worst.sqnr_db:.2f} dB"
-    else:
-        found = f"off by {_number(worst.max_abs, '.4g')}"
-    return f"worst output '{escape(worst.name)}' {found} ({worst.gate})"
+    return f"worst output '{escape(worst.name)}' {check.worst_words(worst)} ({worst.gate})"

@@ -9,12 +9,12 @@ from rich.text import Text
 from qdqtool.accuracy.checking.limits import ON_OUTPUTS
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import EngineReport, RefusedReport
-from qdqtool.errors import plural
+from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.conversion.folder import PAGE, REPORT
 from qdqtool.jobs.conversion.report import ConversionReport, MeasuredOn, StepReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ValidateReport
-from qdqtool.reports.terminal import escape, human_bytes
+from qdqtool.reports.kinds.check import worst_words
 from qdqtool.reports.text import renderer
 
 _STYLES = {"passed": "green", "failed": "bold red", "not reached": "yellow", "not asked for": "yellow"}
@@ -85,10 +85,7 @@ def _worst(report: CheckReport) -> str:
     worst = report.worst_output
     if worst is None:
         return f"{held}; all outputs are equal to the float model's"
-    if worst.sqnr_db is not None:
-        return f"{held}; worst output '{escape(worst.name)}' {worst.sqnr_db:.2f} dB"
-    share = f"{worst.agreement:.2%} equal" if worst.agreement is not None else f"off by {worst.max_abs:.4g}"
-    return f"{held}; worst output '{escape(worst.name)}' {share}"
+    return f"{held}; worst output '{escape(worst.name)}' {worst_words(worst)}"
 
 
 def _unlimited(report: CheckReport) -> list[str]:

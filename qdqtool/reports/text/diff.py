@@ -6,11 +6,11 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.models.diff.parameters import Change
 from qdqtool.models.diff.report import ChangedPair, DiffReport, DisturbedReader, MovedPair, PairInfo
 from qdqtool.reports.blocks import scoped
-from qdqtool.reports.terminal import escape, limit, print_rest
+from qdqtool.reports.terminal import limit, print_rest
 
 SHOWN = 50
 """Pairs of one kind that are printed; the rest is counted."""

@@ -3,8 +3,9 @@
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.errors import escape
 from qdqtool.jobs.doctor_report import Component, DoctorReport
-from qdqtool.reports.terminal import escape, make_table
+from qdqtool.reports.terminal import FittedTable
 
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}
 
@@ -17,7 +18,7 @@ def render(report: DoctorReport, console: Console) -> None:
     if not report.gpus:
         console.print(f"no GPU: {report.gpu_note}; engines are built ahead of time and run elsewhere")
     console.print()
-    table = make_table("package", "state", "version", "needed for", "note", optional=("note", "needed for"))
+    table = FittedTable("package", "state", "version", "needed for", "note", optional=("note", "needed for"))
     for part in report.components:
         table.add_row(*_row(part))
     console.print(table)

@@ -8,8 +8,9 @@ from rich.text import Text
 from qdqtool.engines.build.conversions import Conversion, Conversions, UnknownConversion
 from qdqtool.engines.build.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
 from qdqtool.engines.tensorrt.kernels import KernelTensor
-from qdqtool.errors import plural
-from qdqtool.reports.terminal import FittedTable, escape, human_bytes, human_count, make_table, named
+from qdqtool.errors import escape, human_bytes, plural
+from qdqtool.reports.terminal import FittedTable, human_count, named
+from qdqtool.reports.text.build import planned_and_achieved
 from qdqtool.samples.calibration_note import CalibrationNote
 
 SHOWN_NODES = 2
@@ -47,9 +48,7 @@ def _head(report: EngineMap, console: Console) -> None:
     if report.calibration is not None:
         console.print(f"  {_calibration(report.calibration)}")
     for kind, planned in report.planned.items():
-        noun = "node runs" if planned == 1 else "nodes run"
-        achieved = report.achieved.get(kind, 0)
-        console.print(f"  {achieved} of {planned} planned {escape(kind)} {noun} in {escape(kind)} kernels")
+        console.print(f"  {escape(planned_and_achieved(kind, planned, report.achieved.get(kind, 0)))}")
     if report.kernels:
         _macs(report.macs, console)
     console.print(f"  {plural(len(report.kernels), 'kernel')}, types from: {report.evidence}")
@@ -78,7 +77,7 @@ def _largest_first(entry: tuple[str, int]) -> tuple[int, str]:
 
 
 def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
-    table = make_table(
+    table = FittedTable(
         "kernel", "ONNX nodes", "reads", "constants", "writes", "multiplies", "bytes by type", optional=("constants",)
     )
     for kernel in kernels:

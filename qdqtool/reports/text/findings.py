@@ -8,14 +8,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding, Severity
 from qdqtool.linting.report import ModelReport, Statistics, TargetReport, ValidateReport
 from qdqtool.linting.settings import Settings
 from qdqtool.models.targets import capability_name
 from qdqtool.reports.finding_words import counts, place
-from qdqtool.reports.terminal import escape, limit, make_table, print_rest
+from qdqtool.reports.terminal import FittedTable, limit, print_rest
 
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
@@ -141,7 +141,7 @@ def _summary(report: ValidateReport) -> Text:
 
 def render_statistics(report: Statistics, console: Console) -> None:
     """Print a line for each rule, then the sum."""
-    table = make_table("findings", "code", "name", "severity", "fixable", optional=("fixable", "severity"))
+    table = FittedTable("findings", "code", "name", "severity", "fixable", optional=("fixable", "severity"))
     for row in report.rules:
         table.add_row(str(row.count), row.code, row.name, row.severity, str(row.fixable or ""))
     if report.rules:

@@ -3,12 +3,12 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.jobs.insert import InsertReport
 from qdqtool.jobs.matches import MatchesReport
 from qdqtool.quantization.planning.placement import PatternMatch
 from qdqtool.reports.blocks import scoped
-from qdqtool.reports.terminal import escape, limit, print_rest
+from qdqtool.reports.terminal import limit, print_rest
 from qdqtool.reports.text._shared import print_counts, print_files, print_given, print_opset, print_pairs, print_skipped
 
 SHOWN = 10

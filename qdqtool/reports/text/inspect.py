@@ -3,10 +3,10 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.inspect_report import InspectReport, TensorInfo
 from qdqtool.models.graph.index.types import Shape
-from qdqtool.reports.terminal import FittedTable, escape, human_bytes, make_table
+from qdqtool.reports.terminal import FittedTable
 
 
 def render(report: InspectReport, console: Console) -> None:
@@ -39,7 +39,7 @@ def _head(report: InspectReport, console: Console) -> None:
 
 
 def _inventory(report: InspectReport) -> FittedTable:
-    table = make_table(
+    table = FittedTable(
         "stands for", "format", "granularity", "operator", "nodes", "scales", optional=("granularity", "scales")
     )
     for group in report.groups:
@@ -51,7 +51,7 @@ def _inventory(report: InspectReport) -> FittedTable:
 
 
 def _coverage(report: InspectReport) -> FittedTable:
-    table = make_table("operator", "nodes", "quantized", "one side only", "float")
+    table = FittedTable("operator", "nodes", "quantized", "one side only", "float")
     for row in report.coverage:
         rest = row.total - row.quantized - row.partly
         table.add_row(row.op_type, str(row.total), str(row.quantized), str(row.partly), str(rest))
@@ -59,7 +59,7 @@ def _coverage(report: InspectReport) -> FittedTable:
 
 
 def _tensors(tensors: tuple[TensorInfo, ...]) -> FittedTable:
-    table = make_table(
+    table = FittedTable(
         "tensor", "scope", "kind", "type", "quantized", "consumers", optional=("scope", "consumers", "kind")
     )
     for tensor in tensors:

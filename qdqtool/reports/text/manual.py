@@ -5,12 +5,12 @@ from rich.markdown import Markdown
 
 from qdqtool.jobs.pages import Manual, Page
 from qdqtool.reports.schemas import SchemaList
-from qdqtool.reports.terminal import make_table, print_unbroken
+from qdqtool.reports.terminal import FittedTable, print_unbroken
 
 
 def render(report: Manual, console: Console) -> None:
     """Print a row for each page."""
-    table = make_table("page", "about")
+    table = FittedTable("page", "about")
     for page in report.pages:
         table.add_row(page.name, page.title)
     console.print(table)
@@ -27,7 +27,7 @@ def render_page(report: Page, console: Console) -> None:
 
 def render_schemas(report: SchemaList, console: Console) -> None:
     """Print a row for each schema."""
-    table = make_table("schema", "about")
+    table = FittedTable("schema", "about")
     for each in report.schemas:
         table.add_row(each.name, each.about)
     console.print(table)

@@ -10,12 +10,12 @@ from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.accuracy.search.goal_report import GoalReport, MetricGoal
 from qdqtool.accuracy.task_metrics.measure import MetricResult
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.jobs.advice import command
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
-from qdqtool.reports.terminal import escape, limit, lists_all, placed, print_rest
+from qdqtool.reports.terminal import limit, lists_all, placed, print_rest
 from qdqtool.reports.text._shared import (
     SHOWN,
     print_chosen,

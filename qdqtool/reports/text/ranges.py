@@ -3,10 +3,10 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.jobs.convert_ranges import ConvertReport
 from qdqtool.jobs.merge import MergeReport
-from qdqtool.reports.terminal import escape, print_written
+from qdqtool.reports.terminal import print_written
 
 
 def render_converted(report: ConvertReport, console: Console) -> None:

@@ -3,9 +3,9 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.jobs.reduction.report import ReduceReport
-from qdqtool.reports.terminal import escape, make_table, print_written, sizes_line
+from qdqtool.reports.terminal import FittedTable, print_written, sizes_line
 
 
 def render(report: ReduceReport, console: Console) -> None:
@@ -40,7 +40,7 @@ def render(report: ReduceReport, console: Console) -> None:
 
 
 def _print_steps(report: ReduceReport, console: Console) -> None:
-    table = make_table("step", "nodes left", "runs")
+    table = FittedTable("step", "nodes left", "runs")
     for step in report.steps:
         table.add_row(step.name, str(step.nodes), str(step.runs))
     console.print(table)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.jobs.strip import StripReport
 from qdqtool.linting.repair.report import (
     Change,
@@ -24,7 +24,7 @@ from qdqtool.linting.repair.report import (
 from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.models.transforms.strip import RestoredNode
 from qdqtool.reports.blocks import scoped
-from qdqtool.reports.terminal import escape, limit, lists_all, placed, print_written, sizes_line
+from qdqtool.reports.terminal import limit, lists_all, placed, print_written, sizes_line
 from qdqtool.reports.text import findings
 
 

@@ -3,9 +3,8 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.reports.page.write import ComparedModel, PageReport
-from qdqtool.reports.terminal import escape
 
 _STYLES = {"passed": "green", "failed": "bold red", "unknown": "yellow"}
 _WORDS = {"passed": "PASSED", "failed": "FAILED", "unknown": "INCOMPLETE"}

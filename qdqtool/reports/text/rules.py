@@ -3,17 +3,17 @@
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.jobs.catalogue import Catalogue, RuleCard
 from qdqtool.jobs.rule_examples import ExampleCard
 from qdqtool.models import targets
-from qdqtool.reports.terminal import escape, make_table, print_unbroken
+from qdqtool.reports.terminal import FittedTable, print_unbroken
 from qdqtool.reports.text.findings import STYLES
 
 
 def render(report: Catalogue, console: Console) -> None:
     """Print a row for each rule; outside a terminal always one line, whatever COLUMNS says."""
-    table = make_table("code", "name", "severity", "effect", "targets", "rule", optional=("targets", "effect", "name"))
+    table = FittedTable("code", "name", "severity", "effect", "targets", "rule", optional=("targets", "effect", "name"))
     for card in report.rules:
         worst = card.impacts[0] if len({impact.severity for impact in card.impacts}) == 1 else None
         severities = worst.severity if worst else "/".join(dict.fromkeys(impact.severity for impact in card.impacts))

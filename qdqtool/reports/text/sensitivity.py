@@ -11,11 +11,11 @@ from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
 from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample, is_outlier
 from qdqtool.accuracy.layers.effects import MetricEffect
 from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
-from qdqtool.errors import plural
+from qdqtool.errors import escape, plural
 from qdqtool.jobs.advice import excluding, loud_layers
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.reports.bars import BarTable
-from qdqtool.reports.terminal import escape, limit, placed, print_rest
+from qdqtool.reports.terminal import limit, placed, print_rest
 
 SHOWN_EFFECTS = 20
 

@@ -17,7 +17,8 @@ import msgspec
 import pytest
 
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.reports.terminal import is_unsafe, make_console
+from qdqtool.errors import is_unsafe
+from qdqtool.reports.terminal import make_console
 from qdqtool.reports.text import RENDERERS, renderer
 from qdqtool.results import Report
 
