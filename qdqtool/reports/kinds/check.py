@@ -1,6 +1,10 @@
 """What is told of a check: outputs and quantized tensors against those of the float model."""
 
-from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult, WorstOutput
+from collections.abc import Iterator
+from dataclasses import replace
+
+from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, NotObserved, OutputResult, WorstOutput
+from qdqtool.errors import plural
 from qdqtool.reports.blocks import Cell, Column, decibels, number, scoped, share, text
 from qdqtool.samples.feeds import DataDescription
 
@@ -34,6 +38,27 @@ def worst_words(worst: WorstOutput) -> str:
     return f"{worst.sqnr_db:.2f} dB" if worst.sqnr_db is not None else f"off by {number(worst.max_abs, '.4g').short}"
 
 
+def not_checked(found: NotObserved) -> str:
+    """Return which node was not checked, and why."""
+    return f"{f'{found.node} in {found.graph}' if found.graph else found.node}: {found.reason}"
+
+
+def notes(check: CheckReport, shown: int | None = None) -> Iterator[str]:
+    """Yield what explains the numbers: codes of weights that data chose, and documented faults of ONNX Runtime.
+
+    Args:
+        check: The check.
+        shown: How many weights are named; None for all.
+    """
+    chosen = [found.tensor for found in check.boundaries if found.judged_by_data]
+    if chosen:
+        more = f" and {len(chosen) - shown} more" if shown is not None and len(chosen) > shown else ""
+        yield f"data chose the codes of {', '.join(chosen[:shown])}{more}: judged by the error that the model notes"
+    for fault in check.known_faults:
+        where = plural(len(fault.nodes), "node")
+        yield f"ONNX Runtime {fault.fault}: {plural(fault.elements, 'element')} at {where}"
+
+
 def output_row(output: OutputResult) -> tuple[Cell, ...]:
     """Return a row of :data:`OUTPUTS`: an output against that of the float model."""
     if output.agreement is None:
@@ -41,6 +66,8 @@ def output_row(output: OutputResult) -> tuple[Cell, ...]:
     else:
         equal = "exact" if output.exact else f"{output.agreement:.2%} equal"
         sqnr, cosine = Cell("not a float output", short=equal), Cell("not a float output", short="-")
+    if output.exact:
+        cosine = replace(cosine, short="exact")
     return text(output.name), sqnr, cosine, number(output.max_abs, short=".4g")
 
 

@@ -10,7 +10,7 @@ from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import escape, plural
 from qdqtool.reports.blocks import Column, Table, number, text
 from qdqtool.reports.kinds import check, gates
-from qdqtool.reports.terminal import fitted, limit, placed, print_rest
+from qdqtool.reports.terminal import fitted, limit, print_rest
 from qdqtool.reports.text._shared import print_preprocessing, print_repeated
 from qdqtool.reports.text.sensitivity import print_noisiest, print_pairs_blamed, print_worst_sample
 from qdqtool.samples.input_shapes import spell_shape
@@ -136,17 +136,10 @@ def _print_boundaries(boundaries: tuple[BoundaryResult, ...], console: Console) 
 
 def _print_notes(report: CheckReport, console: Console) -> None:
     for skipped in report.not_observed[: limit(console, SHOWN)]:
-        node = placed(skipped.node, skipped.graph)
-        console.print(f"SKIPPED  {node}: {escape(skipped.reason)}", style="yellow")
+        console.print(f"SKIPPED  {escape(check.not_checked(skipped))}", style="yellow")
     print_rest(len(report.not_observed), SHOWN, console, what="more SKIPPED")
-    chosen = [found for found in report.boundaries if found.judged_by_data]
-    if chosen:
-        names = ", ".join(escape(found.tensor) for found in chosen[:SHOWN])
-        more = f" and {len(chosen) - SHOWN} more" if len(chosen) > SHOWN else ""
-        console.print(f"note     data chose the codes of {names}{more}: judged by the error that the model notes")
-    for fault in report.known_faults:
-        where = plural(len(fault.nodes), "node")
-        console.print(f"note     ONNX Runtime {fault.fault}: {plural(fault.elements, 'element')} at {where}")
+    for note in check.notes(report, SHOWN):
+        console.print(f"note     {escape(note)}")
     if report.written is not None:
         console.print(f"outputs of the reference in {escape(report.written)}")
     for warning in report.warnings:

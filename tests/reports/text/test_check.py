@@ -122,7 +122,7 @@ def test_outputs_are_compared_with_the_baseline_only_where_there_is_one():
     assert "outputs  y (no --baseline: not compared with one)" in lines()
     assert ["output", "SQNR dB", "cosine", "max abs", "max steps"] in compared
     assert ["y", "31.23", "0.9900000", "0.5", "-"] in compared
-    assert ["z", "exact", "1.0000000", "0", "0"] in compared
+    assert ["z", "exact", "exact", "0", "0"] in compared
     codes = replace(OUTPUT, name="k", sqnr_db=None, cosine=None, max_abs=2.0, agreement=0.75)
     assert ["k", "75.00% equal", "-", "2", "-"] in cells("\n".join(lines(baseline="f.onnx", outputs=(codes,))))
 

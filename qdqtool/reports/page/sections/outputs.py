@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from qdqtool.accuracy.checking.report import CheckReport, OutputResult
@@ -64,7 +64,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     compared.sort(key=lambda found: _badness(found[1]))
     rows = tuple(_row(source, output) for source, output in compared)
     tables = (Table("Outputs against the float model, worst first", CHECKED, rows),) if rows else ()
-    return (*tables, *_samples(compared), *_measured(story), *_warnings(story))
+    return (*tables, *_samples(compared), *_measured(story), *_remarks(story))
 
 
 def _badness(output: OutputResult) -> float:
@@ -160,10 +160,18 @@ def _measured(story: Story) -> Iterator[Block]:
         yield Table(f"The same as quantize measured it on {on}", MEASURED, rows)
 
 
-def _warnings(story: Story) -> Iterator[Block]:
-    lines = tuple(f"{warning} [{source}]" for source, each in story.each(CheckReport) for warning in each.warnings)
-    if lines:
-        yield Lines("Warnings of the check", lines)
+_REMARKS: tuple[tuple[str, Callable[[CheckReport], Iterable[str]]], ...] = (
+    ("What the check left out", lambda found: map(check.not_checked, found.not_observed)),
+    ("Notes of the check", check.notes),
+    ("Warnings of the check", lambda found: found.warnings),
+)
+
+
+def _remarks(story: Story) -> Iterator[Block]:
+    for heading, read in _REMARKS:
+        lines = tuple(f"{line} [{source}]" for source, each in story.each(CheckReport) for line in read(each))
+        if lines:
+            yield Lines(heading, lines)
 
 
 COMPARED = (

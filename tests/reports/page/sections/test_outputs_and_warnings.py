@@ -95,3 +95,21 @@ def test_why_nothing_was_measured_is_said(tmp_path: Path):
 def test_warnings_of_every_check_are_listed(tmp_path: Path):
     found = blocks_of(blocks, tmp_path, check=checked(warnings=["a", "b"]), other=checked(warnings=["c"]))
     assert lines(found) == [("Warnings of the check", ("a [check.json]", "b [check.json]", "c [other.json]"))]
+
+
+def test_what_was_left_out_and_what_explains_the_numbers_is_listed(tmp_path: Path):
+    boundaries = [{**CHECK["boundaries"][0], "judged_by_data": True}]
+    skipped = [{"node": HOSTILE, "graph": "then", "tensor": "t", "reason": "the branch never ran"}]
+    faults = [{"fault": "rounds twice", "nodes": ["a", "b"], "elements": 1}]
+    check = checked(boundaries=boundaries, not_observed=skipped, known_faults=faults)
+
+    assert lines(blocks_of(blocks, tmp_path, check=check)) == [
+        ("What the check left out", (f"{HOSTILE} in then: the branch never ran [check.json]",)),
+        (
+            "Notes of the check",
+            (
+                "data chose the codes of x: judged by the error that the model notes [check.json]",
+                "ONNX Runtime rounds twice: 1 element at 2 nodes [check.json]",
+            ),
+        ),
+    ]
