@@ -28,8 +28,11 @@ FIXED = {
     "EngineReport.planned": "int8",
     "Finding.code": "QP101",
     "HighPrecisionReport.note": "",
+    "MagnitudeHistogram.counts": "1 2*3",
     "PreparationReport.step": "equalization",
     "QuantizeReport.mode": "int8",
+    "WeightScales.largest": "0.5 0.25",
+    "WeightScales.smallest": "0.5 0.25",
 }
 """Words that a report is looked up by."""
 OURS = {
