@@ -15,8 +15,8 @@ from qdqtool.engines.gpu.speedup_gate import SpeedupGate
 from qdqtool.engines.gpu.timing import MeasuredEngine, TimingOptions, random_sample, time_in_turn
 from qdqtool.errors import UsageError
 from qdqtool.jobs.run import LoadedEngine, load_engine
-from qdqtool.samples import Feeds, Sample, load_feeds
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress, load_feeds
+from qdqtool.samples.sample import Sample
 
 
 def bench_engine(

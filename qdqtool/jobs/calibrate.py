@@ -26,8 +26,7 @@ from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.results import Report
-from qdqtool.samples import DataDescription
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import DataDescription, Progress
 from qdqtool.samples.request import FileData, RandomData
 
 

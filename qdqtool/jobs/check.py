@@ -27,10 +27,11 @@ from qdqtool.models.running.ort_cpu import reference
 from qdqtool.models.transforms.interface import Pairing, with_interface_of
 from qdqtool.quantization.insertion.split_qkv import separate_like
 from qdqtool.quantization.preparation.metadata import prepared_like
-from qdqtool.samples import Feeds, InputSpec, input_specs, random_feeds, stored_specs, with_shapes
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.in_memory import in_files
+from qdqtool.samples.noise import random_feeds
 from qdqtool.samples.request import DataRequest, FileData
+from qdqtool.samples.signature import InputSpec, input_specs, stored_specs, with_shapes
 from qdqtool.samples.split import measuring_part, split_samples
 
 

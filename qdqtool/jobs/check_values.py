@@ -6,9 +6,9 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.specialize_values import fix_inputs, fix_values, fixed_values
 from qdqtool.registry import suggestion
-from qdqtool.samples import input_specs
 from qdqtool.samples.input_shapes import Shapes, Values
 from qdqtool.samples.request import DataRequest
+from qdqtool.samples.signature import input_specs
 
 
 def with_values(model: Model, baseline: Model | None, request: DataRequest) -> tuple[Model, Model | None, DataRequest]:

@@ -20,8 +20,7 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import check_output
 from qdqtool.models.graph.model import Model
 from qdqtool.models.scratch import ScratchFolder
-from qdqtool.samples import Feeds
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.in_memory import in_files
 from qdqtool.samples.request import FileData
 

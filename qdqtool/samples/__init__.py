@@ -8,22 +8,3 @@ In: paths, arrays, iterables, preprocessing options. Out: ``Sample`` objects, on
 
 Read next: ``signature.py`` for the inputs of a model, then ``readers/npz.py``.
 """
-
-from qdqtool.samples.feeds import DataDescription, Feeds, load_feeds
-from qdqtool.samples.noise import random_feeds
-from qdqtool.samples.sample import Sample, data_digest, sample_digest
-from qdqtool.samples.signature import InputSpec, input_specs, stored_specs, with_shapes
-
-__all__ = [
-    "DataDescription",
-    "Feeds",
-    "InputSpec",
-    "Sample",
-    "data_digest",
-    "input_specs",
-    "load_feeds",
-    "random_feeds",
-    "sample_digest",
-    "stored_specs",
-    "with_shapes",
-]

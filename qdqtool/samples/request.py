@@ -8,9 +8,11 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import Feeds, InputSpec, input_specs, load_feeds, random_feeds, stored_specs
+from qdqtool.samples.feeds import Feeds, load_feeds
 from qdqtool.samples.in_memory import DataPlace
+from qdqtool.samples.noise import random_feeds
 from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.signature import InputSpec, input_specs, stored_specs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ method, factor or layer is chosen with it, and the accuracy that is printed is m
 import hashlib
 from dataclasses import dataclass
 
-from qdqtool.samples import sample_digest
 from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.sample import sample_digest
 
 SHARE = 5
 """One sample in this many is held back."""

@@ -24,8 +24,9 @@ from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
-from qdqtool.samples import input_specs, random_feeds, with_shapes
+from qdqtool.samples.noise import random_feeds
 from qdqtool.samples.request import DataRequest
+from qdqtool.samples.signature import input_specs, with_shapes
 
 pytestmark = pytest.mark.real
 

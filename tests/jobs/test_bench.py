@@ -13,7 +13,7 @@ from qdqtool.engines.gpu.speedup_gate import SpeedupGate
 from qdqtool.engines.gpu.timing import TimingOptions
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.jobs.bench import bench_engine
-from qdqtool.samples import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 SHORT = TimingOptions(rounds=2, runs=5, warm_up=1, profiled=7)
 INT8 = (LayerTime("conv int8", ("conv", "x_Q"), 0.4), LayerTime("head", ("head",), 0.1))

@@ -10,7 +10,7 @@ from support.gpu_job import with_runners
 from qdqtool.__main__ import main
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.jobs.run import run_engine
-from qdqtool.samples import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 ROWS = np.arange(15, dtype=np.float32).reshape(5, 3)
 

@@ -16,7 +16,7 @@ from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.errors import CapabilityError, ModelError, UsageError
 from qdqtool.jobs.check import check_model
 from qdqtool.models.graph.io.load import load_model
-from qdqtool.samples import input_specs
+from qdqtool.samples.signature import input_specs
 
 ort = pytest.importorskip("onnxruntime")
 CNN = ROOT / "sample_models" / "digits_cnn"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import InputSpec
 from qdqtool.samples.columns import as_one_run, common_count, make_sample, read_column, read_rows
+from qdqtool.samples.signature import InputSpec
 
 F32 = np.dtype(np.float32)
 

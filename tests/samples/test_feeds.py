@@ -9,7 +9,8 @@ import pytest
 from support.feeds import numbered
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import InputSpec, load_feeds
+from qdqtool.samples.feeds import load_feeds
+from qdqtool.samples.signature import InputSpec
 
 F32 = np.dtype(np.float32)
 SPECS = (InputSpec("image", F32, (1, 3, 4)), InputSpec("length", np.dtype(np.int64), ()))

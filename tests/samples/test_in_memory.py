@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.samples import InputSpec, data_digest, load_feeds, sample_digest
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.in_memory import ACCEPTED, InMemoryData, hold_data, in_files
-from qdqtool.samples.sample import NoLabelsError
+from qdqtool.samples.sample import NoLabelsError, data_digest, sample_digest
+from qdqtool.samples.signature import InputSpec
 
 F32 = np.dtype(np.float32)
 X = (InputSpec("x", F32, ("N", 2, 3)),)

@@ -11,7 +11,9 @@ from support.small import make_model, matmul_model
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.samples import Feeds, input_specs, random_feeds, with_shapes
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.noise import random_feeds
+from qdqtool.samples.signature import input_specs, with_shapes
 
 
 def random_for(

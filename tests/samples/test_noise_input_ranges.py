@@ -6,8 +6,8 @@ from onnx import numpy_helper
 from support.qdq import text_model
 
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.samples import input_specs, random_feeds
-from qdqtool.samples.noise import range_of
+from qdqtool.samples.noise import random_feeds, range_of
+from qdqtool.samples.signature import input_specs
 
 MODEL = """
 <ir_version: 10, opset_import: ["": 21]>

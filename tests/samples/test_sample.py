@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdqtool.samples import InputSpec, Sample, data_digest, load_feeds, sample_digest
-from qdqtool.samples.sample import NoLabelsError
+from qdqtool.samples.feeds import load_feeds
+from qdqtool.samples.sample import NoLabelsError, Sample, data_digest, sample_digest
+from qdqtool.samples.signature import InputSpec
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.sample import Converted, Sample
 from qdqtool.samples.signature import InputSpec
 

@@ -9,7 +9,8 @@ from onnx import TensorProto, helper
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.specialize_values import fix_values
-from qdqtool.samples import input_specs, load_feeds, stored_specs
+from qdqtool.samples.feeds import load_feeds
+from qdqtool.samples.signature import input_specs, stored_specs
 
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
 

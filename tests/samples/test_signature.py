@@ -8,8 +8,7 @@ from support.small import make_model
 
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.models.graph.model import Model
-from qdqtool.samples import InputSpec, input_specs, with_shapes
-from qdqtool.samples.signature import check_names
+from qdqtool.samples.signature import InputSpec, check_names, input_specs, with_shapes
 
 F32 = np.dtype(np.float32)
 DYNAMIC = (InputSpec("x", F32, ("N", 8)),)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.feeds import numbered
 
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.split import ALL_EQUAL, TOO_FEW, MeasuringData, measuring_part, split_samples, undivided
 
 

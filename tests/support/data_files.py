@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from onnx import numpy_helper
 
-from qdqtool.samples import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 F32 = np.dtype(np.float32)
 X = (InputSpec("x", F32, ("batch", 2, 3)),)

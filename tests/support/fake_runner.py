@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from qdqtool.engines.gpu.runner import LayerTime
-from qdqtool.samples import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 IMAGE = InputSpec("x", np.dtype(np.float32), (1, 3))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qdqtool.samples import DataDescription, Feeds
+from qdqtool.samples.feeds import DataDescription, Feeds
 
 
 def numbered(count: int) -> Feeds:

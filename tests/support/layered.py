@@ -25,7 +25,7 @@ from qdqtool.quantization.preparation.bias_correction import correct_biases
 from qdqtool.quantization.preparation.calibration import runs_for
 from qdqtool.quantization.preparation.plan_inputs import PlanSources, gather_inputs
 from qdqtool.quantization.preparation.prepare import Prepared
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 from support.small import make_model
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False)

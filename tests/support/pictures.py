@@ -6,8 +6,8 @@ import numpy as np
 from PIL import Image
 
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import InputSpec
 from qdqtool.samples.media.images.options import ImagePreprocessing
+from qdqtool.samples.signature import InputSpec
 
 F32 = np.dtype(np.float32)
 

@@ -25,7 +25,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import Noise
 from qdqtool.quantization.planning.degenerate import ZEROED
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.split import MeasuringData
 
 SLICE = 32

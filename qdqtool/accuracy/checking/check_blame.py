@@ -32,8 +32,7 @@ from qdqtool.models.running.own_evaluator import open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.models.transforms.taps import Hop, Tap
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import Feeds
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 
 _ADDED_WORDS = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_quantized", "_float", "_QuantizeInput")
 """Suffixes that this tool and ONNX Runtime's quantizer append to the name of a tensor that they quantize."""

@@ -18,9 +18,9 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import open_output
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.registry import suggestion
-from qdqtool.samples import InputSpec
 from qdqtool.samples.columns import StoredColumn, read_column
 from qdqtool.samples.readers.npz import readable
+from qdqtool.samples.signature import InputSpec
 
 _OTHER_DATA = "it must come from the same model and the same --data, all samples in the same order"
 _CHUNK = 1 << 22

@@ -28,8 +28,8 @@ from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.models.running.ort_errors import RunError
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import Feeds, Sample
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
+from qdqtool.samples.sample import Sample
 
 
 class CheckJob:

@@ -9,7 +9,7 @@ from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.models.graph.io.model_file import ModelFile
 from qdqtool.models.running.ort_cpu import Reference
 from qdqtool.results import Report
-from qdqtool.samples import DataDescription
+from qdqtool.samples.feeds import DataDescription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

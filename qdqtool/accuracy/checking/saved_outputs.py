@@ -13,7 +13,7 @@ from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.accuracy.task_metrics.measure import RequestedMetric
 from qdqtool.accuracy.task_metrics.request import BASELINE, MODEL, SAVED, MetricComparison
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import Sample
+from qdqtool.samples.sample import Sample
 
 
 class SavedCheck:

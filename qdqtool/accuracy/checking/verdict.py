@@ -19,7 +19,7 @@ from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import display
 from qdqtool.models.running.ort_cpu import Reference
 from qdqtool.numerics.noise import decibels
-from qdqtool.samples import DataDescription
+from qdqtool.samples.feeds import DataDescription
 
 
 def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -> WorstOutput | None:

@@ -26,7 +26,8 @@ from qdqtool.quantization.preparation.bias_correction import switched_biases
 from qdqtool.quantization.preparation.prepare import Prepared
 from qdqtool.quantization.ranges.checkpoint import Interrupted
 from qdqtool.results import __version__
-from qdqtool.samples import Feeds, sample_digest
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.sample import sample_digest
 
 SAMPLES, MOST_SAMPLES, FEW = 8, 32, 4
 """The number of samples that a layer is measured on, the largest number that a search compares states on, and that on

@@ -19,7 +19,8 @@ from qdqtool.models.running.own_evaluator import ModelSession, open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import Noise, noise_of
-from qdqtool.samples import Feeds, Sample
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.sample import Sample
 
 Outputs = Mapping[str, Array]
 """The float outputs of one run, by name."""

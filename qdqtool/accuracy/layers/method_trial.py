@@ -53,7 +53,7 @@ from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial
 from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges
 from qdqtool.quantization.statistics.channel_statistics import FOLDS
 from qdqtool.quantization.statistics.float_runs import FloatRuns, Outputs
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 
 MIN_SAMPLES, MAX_SAMPLES = 8, 128
 """With fewer samples than this no method is tried, and with more, no more than this are run."""

@@ -13,7 +13,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.recipe import Recipe, with_fixed_inputs
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.preparation.plan_inputs import PlanSources
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.request import FileData, RandomData, open_feeds
 from qdqtool.samples.split import split_samples, undivided
 

@@ -13,7 +13,7 @@ from qdqtool.accuracy.task_metrics.metrics import TaskMetric
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
 from qdqtool.registry import suggestion
-from qdqtool.samples import Sample
+from qdqtool.samples.sample import Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

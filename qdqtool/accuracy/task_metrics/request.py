@@ -21,8 +21,8 @@ from qdqtool.models.running.own_evaluator import open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.statistics.float_runs import FloatRuns, run_sample
-from qdqtool.samples import Feeds, Sample
-from qdqtool.samples.sample import NoLabelsError
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.sample import NoLabelsError, Sample
 from qdqtool.samples.script import UserFunction, load_function, split_script
 
 MODEL, BASELINE, SAVED = "the model", "the baseline", "the saved outputs"

@@ -15,7 +15,8 @@ from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.scratch import ScratchFolder
 from qdqtool.models.transforms.specialize import Specialized, specialize
-from qdqtool.samples import Feeds, input_specs, stored_specs
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.signature import input_specs, stored_specs
 
 _Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 

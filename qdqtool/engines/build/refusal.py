@@ -28,8 +28,8 @@ from qdqtool.models.scratch import ScratchFolder
 from qdqtool.models.targets import type_name
 from qdqtool.models.transforms.specialize import specialize
 from qdqtool.models.transforms.strip import strip_from
-from qdqtool.samples import input_specs
 from qdqtool.samples.input_shapes import spell_shapes
+from qdqtool.samples.signature import input_specs
 
 _NUMBER = "number "
 _UNNAMED = "node_of_"

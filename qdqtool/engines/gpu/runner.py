@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self
 
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 Clock = Literal["gpu", "host"]
 """Where times are from: events on the GPU, without copies; or the processor's clock, with copies."""

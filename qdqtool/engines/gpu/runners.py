@@ -10,7 +10,7 @@ from qdqtool.engines.gpu.runner import Clock, LayerTime, Runner
 from qdqtool.engines.gpu.tensor_types import fed_as, of_onnx
 from qdqtool.errors import CapabilityError, GateError, ModelError, UsageError
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 _FATAL_ONLY = 4
 # Without this, ONNX Runtime runs on the CPU what the provider does not take, and says so in its log only. Then a check

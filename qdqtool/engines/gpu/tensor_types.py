@@ -9,8 +9,8 @@ import numpy as np
 
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Array
-from qdqtool.samples import InputSpec
 from qdqtool.samples.input_shapes import spell_shape
+from qdqtool.samples.signature import InputSpec
 
 Type = np.dtype[np.generic]
 

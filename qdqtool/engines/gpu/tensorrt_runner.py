@@ -15,7 +15,7 @@ from qdqtool.engines.gpu.tensor_types import EngineTensor, read_tensors
 from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_inspector
 from qdqtool.errors import CapabilityError, GateError, ModelError, QdqError, UsageError
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 _QUIET = frozenset({"VERBOSE", "INFO", "WARNING"})
 Reserve = Callable[[str, int], int]

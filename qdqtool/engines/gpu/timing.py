@@ -10,9 +10,9 @@ from qdqtool.engines.gpu.clocks import ClockMeter, Clocks
 from qdqtool.engines.gpu.runner import Runner
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import Feeds, InputSpec
-from qdqtool.samples.feeds import DataDescription, Progress
+from qdqtool.samples.feeds import DataDescription, Feeds, Progress
 from qdqtool.samples.noise import SMALL_INTEGERS, RandomSamples
+from qdqtool.samples.signature import InputSpec
 
 SEED = 0
 

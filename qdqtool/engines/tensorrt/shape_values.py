@@ -18,7 +18,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.model import Model
 from qdqtool.registry import suggestion
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.input_shapes import Shapes, spell_shapes
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)

@@ -17,8 +17,10 @@ from qdqtool.models.running.own_evaluator import ModelSession, open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.models.transforms.taps import TensorKey, tap_tensors
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import Feeds, input_specs, load_feeds, random_feeds, with_shapes
+from qdqtool.samples.feeds import Feeds, load_feeds
+from qdqtool.samples.noise import random_feeds
 from qdqtool.samples.request import DataRequest
+from qdqtool.samples.signature import input_specs, with_shapes
 
 MIN_SAMPLES = 2
 """Fewer samples cannot show whether an output varies."""

@@ -21,8 +21,7 @@ from qdqtool.quantization.cluster.task import Answer, Batch, BatchRanges, Job, M
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.collector import CollectedRanges
 from qdqtool.quantization.ranges.types import CHUNK, CalibrationRecord, Part, TensorKey
-from qdqtool.samples import Feeds
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.sample import Sample
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.quantization.ranges.types import CHUNK, Ranges
 from qdqtool.quantization.statistics.float_runs import run_sample
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 
 
 class HighPrecision(enum.Enum):

@@ -32,8 +32,7 @@ from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import require_targets
 from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.quantization.statistics.data_rounding import DataRounding, DerivedScales
-from qdqtool.samples import Feeds
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 
 
 def separated(slots: Sequence[Slot], index: ModelIndex) -> Mapping[Slot, tuple[Slot, ...]]:

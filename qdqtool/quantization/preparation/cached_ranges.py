@@ -12,9 +12,10 @@ from qdqtool.quantization.preparation.metadata import CalibrationUsed, used_rang
 from qdqtool.quantization.preparation.prepare import prepare_as_recorded
 from qdqtool.quantization.ranges.file import read_stored
 from qdqtool.quantization.ranges.types import CalibrationRecord
-from qdqtool.samples import Feeds, data_digest, sample_digest
+from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.read_options import Preprocessing
 from qdqtool.samples.request import FileData, open_feeds
+from qdqtool.samples.sample import data_digest, sample_digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,9 @@ from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.samples import Feeds, data_digest, sample_digest
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.request import FileData, RandomData, open_feeds
+from qdqtool.samples.sample import data_digest, sample_digest
 from qdqtool.samples.split import Split, split_samples, undivided
 
 

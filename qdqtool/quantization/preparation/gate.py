@@ -20,7 +20,7 @@ from qdqtool.numerics.product import Factors
 from qdqtool.quantization.preparation.step import ProposedChange
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns, Outputs
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 
 GATE_LIMIT: Final = 1e-5
 """Largest difference of any output relative to its largest magnitude: some 80 roundings of float32."""

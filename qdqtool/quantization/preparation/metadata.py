@@ -20,8 +20,8 @@ from qdqtool.quantization.preparation.prepare import Prepared, prepare_as_record
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.method_choice import PLANNED, MethodTrial, chosen_method
 from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep
-from qdqtool.samples import DataDescription
 from qdqtool.samples.calibration_note import CalibrationNote, encode_note
+from qdqtool.samples.feeds import DataDescription
 from qdqtool.samples.read_options import Preprocessing
 
 

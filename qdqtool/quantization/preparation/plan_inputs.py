@@ -25,9 +25,9 @@ from qdqtool.quantization.ranges import encodings
 from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.samples import Feeds, data_digest, sample_digest
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.request import FileData, RandomData, open_feeds
+from qdqtool.samples.sample import data_digest, sample_digest
 from qdqtool.samples.split import (
     NOT_RECORDED,
     SAME_DATA,

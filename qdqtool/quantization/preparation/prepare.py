@@ -24,7 +24,7 @@ from qdqtool.quantization.ranges.method_choice import PLANNED
 from qdqtool.quantization.ranges.types import PreparationStep, Trial
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.ranges.histogram import Histogram, exponent_for, widen
 from qdqtool.quantization.ranges.types import CHUNK, UNSEEN, Part, Ranges, TensorKey, TensorRange
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.samples import Feeds, sample_digest
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
+from qdqtool.samples.sample import sample_digest
 
 
 class TensorStatistics:

@@ -17,7 +17,7 @@ from qdqtool.numerics.cores import side_by_side
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 
 MAX_SAMPLES = 128
 """Largest number of samples that are read. A fold has half of them, and its peaks stand for those of all samples: the

@@ -22,8 +22,7 @@ from qdqtool.numerics.packing import pack
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.statistics.input_moments import InputMoments
 from qdqtool.quantization.statistics.sequential_moments import SequentialMoments
-from qdqtool.samples import Feeds
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from qdqtool.models.running.ort_cpu import Profile, Session
 from qdqtool.models.running.ort_errors import RunError
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.sample import Samples
 
 KEPT = 3

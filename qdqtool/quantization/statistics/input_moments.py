@@ -14,8 +14,7 @@ from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.gptq import Moments
 from qdqtool.quantization.statistics.float_runs import run_sample
-from qdqtool.samples import Feeds
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 
 MOST_BYTES = 1 << 30
 """The most bytes of moments in one pass over the data; more moments take more passes."""

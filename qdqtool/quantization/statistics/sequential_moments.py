@@ -27,8 +27,7 @@ from qdqtool.numerics.compensation import InputChange, PairedMoments
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.quantization.statistics.channel_statistics import FOLDS
 from qdqtool.quantization.statistics.input_moments import activation_of, is_usable
-from qdqtool.samples import Feeds
-from qdqtool.samples.feeds import Progress
+from qdqtool.samples.feeds import Feeds, Progress
 
 Known = dict[str, Array]
 """Tensors of one sample, by name."""

@@ -34,7 +34,7 @@ from qdqtool.quantization.ranges.file import read_ranges
 from qdqtool.quantization.ranges.method_choice import METHOD_CHOICE, MethodTrial
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.reports import json as as_json
-from qdqtool.samples import DataDescription, Feeds
+from qdqtool.samples.feeds import DataDescription, Feeds
 from qdqtool.samples.request import FileData
 from qdqtool.samples.sample import Sample
 

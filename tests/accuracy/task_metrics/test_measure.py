@@ -8,7 +8,7 @@ import pytest
 
 from qdqtool.accuracy.task_metrics.measure import NamedMeasure, NamedTally
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.samples import Sample
+from qdqtool.samples.sample import Sample
 
 
 def sample(*labels: int, batch: int = 1, filler: int = 0, shape: tuple[int, ...] | None = None) -> Sample:

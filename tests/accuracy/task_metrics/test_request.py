@@ -8,8 +8,9 @@ import pytest
 from qdqtool.accuracy.task_metrics.measure import NamedMeasure
 from qdqtool.accuracy.task_metrics.request import FunctionMeasure, labelled_for, load_metric
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.samples import Feeds, InputSpec, load_feeds
+from qdqtool.samples.feeds import Feeds, load_feeds
 from qdqtool.samples.sample import NoLabelsError
+from qdqtool.samples.signature import InputSpec
 
 
 def script(folder: Path, body: str = "def score(outputs, labels):\n    return 0.5\n") -> Path:

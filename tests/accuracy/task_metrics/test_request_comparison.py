@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qdqtool.accuracy.task_metrics.request import BASELINE, MODEL, SAVED, MetricComparison, MetricRequest, load_metric
-from qdqtool.samples import Sample
+from qdqtool.samples.sample import Sample
 
 
 def comparison(request: MetricRequest = "top-1") -> MetricComparison:

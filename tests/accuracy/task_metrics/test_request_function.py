@@ -8,7 +8,7 @@ import pytest
 
 from qdqtool.accuracy.task_metrics.request import FunctionMeasure, FunctionTally
 from qdqtool.errors import UsageError
-from qdqtool.samples import Sample
+from qdqtool.samples.sample import Sample
 from qdqtool.samples.script import UserFunction
 
 

@@ -16,8 +16,9 @@ from qdqtool.engines.tensorrt.builder import BuildRefusedError, InputProfile
 from qdqtool.errors import UsageError
 from qdqtool.jobs.build import build_engine
 from qdqtool.models.graph.io.load import load_model
-from qdqtool.samples import input_specs, load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.request import FileData
+from qdqtool.samples.signature import input_specs
 
 DYNAMIC = {"x": ("batch", 16, "height", "width")}
 UNCHECKED = BuildOptions(skip_validate=True, timeout=120)

@@ -6,7 +6,7 @@ from support.fake_runner import FakeRunner
 
 from qdqtool.engines.gpu.comparison import require_comparable, require_order
 from qdqtool.errors import UsageError
-from qdqtool.samples import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 HALF = (InputSpec("x", np.dtype(np.float16), (1, 3)),)
 OTHER = (InputSpec("z", np.dtype(np.float32), (1, 3)),)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from qdqtool.engines.gpu.timing import random_sample
-from qdqtool.samples import InputSpec
+from qdqtool.samples.signature import InputSpec
 
 SPECS = (
     InputSpec("image", np.dtype(np.float16), (2, 3, 4)),

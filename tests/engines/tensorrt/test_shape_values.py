@@ -20,7 +20,8 @@ from qdqtool.engines.tensorrt.shape_values import (
 )
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.load import load_model
-from qdqtool.samples import input_specs, load_feeds
+from qdqtool.samples.feeds import load_feeds
+from qdqtool.samples.signature import input_specs
 
 Dims = list[int | str]
 

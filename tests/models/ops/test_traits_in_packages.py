@@ -26,8 +26,8 @@ from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling
 from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.quantization.planning.high_precision import measure_magnitudes
 from qdqtool.quantization.planning.placement.propose import origin
-from qdqtool.samples import input_specs
 from qdqtool.samples.noise import random_feeds
+from qdqtool.samples.signature import input_specs
 
 MOVING = [op_type for op_type, known in ops.all_traits().items() if known.moves_values]
 SCALE = {"s": np.float32(0.1), "z": np.int8(0)}

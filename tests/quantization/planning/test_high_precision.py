@@ -37,7 +37,7 @@ from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import taken_modes
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.ranges.types import CalibrationRecord, Ranges, TensorRange
-from qdqtool.samples import DataDescription, Feeds
+from qdqtool.samples.feeds import DataDescription, Feeds
 from qdqtool.samples.request import DataRequest, FileData, RandomData
 
 SAMPLES = ROOT / "sample_models"

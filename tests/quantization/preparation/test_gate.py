@@ -11,7 +11,8 @@ from qdqtool.models.graph.model import Model
 from qdqtool.quantization.preparation.gate import GATE_LIMIT, HALF_GATE_LIMIT, PreparationGate, gate_limit
 from qdqtool.quantization.preparation.step import ProposedChange
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.samples import Feeds, input_specs, load_feeds
+from qdqtool.samples.feeds import Feeds, load_feeds
+from qdqtool.samples.signature import input_specs
 
 RNG = np.random.default_rng(0)
 FIRST, SECOND = RNG.normal(size=(8, 6)).astype(np.float32), RNG.normal(size=(6, 3)).astype(np.float32)

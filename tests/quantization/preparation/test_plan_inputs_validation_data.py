@@ -9,8 +9,8 @@ from support.small import conv_model
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.preparation.plan_inputs import open_validation
-from qdqtool.samples import data_digest, sample_digest
 from qdqtool.samples.request import open_feeds
+from qdqtool.samples.sample import data_digest, sample_digest
 from qdqtool.samples.split import SAME_DATA
 
 

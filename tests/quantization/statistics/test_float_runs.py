@@ -14,7 +14,7 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.ort_cpu import Profile, Session
 from qdqtool.quantization.statistics.float_runs import KEPT, FloatRuns, nothing_else
-from qdqtool.samples import Feeds
+from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.request import open_feeds
 
 SAMPLES = np.random.default_rng(3).normal(size=(KEPT + 2, 4)).astype(np.float32)

@@ -13,8 +13,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Slot, UseRef
 from qdqtool.quantization.statistics import input_moments
 from qdqtool.quantization.statistics.input_moments import InputMoments
-from qdqtool.samples import Feeds
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.feeds import DataDescription, Feeds
 
 K = 6
 Sample = Mapping[str, np.ndarray]

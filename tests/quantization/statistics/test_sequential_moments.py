@@ -14,8 +14,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Slot, UseRef
 from qdqtool.quantization.statistics import sequential_moments
 from qdqtool.quantization.statistics.sequential_moments import SequentialMoments
-from qdqtool.samples import Feeds
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.feeds import DataDescription, Feeds
 
 K, SAMPLES = 6, 5
 NAMES = ("first", "second", "third")

@@ -8,7 +8,7 @@ from qdqtool.jobs.calibrate import CalibrateReport, UnseenTensor
 from qdqtool.quantization.cluster.machine import ClusterUsed
 from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.reports.text.calibrate import render
-from qdqtool.samples import DataDescription
+from qdqtool.samples.feeds import DataDescription
 
 REPORT = CalibrateReport(
     model="m.onnx",

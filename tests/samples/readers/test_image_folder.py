@@ -5,7 +5,7 @@ from support.data_files import X, array, save_npz
 from support.pictures import image_spec, picture, save_picture
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.media.images.options import ImageOptions
 from qdqtool.samples.read_options import ReadOptions
 from qdqtool.samples.readers import image_folder

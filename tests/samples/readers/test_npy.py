@@ -5,8 +5,9 @@ import pytest
 from support.data_files import F32, XY, X, array, save_npy
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import InputSpec, load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.readers import npy
+from qdqtool.samples.signature import InputSpec
 
 
 def test_the_array_goes_to_the_one_input_that_there_is(tmp_path):

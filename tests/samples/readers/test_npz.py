@@ -7,8 +7,9 @@ import pytest
 from support.data_files import F32, XY, X, array, save_npz
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import InputSpec, load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.readers import npz
+from qdqtool.samples.signature import InputSpec
 
 IDS = np.arange(35, dtype=np.int64).reshape(5, 7)
 LABELS = np.arange(10, 15)

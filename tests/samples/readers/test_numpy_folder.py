@@ -5,9 +5,10 @@ import pytest
 from support.data_files import F32, X, array, save_npy, save_npy_folder, save_npz
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import InputSpec, load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.readers import numpy_folder
 from qdqtool.samples.sample import NoLabelsError
+from qdqtool.samples.signature import InputSpec
 
 
 def test_npy_files_beside_npz_files_are_left_out(tmp_path):

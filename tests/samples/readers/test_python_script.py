@@ -12,9 +12,10 @@ from support.data_files import X, save_script
 from support.small import make_model
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import InputSpec, load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.readers import python_script
 from qdqtool.samples.sample import NoLabelsError
+from qdqtool.samples.signature import InputSpec
 
 
 @pytest.mark.parametrize(

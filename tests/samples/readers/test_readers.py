@@ -7,7 +7,8 @@ import pytest
 from support.data_files import F32, LAYOUTS, X, array, layout, save_npy, save_npz
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import InputSpec, load_feeds
+from qdqtool.samples.feeds import load_feeds
+from qdqtool.samples.signature import InputSpec
 
 KINDS = list(LAYOUTS)
 

@@ -5,7 +5,7 @@ from support.pictures import picture, save_picture
 from support.sounds import noise, save_sound, sound_spec
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.media.sound.options import SoundOptions
 from qdqtool.samples.read_options import ReadOptions
 from qdqtool.samples.readers import sound_folder

@@ -7,7 +7,7 @@ from onnx import numpy_helper
 from support.data_files import XY, X, array, save_sets
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.readers import test_data_set
 
 

@@ -4,7 +4,7 @@ import pytest
 from support.texts import text_spec
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.media.sound.options import SoundOptions
 from qdqtool.samples.read_options import ReadOptions
 from qdqtool.samples.readers import text_file

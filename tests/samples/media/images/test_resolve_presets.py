@@ -11,7 +11,7 @@ from support.paths import ROOT
 from support.pictures import image_spec, picture, save_picture
 
 from qdqtool.errors import ArgumentError
-from qdqtool.samples import load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.media.images.options import ImageOptions
 from qdqtool.samples.media.images.resolve import PRESETS, with_preset
 from qdqtool.samples.read_options import ReadOptions

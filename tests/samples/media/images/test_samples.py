@@ -5,7 +5,7 @@ import pytest
 from support.pictures import image_spec, picture, save_picture
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.media.images.options import ImageOptions
 from qdqtool.samples.read_options import ReadOptions
 

@@ -6,7 +6,7 @@ from PIL import Image
 from support.pictures import image_spec, picture, save_picture
 
 from qdqtool.errors import OutputError, UsageError
-from qdqtool.samples import load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.media.images.options import ImageOptions
 from qdqtool.samples.media.images.samples import LINE, MARGIN, SIDE
 from qdqtool.samples.read_options import ReadOptions

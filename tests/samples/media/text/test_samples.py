@@ -5,7 +5,7 @@ import pytest
 from support.texts import save_tokenizer, text_spec
 
 from qdqtool.errors import UsageError
-from qdqtool.samples import load_feeds
+from qdqtool.samples.feeds import load_feeds
 from qdqtool.samples.media.text.options import TextOptions
 from qdqtool.samples.read_options import ReadOptions
 
