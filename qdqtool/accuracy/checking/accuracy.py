@@ -140,8 +140,7 @@ class MeasuredModel:
     """A quantized model that is measured.
 
     Attributes:
-        make: Makes the model. It is called when the session of the float model is closed, so that only one model is in
-            memory.
+        make: Makes the model, once the session of the float model is closed: one model is in memory.
         plan: Its pairs.
         written: The pairs of the model that is written, where these have other scales; None where it is the same model.
     """
@@ -154,11 +153,8 @@ class MeasuredModel:
 def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, runs: FloatRuns) -> Accuracy:
     """Run a float model and its quantized form on the first samples.
 
-    The number of samples depends on the size of the model: samples are run until :data:`ENOUGH` values of quantized
-    tensors were used, at most :data:`SLICE` and at least :data:`MIN_SAMPLES`, if the data has that many.
-
-    The quantized model runs in the reference session, so the numbers follow ONNX's definition and not the kernels of
-    one backend.
+    Samples are run until :data:`ENOUGH` values of quantized tensors were used, at most :data:`SLICE` and at least
+    :data:`MIN_SAMPLES`. The quantized model runs in the reference session: the numbers follow ONNX's definition.
 
     Args:
         before: The float model that was calibrated.

@@ -9,7 +9,6 @@ from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.accuracy.checking.accuracy import TensorAccuracy
 from qdqtool.accuracy.checking.report import BoundaryResult
-from qdqtool.numerics.metrics import sqnr_db
 from qdqtool.reports.text.sensitivity import SHOWN_TENSORS, print_noisiest, print_pair_errors, relative_noise
 
 BOUNDARY = BoundaryResult(
