@@ -32,7 +32,7 @@ from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.quantization.planning.placement.selection import Selection
+from qdqtool.quantization.planning.placement.proposal import Selection
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.samples.input_shapes import parse_shapes
 from qdqtool.samples.request import FileData

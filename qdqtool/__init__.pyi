@@ -87,7 +87,7 @@ from qdqtool.numerics.derive import ScaleRule as ScaleRule
 from qdqtool.quantization.insertion.pair_edits import WeightStorage as WeightStorage
 from qdqtool.quantization.planning.existing import Existing as Existing
 from qdqtool.quantization.planning.high_precision import HighPrecision as HighPrecision
-from qdqtool.quantization.planning.placement.selection import Selection as Selection
+from qdqtool.quantization.planning.placement.proposal import Selection as Selection
 from qdqtool.quantization.planning.recipe import Preparation as Preparation
 from qdqtool.quantization.planning.recipe import Recipe as Recipe
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges as CachedRanges

@@ -23,7 +23,7 @@ from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.planning.existing import Existing
 from qdqtool.quantization.planning.high_precision import HighPrecision
-from qdqtool.quantization.planning.placement.selection import Selection
+from qdqtool.quantization.planning.placement.proposal import Selection
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.samples.request import DataRequest, FileData
 

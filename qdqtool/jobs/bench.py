@@ -6,11 +6,18 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from qdqtool.engines.gpu.clocks import ClockMeter
-from qdqtool.engines.gpu.comparison import LayerComparison, compare_layers, require_comparable, require_order
+from qdqtool.engines.gpu.comparison import (
+    LayerComparison,
+    clock_warning,
+    compare_layers,
+    judge,
+    require_comparable,
+    require_order,
+    speedup_of,
+)
 from qdqtool.engines.gpu.report import BenchReport, EngineTimes
 from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.engines.gpu.runner import Runner, with_nodes
-from qdqtool.engines.gpu.speedup import clock_warning, judge, speedup_of
 from qdqtool.engines.gpu.speedup_gate import SpeedupGate
 from qdqtool.engines.gpu.timing import MeasuredEngine, TimingOptions, random_sample, time_in_turn
 from qdqtool.errors import UsageError

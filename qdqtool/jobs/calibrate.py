@@ -15,8 +15,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import display
 from qdqtool.quantization.cluster.collector import CalibrationCluster, calibration_cluster
 from qdqtool.quantization.cluster.machine import ClusterUsed
-from qdqtool.quantization.planning.existing_pairs import settle_model
-from qdqtool.quantization.planning.proposal import NEVER_RUN
+from qdqtool.quantization.planning.existing_pairs import NEVER_RUN, settle_model
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.calibration import CalibrationRequest, calibrate_model, runs_for
 from qdqtool.quantization.preparation.metadata import used_ranges

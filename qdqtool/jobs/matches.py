@@ -12,9 +12,8 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import NodeReason, display
 from qdqtool.models.transforms.batchnorm import fold_batchnorm
 from qdqtool.models.transforms.computed_weights import store_computed_weights
-from qdqtool.quantization.planning.existing_pairs import settle_model
+from qdqtool.quantization.planning.existing_pairs import propose_for, settle_model
 from qdqtool.quantization.planning.placement import PatternMatch
-from qdqtool.quantization.planning.proposal import propose_for
 from qdqtool.quantization.planning.recipe import Recipe, with_fixed_inputs
 
 

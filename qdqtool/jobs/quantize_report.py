@@ -24,10 +24,9 @@ from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
 from qdqtool.quantization.insertion.weight_scales import WeightScales
 from qdqtool.quantization.planning.degenerate import DegenerateTensor
 from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.existing_pairs import ResolvedModel, way_out
+from qdqtool.quantization.planning.existing_pairs import ResolvedModel, propose_for, way_out
 from qdqtool.quantization.planning.high_precision import HighPrecision, HighPrecisionReport
 from qdqtool.quantization.planning.placement import PlacementProposal, SkippedNode
-from qdqtool.quantization.planning.proposal import propose_for
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.quantization.preparation.prepare import PreparationReport
 from qdqtool.quantization.ranges.activation_ranges import ActivationRange

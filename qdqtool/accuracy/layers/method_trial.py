@@ -39,10 +39,10 @@ from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import Noise
+from qdqtool.quantization.planning.existing_pairs import propose_for
 from qdqtool.quantization.planning.high_precision import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import index_to_plan
-from qdqtool.quantization.planning.proposal import propose_for
 from qdqtool.quantization.planning.range_planner import RangePlanner
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import switched_biases

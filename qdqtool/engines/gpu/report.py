@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from qdqtool.engines.gpu.clocks import Clocks
-from qdqtool.engines.gpu.comparison import LayerComparison
+from qdqtool.engines.gpu.comparison import LayerComparison, Speedup, SpeedupResult
 from qdqtool.engines.gpu.runner import Clock, LayerTime
-from qdqtool.engines.gpu.speedup import Speedup, SpeedupResult
 from qdqtool.engines.gpu.timing import Percentiles
 from qdqtool.engines.tensorrt.gpus import Gpu
 from qdqtool.results import Report

@@ -16,8 +16,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from qdqtool.engines.tensorrt.child_options import lacking_option, set_options, write_cache
-from qdqtool.engines.tensorrt.parsing import AheadOfTimeProduct, TensorRTModule, errors_of, new_network, survey
+from qdqtool.engines.tensorrt.parsing import (
+    AheadOfTimeProduct,
+    TensorRTModule,
+    errors_of,
+    lacking_option,
+    new_network,
+    set_options,
+    survey,
+    write_cache,
+)
 
 if TYPE_CHECKING:
     import tensorrt

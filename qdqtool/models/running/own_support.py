@@ -19,7 +19,7 @@ from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.tensorrt_operators import PLACEHOLDERS
 from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.scope import node_bodies
-from qdqtool.models.running import qonnx_operators, tensorrt_operators
+from qdqtool.models.running import own_nodes, tensorrt_operators
 from qdqtool.models.targets import type_name
 
 NEWEST_OPSET = targets.get("ort-cpu").max_opset or 0
@@ -114,7 +114,7 @@ def _why_foreign(node: NodeView) -> str | None:
     """Return why ONNX Runtime cannot run an operator of another domain that our own core knows; else None."""
     if tensorrt_operators.is_evaluated(node.proto):
         return OF_TENSORRT
-    return OF_QONNX if qonnx_operators.is_evaluated(node.proto) else None
+    return OF_QONNX if own_nodes.is_quant(node.proto) else None
 
 
 def _obstacles(entry: QdqNode, index: ModelIndex) -> Iterator[str]:

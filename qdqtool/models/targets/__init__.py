@@ -7,11 +7,11 @@ import functools
 
 from qdqtool.errors import ArgumentError
 from qdqtool.models import targets as _package
-from qdqtool.models.targets._alternatives import RefusedProperty as RefusedProperty
-from qdqtool.models.targets._alternatives import refusals as refusals
+from qdqtool.models.targets._target import RefusedProperty as RefusedProperty
 from qdqtool.models.targets._target import Target as Target
 from qdqtool.models.targets._target import capabilities as capabilities
 from qdqtool.models.targets._target import capability_name as capability_name
+from qdqtool.models.targets._target import refusals as refusals
 from qdqtool.models.targets._target import type_name as type_name
 from qdqtool.models.targets._tensorrt import ReleaseChange as ReleaseChange
 from qdqtool.models.targets._tensorrt import Releases

@@ -1,13 +1,20 @@
-"""The type that describes, as data, what one consumer of Q/DQ models accepts."""
+"""What one consumer of Q/DQ models accepts, as data; what it refuses, and the nearest legal alternative."""
 
 import functools
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from onnx import TensorProto
 
 from qdqtool.errors import ArgumentError
+from qdqtool.numerics import formats
+from qdqtool.numerics.dtypes import FLOAT8E8M0
+from qdqtool.numerics.granularity import Blocked, normalize_axis
+from qdqtool.numerics.number_format import NumberFormat
+from qdqtool.numerics.scheme import QuantParams
 
 _SPELLING = re.compile(r"(?:sm_?)?(?P<major>\d{1,2})\.?(?P<minor>\d)", re.IGNORECASE)
 
@@ -113,3 +120,129 @@ class Target:
     def on(self, compute_capabilities: tuple[int, ...]) -> "Target":
         """Return the same target for these GPUs; 86 for 8.6."""
         return replace(self, compute_capabilities=compute_capabilities)
+
+
+Shape = tuple[int | str | None, ...]
+
+NEAREST: dict[str, tuple[str, ...]] = {
+    "int2": ("int4", "int8"),
+    "uint2": ("uint4", "int4", "uint8", "int8"),
+    "uint4": ("int4", "int8"),
+    "uint8": ("int8",),
+    "uint16": ("int16",),
+    "float8e4m3fnuz": ("float8e4m3fn",),
+    "float8e5m2": ("float8e4m3fn",),
+    "float8e5m2fnuz": ("float8e5m2", "float8e4m3fn"),
+}
+"""For each format, formats of the same kind and about the same width, nearest first; none for int16, fp6 and others."""
+
+SIGNED = {"uint2": "int2", "uint4": "int4", "uint8": "int8", "uint16": "int16"}
+"""The signed format of the same width. Codes and zero point shifted by half the range give exactly the same values."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedProperty:
+    """One property that a target does not accept.
+
+    Attributes:
+        reason: The property, in words that follow the name of the target.
+        alternative: The nearest that it accepts; empty where there is none.
+    """
+
+    reason: str
+    alternative: str
+
+
+def refusals(target: Target, params: QuantParams, data_type: str, shape: Shape | None) -> Iterator[RefusedProperty]:
+    """Yield everything about a Q/DQ pair that a target does not accept.
+
+    Args:
+        target: The target.
+        params: How the tensor is quantized.
+        data_type: Type of the float tensor, as :func:`qdqtool.models.targets.type_name` spells it.
+        shape: Its shape; None where it is unknown.
+    """
+    fmt = params.scheme.format
+    if fmt.name not in target.quantize_types:
+        later = f" before release {target.later[fmt.name]}" if fmt.name in target.later else ""
+        yield RefusedProperty(f"takes no {fmt}{later}", _other_format(target, params))
+    elif fmt.name in target.symmetric_types and _zero_points(params):
+        zero = "a zero point other than 0"
+        yield RefusedProperty(f"takes no {fmt} with {zero}", "zero point 0, with a symmetric scale derived for it")
+    if data_type not in target.data_types:
+        yield RefusedProperty(f"quantizes no {data_type}", f"a model in {_words(target.data_types)}")
+    yield from _scale_refusals(target, params, data_type)
+    if isinstance(params.scheme.granularity, Blocked) and shape is not None:
+        yield from _block_refusals(target, params.scheme.granularity, shape)
+    if target.even_sub_bytes and fmt.bits < 8 and shape is not None and _count(shape) % 2:
+        yield RefusedProperty(f"takes no {fmt} tensor with an odd number of elements", "a padded tensor, or int8")
+    elif target.even_last_dimension and fmt.bits < 8 and shape and isinstance(shape[-1], int) and shape[-1] % 2:
+        yield RefusedProperty(f"takes no {fmt} tensor with an odd last dimension", "a padded tensor, or int8")
+
+
+def _other_format(target: Target, params: QuantParams) -> str:
+    fmt = params.scheme.format
+    signed = SIGNED.get(fmt.name)
+    if signed in target.quantize_types and signed is not None:
+        return _as_signed(target, params, formats.get(signed))
+    nearest = next((name for name in NEAREST.get(fmt.name, ()) if name in target.quantize_types), None)
+    return f"{nearest}, with scales derived for its range" if nearest is not None else ""
+
+
+def _as_signed(target: Target, params: QuantParams, signed: NumberFormat) -> str:
+    shift = 1 << (signed.bits - 1)
+    zeros = sorted({zero - shift for zero in (_zero_points(params) or {0})})
+    if zeros == [0]:
+        return f"{signed} with zero point 0 and the same scale: exactly the same values"
+    shown = f"{zeros[0]}" if len(zeros) == 1 else f"{zeros[0]} to {zeros[-1]}"
+    same = f"{signed} with zero point {shown} and the same scale has exactly the same values"
+    if signed.name not in target.symmetric_types:
+        return same
+    return f"{signed} with zero point 0 and a symmetric scale ({same}, but only zero point 0 is taken)"
+
+
+def _zero_points(params: QuantParams) -> set[int]:
+    """Return the zero points; empty where all are 0."""
+    if params.zero_point is None:
+        return set()
+    found = {int(zero) for zero in np.unique(params.zero_point.astype(np.float64))}
+    return found if found != {0} else set()
+
+
+def _scale_refusals(target: Target, params: QuantParams, data_type: str) -> Iterator[RefusedProperty]:
+    inner = params.scheme.scale_scheme
+    if params.scale.dtype == FLOAT8E8M0:
+        if "float8e8m0" not in target.scale_types:
+            same = f"scales in {data_type}, which holds the same powers of two" if data_type != "float16" else ""
+            yield RefusedProperty("takes no scales in float8e8m0", same)
+    elif inner is not None and inner.format.name not in target.dequantize_types:
+        yield RefusedProperty(f"takes no scales in {inner.format}", f"scales in {data_type}")
+    fmt = params.scheme.format
+    if fmt.name not in target.negative_scale_types and np.any(params.scale.astype(np.float64) < 0):
+        yield RefusedProperty(f"takes no negative scales of {fmt}", "positive scales, with codes chosen for them")
+
+
+def _block_refusals(target: Target, blocks: Blocked, shape: Shape) -> Iterator[RefusedProperty]:
+    axis = normalize_axis(blocks.axis, len(shape))
+    if target.block_axes is not None and axis - len(shape) not in target.block_axes:
+        last = " or ".join(str(len(shape) + back) for back in sorted(target.block_axes) if len(shape) + back >= 0)
+        yield RefusedProperty(
+            f"takes no blocks along axis {axis} of {len(shape)} dimensions", f"blocks along axis {last}"
+        )
+    if blocks.block_size < target.min_block:
+        yield RefusedProperty(f"takes no blocks of {blocks.block_size}", f"blocks of at least {target.min_block}")
+    extent = shape[axis]
+    if target.whole_blocks and isinstance(extent, int) and extent % blocks.block_size:
+        sizes = (size for size in range(min(blocks.block_size, extent), target.min_block - 1, -1) if not extent % size)
+        size = next(sizes, None)
+        other = f"blocks of {size}, or a tensor padded to whole blocks" if size else "a tensor padded to whole blocks"
+        yield RefusedProperty(f"takes no shorter last block: {extent} elements in blocks of {blocks.block_size}", other)
+
+
+def _count(shape: Shape) -> int:
+    """Return the number of elements; 0 where it is unknown."""
+    return math.prod(dim if isinstance(dim, int) else 0 for dim in shape)
+
+
+def _words(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names))

@@ -17,8 +17,8 @@ from qdqtool.models.targets import Target, refusals
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.planning import modes
+from qdqtool.quantization.planning.existing_pairs import propose_for
 from qdqtool.quantization.planning.placement import ProposedSlot
-from qdqtool.quantization.planning.proposal import propose_for
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.encodings import ConstantScales, Encodings, ReadEncodings, read_encodings
 from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorKey

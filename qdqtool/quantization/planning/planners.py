@@ -22,11 +22,11 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.planning.degenerate import DegenerateTensor, degenerate_scales
+from qdqtool.quantization.planning.existing_pairs import propose_for, refuse_nothing
 from qdqtool.quantization.planning.given_ranges import GivenRanges
 from qdqtool.quantization.planning.high_precision import HighPrecision, as_stored, round_given, rule_for
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import Planned, Planner
-from qdqtool.quantization.planning.proposal import propose_for, refuse_nothing
 from qdqtool.quantization.planning.range_planner import RangePlanner
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import require_targets

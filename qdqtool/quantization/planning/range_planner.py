@@ -17,10 +17,10 @@ from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.quantization.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values
+from qdqtool.quantization.planning.existing_pairs import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
 from qdqtool.quantization.planning.high_precision import as_stored, rule_for
 from qdqtool.quantization.planning.placement import ProposedSlot, Reason, SkippedNode
 from qdqtool.quantization.planning.planner import Planned
-from qdqtool.quantization.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import require_targets
 from qdqtool.quantization.ranges import calibrators

@@ -12,8 +12,8 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.taps import tensor_key
+from qdqtool.quantization.planning.existing_pairs import propose_for, refuse_nothing
 from qdqtool.quantization.planning.placement import ProposedSlot
-from qdqtool.quantization.planning.proposal import propose_for, refuse_nothing
 from qdqtool.quantization.planning.recipe import Recipe, with_fixed_inputs
 from qdqtool.quantization.preparation.prepare import Prepared, prepare
 from qdqtool.quantization.preparation.step import StepRequest

@@ -20,9 +20,14 @@ from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, PREPARATION_KEY
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.existing_pairs import ResolvedModel, notes_beside, settle_existing, settle_model
+from qdqtool.quantization.planning.existing_pairs import (
+    ResolvedModel,
+    notes_beside,
+    propose_for,
+    settle_existing,
+    settle_model,
+)
 from qdqtool.quantization.planning.placement import Selection
-from qdqtool.quantization.planning.proposal import propose_for
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.samples.calibration_note import CalibrationNote, encode_note
 from qdqtool.samples.request import FileData

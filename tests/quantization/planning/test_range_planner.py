@@ -13,9 +13,9 @@ from qdqtool.errors import UsageError
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.existing_pairs import NEVER_RUN, NOT_GIVEN, propose_for
 from qdqtool.quantization.planning.placement import Selection, SkippedNode
 from qdqtool.quantization.planning.planner import Planned
-from qdqtool.quantization.planning.proposal import NEVER_RUN, NOT_GIVEN, propose_for
 from qdqtool.quantization.planning.range_planner import RangePlanner
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.method_choice import encode_choice

@@ -5,10 +5,9 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.engines.gpu.clocks import Clocks
-from qdqtool.engines.gpu.comparison import compare_layers
+from qdqtool.engines.gpu.comparison import Speedup, SpeedupResult, compare_layers
 from qdqtool.engines.gpu.report import BenchReport, EngineTimes, Loaded
 from qdqtool.engines.gpu.runner import LayerTime
-from qdqtool.engines.gpu.speedup import Speedup, SpeedupResult
 from qdqtool.engines.gpu.timing import Percentiles
 from qdqtool.engines.tensorrt.gpus import Gpu
 from qdqtool.reports.text.bench import SHOWN, render

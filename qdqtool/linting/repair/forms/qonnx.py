@@ -22,7 +22,7 @@ from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.signature import QUANT, is_quantizer
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import read_array
-from qdqtool.models.running.qonnx_operators import HALF_TO_EVEN, QuantRange, code_range
+from qdqtool.models.running.own_nodes import HALF_TO_EVEN, QuantRange, code_range
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.numerics.number_format import NumberFormat

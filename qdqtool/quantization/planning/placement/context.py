@@ -18,8 +18,7 @@ from qdqtool.models.transforms.taps import TensorKey, tap_tensors, tensor_key
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.quantization.planning.placement.proposal import Kind, ProposedSlot, Reason
-from qdqtool.quantization.planning.placement.selection import Selection
+from qdqtool.quantization.planning.placement.proposal import Kind, ProposedSlot, Reason, Selection
 
 
 @dataclass(frozen=True, slots=True)

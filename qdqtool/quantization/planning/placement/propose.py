@@ -35,11 +35,11 @@ from qdqtool.quantization.planning.placement.proposal import (
     PlacementProposal,
     ProposedSlot,
     Reason,
+    Selection,
     SkippedNode,
     on_request,
 )
 from qdqtool.quantization.planning.placement.residual import Residuals
-from qdqtool.quantization.planning.placement.selection import Selection
 from qdqtool.quantization.planning.placement.weighted import decide_weighted, leave_tiny
 
 

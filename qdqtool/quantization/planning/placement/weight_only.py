@@ -20,9 +20,8 @@ from qdqtool.quantization.planning.placement.context import (
     UseClaim,
     share_slots,
 )
-from qdqtool.quantization.planning.placement.proposal import PlacementProposal, Reason
+from qdqtool.quantization.planning.placement.proposal import PlacementProposal, Reason, Selection
 from qdqtool.quantization.planning.placement.propose import collect_skipped, is_computed_in_float, reason_to_leave
-from qdqtool.quantization.planning.placement.selection import Selection
 from qdqtool.quantization.planning.placement.weighted import (
     comes_dequantized,
     function_argument,

@@ -12,8 +12,8 @@ from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics import formats
+from qdqtool.quantization.planning.existing_pairs import propose_for
 from qdqtool.quantization.planning.placement import Selection
-from qdqtool.quantization.planning.proposal import propose_for
 from qdqtool.quantization.planning.recipe import Recipe
 
 LINEAR_ATTENTION = """

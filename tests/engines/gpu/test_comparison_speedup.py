@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from qdqtool.engines.gpu.clocks import Clocks
-from qdqtool.engines.gpu.comparison import compare_layers
+from qdqtool.engines.gpu.comparison import clock_warning, compare_layers, judge, speedup_of
 from qdqtool.engines.gpu.runner import LayerTime
-from qdqtool.engines.gpu.speedup import clock_warning, judge, speedup_of
 from qdqtool.engines.gpu.speedup_gate import SpeedupGate
 from qdqtool.engines.gpu.timing import MeasuredEngine
 

@@ -10,8 +10,8 @@ from qdqtool.errors import ArgumentError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.own_evaluator import open_session
+from qdqtool.models.running.own_nodes import evaluate_quant, is_quant
 from qdqtool.models.running.own_support import plan_split
-from qdqtool.models.running.qonnx_operators import evaluate, is_evaluated
 
 ROUNDED = {
     # The table of QONNX's documentation (docs/qonnx-custom-ops/intquant_v1.md), for these numbers.
@@ -30,8 +30,8 @@ ROUNDED = {
 
 def quant(x: object, scale: float = 1, zero: float = 0, bits: float = 8, op: str = "Quant", **attributes: object):
     node = helper.make_node(op, list("xszb"), ["y"], domain="qonnx.custom_op.general", **attributes)
-    assert is_evaluated(node)
-    (made,) = evaluate(node, [np.float32(each) for each in (x, scale, zero, bits)])
+    assert is_quant(node)
+    (made,) = evaluate_quant(node, [np.float32(each) for each in (x, scale, zero, bits)])
     assert made.dtype == np.float32
     return made.tolist()
 
@@ -64,7 +64,7 @@ def test_the_zero_point_is_added_before_rounding_and_subtracted_after():
 
 def test_bipolar_values_have_the_sign_of_the_data():
     node = helper.make_node("BipolarQuant", ["x", "s"], ["y"], domain="onnx.brevitas")
-    (made,) = evaluate(node, [np.float32([-2, -0.0, 0, 3]), np.float32(0.5)])
+    (made,) = evaluate_quant(node, [np.float32([-2, -0.0, 0, 3]), np.float32(0.5)])
     assert made.tolist() == [-0.5, 0.5, 0.5, 0.5]
 
 
@@ -88,12 +88,12 @@ def test_what_quant_does_not_define_is_refused(given: dict, message: str):
 def test_absent_inputs_are_refused():
     node = helper.make_node("Quant", ["x", "s", ""], ["y"], domain="onnx.brevitas")
     with pytest.raises(ArgumentError, match=r"^it has 2 inputs; expected 4$"):
-        evaluate(node, [np.float32(1), np.float32(1), None])
+        evaluate_quant(node, [np.float32(1), np.float32(1), None])
 
 
 @pytest.mark.parametrize(("domain", "op"), [("", "Quant"), ("my", "Quant"), ("onnx.brevitas", "Trunc")])
 def test_other_operators_are_not_evaluated(domain: str, op: str):
-    assert not is_evaluated(helper.make_node(op, ["x"], ["y"], domain=domain))
+    assert not is_quant(helper.make_node(op, ["x"], ["y"], domain=domain))
 
 
 TEXT = """

@@ -9,9 +9,9 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.existing_pairs import propose_for, refuse_nothing
 from qdqtool.quantization.planning.placement import PlacementProposal, Reason, Selection, SkippedNode
 from qdqtool.quantization.planning.placement.proposal import on_request
-from qdqtool.quantization.planning.proposal import propose_for, refuse_nothing
 from qdqtool.quantization.planning.recipe import Recipe
 
 TINY = "it has 64 input and 4 output channels, and no kernel gains below 16"

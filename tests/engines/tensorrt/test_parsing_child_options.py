@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from qdqtool.engines.tensorrt.child_options import lacking_option, set_options, write_cache
 from qdqtool.engines.tensorrt.deployment import FLAGS, POOLS, spelled
+from qdqtool.engines.tensorrt.parsing import lacking_option, set_options, write_cache
 
 NOTHING = {"flags": {}, "level": None, "pools": {}, "timing_cache": None}
 EVERYTHING = {
