@@ -84,8 +84,8 @@ def is_explained(node: NodeView | None, reported: set[tuple[str, str | None]]) -
 
 
 def _producers(node: NodeView) -> list[NodeView]:
-    return [value.producer for value in node.inputs if value is not None and value.producer is not None]
+    return [value.producer for value in node.present_inputs if value.producer is not None]
 
 
 def _readers(node: NodeView) -> list[NodeView]:
-    return [use.node for value in node.outputs if value is not None for use in value.uses]
+    return [use.node for value in node.present_outputs for use in value.uses]

@@ -164,15 +164,10 @@ class FloatCopies:
     def _users(self, kernel: Kernel, reader: Kernel, tensor: Value | None) -> list[NodeView]:
         """The nodes of a reader that read the tensor; none where its nodes read another one of the kernel too."""
         nodes = [node for node in self._nodes if names_node(reader, node) and not names_node(kernel, node)]
-        read = {
-            value
-            for node in nodes
-            for position in range(len(node.proto.input))
-            if (value := node.input(position)) is not None and self._makes(kernel, value)
-        }
+        read = {value for node in nodes for value in node.present_inputs if self._makes(kernel, value)}
         if read != {tensor}:
             return []
-        return [node for node in nodes if tensor in {node.input(at) for at in range(len(node.proto.input))}]
+        return [node for node in nodes if tensor in node.inputs]
 
     def _makes(self, kernel: Kernel, value: Value) -> bool:
         return value.producer is not None and names_node(kernel, value.producer)

@@ -192,7 +192,7 @@ class Subgraphs:
 
     def _outputs(self, node: NodeView, read: Collection[str]) -> list[Value]:
         """The outputs of a kept node that are graph outputs: those of the model, and one where nothing reads it."""
-        values = [value for position in range(len(node.proto.output)) if (value := node.output(position)) is not None]
+        values = node.present_outputs
         given = self._main.output_names()
         found = [value for value in values if value.name in given]
         if not found and not any(value.name in read for value in values):

@@ -51,9 +51,9 @@ def changed_places(before: ModelIndex, after: ModelIndex) -> tuple[Place, ...]:
         if (node.scope.path, node.proto.SerializeToString(deterministic=True)) in known:
             continue
         for affected in [node] if _computes(node, after) else _next_operators(node, after):
-            for value in _values(affected):
+            for value in affected.present_outputs:
                 if value in old and len(found) < MAX_PLACES:
-                    readers = [each for reader in _next_operators(affected, after) for each in _values(reader)]
+                    readers = [each for reader in _next_operators(affected, after) for each in reader.present_outputs]
                     keys = tuple(tensor_key(each) for each in readers if each in old)
                     found[tensor_key(value)] = Place(tensor_key(value), keys)
     return tuple(found.values())
@@ -67,7 +67,7 @@ class _FloatTensors:
             tensor_key(value): (node.domain, node.op_type)
             for node in index.view.nodes()
             if _computes(node, index)
-            for value in _values(node)
+            for value in node.present_outputs
             if _is_activation(value, index)
         }
 
@@ -81,22 +81,18 @@ def _computes(node: NodeView, index: ModelIndex) -> bool:
     """Return whether a node makes floats of activations, and is neither Q nor DQ."""
     # What stands between Q and DQ is passed by: the same values may have other codes. So is what only constants reach,
     # such as the Transpose of a weight: no run reads it, and what it changes shows at the operator that reads it.
-    return not is_qdq(node) and any(_is_activation(value, index) for value in _values(node))
+    return not is_qdq(node) and any(_is_activation(value, index) for value in node.present_outputs)
 
 
 def _is_activation(value: Value, index: ModelIndex) -> bool:
     return index.is_float(value) and not index.constants.is_constant(value)
 
 
-def _values(node: NodeView) -> list[Value]:
-    return [value for value in node.outputs if value is not None]
-
-
 def _next_operators(node: NodeView, index: ModelIndex) -> Iterator[NodeView]:
     """Yield the operators on floats that read the outputs of a node, through Q, DQ and what moves codes."""
     pending, seen = [node], {node}
     while pending:
-        for value in _values(pending.pop()):
+        for value in pending.pop().present_outputs:
             for use in value.uses:
                 if use.node in seen:
                     continue

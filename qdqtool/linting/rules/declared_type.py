@@ -83,7 +83,7 @@ def _of_others(context: RuleContext, wrong: Collection[Value | str]) -> Faults:
             continue
         given, declared = map(int, differing.groups())
         types = _declared(node.scope)
-        outputs = (value for value in node.outputs if value is not None)
+        outputs = node.present_outputs
         yield from (_fault(node, value, given, declared) for value in outputs if types.get(value.name) == declared)
 
 

@@ -161,9 +161,9 @@ class Structure:
             if value.initializer is not None:
                 self._above[value] = f"constant {list(value.initializer.dims)}"
         for node in scope.nodes:
-            inputs = [self._above.get(value, "later") if value is not None else "" for value in _inputs(node)]
+            inputs = [self._above.get(value, "later") if value is not None else "" for value in node.inputs]
             self._up[node] = digest(self._operations[node], *inputs)
-            for index, made in enumerate(_outputs(node)):
+            for index, made in enumerate(node.outputs):
                 if made is not None:
                     self._above[made] = _stored(node) or (
                         inputs[0] if is_qdq(node) and inputs else f"{index} {self._up[node]}"
@@ -174,9 +174,9 @@ class Structure:
             if name in scope.values:
                 self._readers.setdefault(scope.values[name], []).append(f"output {position}")
         for node in reversed(scope.nodes):
-            below = [self._readers.get(value, []) if value is not None else [] for value in _outputs(node)]
+            below = [self._readers.get(value, []) if value is not None else [] for value in node.outputs]
             self._down[node] = digest(self._operations[node], *(digest(*sorted(readers)) for readers in below))
-            for index, value in enumerate(_inputs(node)):
+            for index, value in enumerate(node.inputs):
                 if value is None:
                     continue
                 if not is_qdq(node):
@@ -279,11 +279,3 @@ def _by_outputs(node: NodeView) -> Hashable | None:
 
 def _by_name(node: NodeView) -> Hashable | None:
     return (node.domain, node.op_type, node.proto.name) if node.proto.name else None
-
-
-def _inputs(node: NodeView) -> list[Value | None]:
-    return [node.input(index) for index in range(len(node.proto.input))]
-
-
-def _outputs(node: NodeView) -> list[Value | None]:
-    return [node.output(index) for index in range(len(node.proto.output))]

@@ -70,14 +70,8 @@ def _near(
 
 
 def _neighbours(node: NodeView) -> Iterator[NodeView]:
-    for index in range(len(node.proto.input)):
-        value = node.input(index)
-        if value is not None and value.producer is not None:
-            yield value.producer
-    for index in range(len(node.proto.output)):
-        value = node.output(index)
-        if value is not None:
-            yield from (use.node for use in value.uses)
+    yield from (value.producer for value in node.present_inputs if value.producer is not None)
+    yield from (use.node for value in node.present_outputs for use in value.uses)
 
 
 MAX_MOVES = 64

@@ -146,8 +146,7 @@ def _origin(reading: _Reading, value: Value) -> str:
 
 
 def _bad_input(reading: _Reading, node: NodeView, is_good: _Good) -> Value | None:
-    inputs = (node.input(index) for index in range(len(node.proto.input)))
-    return next((value for value in inputs if value is not None and reading.holds(value, is_good)), None)
+    return next((value for value in node.present_inputs if reading.holds(value, is_good)), None)
 
 
 def _inside(reading: _Reading, node: NodeView) -> str:
@@ -175,8 +174,7 @@ def _told(reading: _Reading, value: Value, *, is_nan: bool) -> str:
 def _made(index: ModelIndex, scope: Scope) -> Iterator[Value]:
     """Yield the float tensors that the nodes of a scope make."""
     for node in scope.nodes:
-        outputs = (node.output(number) for number in range(len(node.proto.output)))
-        yield from (value for value in outputs if value is not None and index.is_float(value))
+        yield from filter(index.is_float, node.present_outputs)
 
 
 def _is_finite(array: Array) -> npt.NDArray[np.bool_]:

@@ -172,7 +172,7 @@ def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> tuple[Array, 
     try:
         if entry is not None:
             return (_evaluate_qdq(entry, read),)
-        arrays = [read(value) if value is not None else None for value in _inputs(node)]
+        arrays = [read(value) if value is not None else None for value in node.inputs]
         if tensorrt_operators.is_evaluated(node.proto):
             return tensorrt_operators.evaluate(node.proto, arrays, node.scope.opset)
         if is_quant(node.proto):
@@ -181,10 +181,6 @@ def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> tuple[Array, 
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError) as error:
         why = error.message if isinstance(error, ArgumentError) else str(error)
         raise RunError(f"{node.op_type} node '{node.label}' failed in qdqtool's own evaluator: {why}") from None
-
-
-def _inputs(node: NodeView) -> list[Value | None]:
-    return [node.input(index) for index in range(len(node.proto.input))]
 
 
 def _evaluate_qdq(entry: QdqNode, read: Read) -> Array:

@@ -85,7 +85,7 @@ def _comes_from_shape(value: Value) -> bool:
             continue
         if node.is_op("Shape", "Size"):
             return True
-        sources = {source for index in range(len(node.proto.input)) if (source := node.input(index)) is not None}
+        sources = set(node.present_inputs)
         waiting += sources - seen
         seen |= sources
     return False

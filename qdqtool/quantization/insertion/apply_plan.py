@@ -61,8 +61,7 @@ def _leads_to(node: NodeView, targets: Collection[_NodeId], kept: Collection[_No
             return True
         if found not in kept and found not in seen:
             seen.add(found)
-            outputs = (here.output(index) for index in range(len(here.proto.output)))
-            waiting.extend(use.node for output in outputs if output is not None for use in output.uses)
+            waiting.extend(use.node for output in here.present_outputs for use in output.uses)
     return False
 
 

@@ -56,8 +56,7 @@ class _Behind:
             if _multiplies_heads(use.node):
                 self.operands.setdefault(use.node, set()).add(use.index)
             elif _carries(use.node):
-                outputs = (use.node.output(index) for index in range(len(use.node.proto.output)))
-                yield from (output for output in outputs if output is not None)
+                yield from use.node.present_outputs
 
 
 def _multiplies_heads(node: NodeView) -> bool:

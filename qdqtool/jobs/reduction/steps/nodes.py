@@ -41,13 +41,12 @@ def _ways(graph: Subgraphs) -> dict[int, str]:
 
 def _way_around(graph: Subgraphs, node: NodeView) -> str | None:
     """The name of the input that can stand for the only output of a node that is read."""
-    outputs = [value for position in range(len(node.proto.output)) if (value := node.output(position)) is not None]
+    outputs = node.present_outputs
     used = [value for value in outputs if value.uses or value.is_output]
     if len(used) != 1:
         return None
-    for position in range(len(node.proto.input)):
-        value = node.input(position)
-        if value is not None and value.initializer is None and _are_alike(graph, value, used[0]):
+    for value in node.present_inputs:
+        if value.initializer is None and _are_alike(graph, value, used[0]):
             return value.name
     return None
 

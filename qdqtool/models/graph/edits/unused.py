@@ -66,8 +66,7 @@ class DeadCode:
         return value not in self._kept and all((use.node, use.index) in self._gone for use in value.uses)
 
     def _is_useless(self, node: NodeView) -> bool:
-        outputs = (node.output(index) for index in range(len(node.proto.output)))
-        return all(value is None or self._is_dead(value) for value in outputs)
+        return all(map(self._is_dead, node.present_outputs))
 
     def _in_bodies(self, owner: NodeView) -> Iterator[NodeView]:
         for scope in self._view.scopes:

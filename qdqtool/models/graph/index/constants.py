@@ -135,8 +135,7 @@ class Constants:
             # Shape and Size read only the shape: a broadcast view of it takes one byte, whatever the extents are.
             return [np.broadcast_to(np.int8(0), shape)]
         inputs: list[Array | None] = []
-        for index in range(len(node.proto.input)):
-            source = node.input(index)
+        for source in node.inputs:
             take = self.array if node.is_op(*AT_ANY_SIZE) else self._small
             array = take(source) if source is not None else None
             if source is not None and array is None:

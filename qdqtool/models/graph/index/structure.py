@@ -53,7 +53,7 @@ def outline(model: Model) -> tuple[OutlineNode, ...]:
 
 
 def _outlined(node: NodeView, numbers: Mapping[int, int]) -> OutlineNode:
-    read = [_source(value) for value in map(node.input, range(len(node.proto.input))) if value is not None]
+    read = list(map(_source, node.present_inputs))
     flowing = [(value, kind) for value, kind in read if not _is_constant(value)]
     weights = [kind for value, kind in read if kind and _is_constant(value)]
     return OutlineNode(
@@ -164,7 +164,7 @@ class Neighbourhoods:
 
     def _above(self, node: NodeView, steps: int) -> str:
         if (node, steps) not in self._up:
-            inputs = [self._source(node.input(index), steps) for index in range(len(node.proto.input))]
+            inputs = [self._source(value, steps) for value in node.inputs]
             self._up[node, steps] = digest(self._operation(node), *inputs)
         return self._up[node, steps]
 
@@ -179,7 +179,7 @@ class Neighbourhoods:
 
     def _below(self, node: NodeView, steps: int) -> str:
         if (node, steps) not in self._down:
-            outputs = [self._readers(node.output(index), steps) for index in range(len(node.proto.output))]
+            outputs = [self._readers(value, steps) for value in node.outputs]
             self._down[node, steps] = digest(self._operation(node), *outputs)
         return self._down[node, steps]
 
@@ -197,8 +197,8 @@ def context(node: NodeView) -> str:
 
     Constants are left out. Of many neighbours the first are named and the others counted. Names are not escaped.
     """
-    sources = [_origin(node.input(index)) for index in range(len(node.proto.input))]
-    outputs = [value for index in range(len(node.proto.output)) if (value := node.output(index)) is not None]
+    sources = list(map(_origin, node.inputs))
+    outputs = node.present_outputs
     readers = [_called(use.node) for value in outputs for use in value.uses]
     readers += [f"output {value.name}" for value in outputs if value.is_output]
     sides = (_joined(filter(None, sources)), _called(node), _joined(readers))

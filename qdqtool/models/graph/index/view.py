@@ -104,12 +104,7 @@ class NodeView:
         """The value of an attribute, or ``default`` where it is absent.
 
         Where it stands for an attribute of a local function, it has the value that the first call of the function
-        gives: the types of its tensors are those of its first call too.
-
-        Args:
-            name: The attribute.
-            default: The value of an absent one.
-            depth: How many functions that call each other are looked through.
+        gives: the types of its tensors are those of its first call too. ``depth`` limits functions that call others.
         """
         for attribute in self.proto.attribute:
             if attribute.name == name:
@@ -132,6 +127,16 @@ class NodeView:
     def outputs(self) -> list[Value | None]:
         """The tensors at all outputs, None where one is absent."""
         return [self.output(index) for index in range(len(self.proto.output))]
+
+    @property
+    def present_inputs(self) -> list[Value]:
+        """The tensors at the inputs that are there."""
+        return [value for value in self.inputs if value is not None]
+
+    @property
+    def present_outputs(self) -> list[Value]:
+        """The tensors at the outputs that are there."""
+        return [value for value in self.outputs if value is not None]
 
     def input_name(self, index: int) -> str:
         """The name at input ``index``, empty where the input is absent."""

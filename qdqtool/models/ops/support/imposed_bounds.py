@@ -77,7 +77,7 @@ def _operands_of_sign(node: NodeView, index: ModelIndex) -> list[Value | None] |
     if never or (node.is_op("Add") and _lifts_above_zero(node, index)):
         return []
     if known.keeps_sign_of_all:
-        return [node.input(position) for position in range(len(node.proto.input))]
+        return node.inputs
     return [node.input(0)] if known.keeps_sign else None
 
 

@@ -1,7 +1,7 @@
 """Find the operands of a node that may be float16, by the ONNX definition of the operator and by their meaning."""
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onnx import TensorProto
@@ -50,8 +50,8 @@ def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
         node: A node of any scope.
         types: Tensor types of the model.
     """
-    reads = [index for index, value in _inputs(node) if is_float32(value, types)]
-    makes = [index for index, value in _outputs(node) if is_float32(value, types)]
+    reads = [index for index, value in enumerate(node.inputs) if value is not None and is_float32(value, types)]
+    makes = [index for index, value in enumerate(node.outputs) if value is not None and is_float32(value, types)]
     if not (reads or makes) or node.is_op("Constant"):
         return None
     if is_qdq(node):
@@ -67,20 +67,6 @@ def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
 def is_float32(value: Value, types: TensorTypes) -> bool:
     """Return whether a tensor is known to be float32."""
     return types.elem_type(value) == TensorProto.FLOAT
-
-
-def _inputs(node: NodeView) -> Iterator[tuple[int, Value]]:
-    for index in range(len(node.proto.input)):
-        value = node.input(index)
-        if value is not None:
-            yield index, value
-
-
-def _outputs(node: NodeView) -> Iterator[tuple[int, Value]]:
-    for index in range(len(node.proto.output)):
-        value = node.output(index)
-        if value is not None:
-            yield index, value
 
 
 def _of_pair(node: NodeView) -> Operands:
@@ -116,7 +102,7 @@ def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> 
 
 def _problem(node: NodeView, types: TensorTypes) -> str:
     """Return why a node keeps its float32 operands whatever its definition allows; empty where there is no reason."""
-    untyped = (value for _, value in (*_inputs(node), *_outputs(node)) if types.elem_type(value) is None)
+    untyped = (value for value in (*node.present_inputs, *node.present_outputs) if types.elem_type(value) is None)
     if any(True for _ in node_bodies(node.proto)):
         return f"what {node.op_type} hands to its bodies and back stays float32"
     if node.scope.in_function:

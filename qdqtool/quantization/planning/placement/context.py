@@ -204,11 +204,4 @@ def _unreachable(index: ModelIndex) -> Mapping[TensorKey, str]:
 def _read_in_bodies(view: GraphView) -> Iterator[Value]:
     for node in view.nodes():
         if ops.get(node) is not None:
-            yield from (value for value in _inputs(node) if value.scope.path != MAIN)
-
-
-def _inputs(node: NodeView) -> Iterator[Value]:
-    for index in range(len(node.proto.input)):
-        value = node.input(index)
-        if value is not None:
-            yield value
+            yield from (value for value in node.present_inputs if value.scope.path != MAIN)

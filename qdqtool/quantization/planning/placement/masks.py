@@ -46,7 +46,7 @@ def made_divisor(node: NodeView, context: PlacementContext) -> Reason | None:
                 )
                 return on_request("divisor", text)
             if _hands_on(use.node, context):
-                waiting += [use.node.output(index) for index in range(len(use.node.proto.output))]
+                waiting += use.node.outputs
     return None
 
 
@@ -130,8 +130,7 @@ def carried_mask(value: Value, context: PlacementContext) -> Reason | None:
 
 def adds_mask(node: NodeView, context: PlacementContext) -> bool:
     """Return whether an operand represents minus infinity: a constant, or what is computed from a mask of 0 and 1."""
-    operands = (node.input(index) for index in range(len(node.proto.input)))
-    return any(value is not None and context.is_float(value) and _is_mask(value, context) for value in operands)
+    return any(context.is_float(value) and _is_mask(value, context) for value in node.present_inputs)
 
 
 def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) -> bool:
@@ -156,7 +155,7 @@ def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) ->
 
 def _masks_with_constant(node: NodeView, context: PlacementContext) -> bool:
     """Return whether a Where selects a masking constant, or a Mul has one, or a huge positive one and a flag."""
-    operands = [value for index in range(len(node.proto.input)) if (value := node.input(index)) is not None]
+    operands = node.present_inputs
     minima = [context.index.constants.minimum(value) for value in operands if context.is_float(value)]
     largest = max((abs(minimum) for minimum in minima if minimum is not None), default=0.0)
     below = any(minimum is not None and minimum <= MASKING for minimum in minima)

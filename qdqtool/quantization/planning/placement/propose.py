@@ -97,11 +97,9 @@ def _joined(concats: Sequence[NodeView], groups: _Groups, wanted: set[Value]) ->
         output = node.output()
         if output is None or output not in wanted:
             continue
-        for index in range(len(node.proto.input)):
-            value = node.input(index)
-            if value is not None:
-                groups.join(origin(value), output)
-                wanted.add(origin(value))
+        for value in node.present_inputs:
+            groups.join(origin(value), output)
+            wanted.add(origin(value))
         yield node, output
 
 

@@ -77,8 +77,7 @@ class _Backward:
 
     def pass_on(self, node: NodeView) -> None:
         """Give the importance of a node's results to its inputs."""
-        results = (node.output(index) for index in range(len(node.proto.output)))
-        arriving = [self.found[value] for value in results if value is not None and value in self.found]
+        arriving = [self.found[value] for value in node.present_outputs if value in self.found]
         if not arriving:
             return
         result = arriving[0] if len(node.proto.output) == 1 else _mean(np.concatenate(arriving))
@@ -87,7 +86,7 @@ class _Backward:
                 self.add(value, part)
 
     def _parts(self, node: NodeView, result: Factors) -> Iterator[tuple[Value, Factors]]:
-        inputs = _inputs(node)
+        inputs = node.present_inputs
         if node in self._weights:
             yield inputs[0], self._through(self._weights[node], result)
         elif node.is_op("Concat"):
@@ -135,7 +134,7 @@ def _channel_counts(view: GraphView, weights: Mapping[NodeView, StoredWeight]) -
     counts: dict[Value, int] = {}
     for node in view.nodes():
         output = node.output()
-        inputs = [counts.get(value, 0) for value in _inputs(node)]
+        inputs = [counts.get(value, 0) for value in node.present_inputs]
         if output is None or not inputs:
             continue
         if node in weights:
@@ -145,11 +144,6 @@ def _channel_counts(view: GraphView, weights: Mapping[NodeView, StoredWeight]) -
         elif ops.traits(node).keeps_channels and any(inputs):
             counts[output] = max(inputs)
     return counts
-
-
-def _inputs(node: NodeView) -> list[Value]:
-    values = (node.input(index) for index in range(len(node.proto.input)))
-    return [value for value in values if value is not None]
 
 
 def _mean(values: Factors) -> Factors:
