@@ -122,7 +122,7 @@ class CalibrationRecord:
         samples: Number of samples, those of other shards included.
         random: Whether they were random.
         seed: Seed of random samples; None for real ones.
-        data_sha256: Digest of every sample (:class:`qdqtool.samples.DataDigest`).
+        data_sha256: Digest of every sample (:func:`qdqtool.samples.sample.data_digest`).
         chunk: Samples of a chunk of that digest; None for the digest of an earlier version, which had no chunks.
         model_sha256: Digest of the model that was run, weights included, independent of how they are stored.
         preparation: The steps that made that model from the given one, in order.

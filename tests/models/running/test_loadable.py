@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from support.qdq import pair_model
 from support.small import conv_model, make_model
 
-from qdqtool.accuracy.search import attempt
+from qdqtool.accuracy.search import candidate
 from qdqtool.errors import ModelError, QdqError
 from qdqtool.jobs import insert as insert_job
 from qdqtool.jobs import normalize as normalize_job
@@ -84,7 +84,7 @@ def test_without_onnxruntime_nothing_is_checked(monkeypatch: pytest.MonkeyPatch)
 
 
 def quantize(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempt, "with_metadata", lambda model, _: broken(model))
+    monkeypatch.setattr(candidate, "with_metadata", lambda model, _: broken(model))
     quantize_job.quantize_model(folder / "m.onnx", RandomData(samples=2), folder / "out.onnx")
 
 

@@ -1,8 +1,4 @@
-"""Decide which nodes of a model compute in float16, and record why the others do not.
-
-Such numbers end in a ``Cast`` to an integer, or in inputs that ONNX defines as float32, such as the scales of a
-``Resize``. The search goes from there backwards, through nodes that nothing else reads.
-"""
+"""Decide which nodes of a model compute in float16, and record why the others do not."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +26,9 @@ _INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if n
 
 def index_arithmetic(view: GraphView, operands: Mapping[NodeView, Operands]) -> frozenset[NodeView]:
     """Return the nodes with float32 operands whose results become only indices or shapes.
+
+    Such numbers end in a ``Cast`` to an integer, or in inputs that ONNX defines as float32, such as the scales of a
+    ``Resize``. The search goes from there backwards, through nodes that nothing else reads.
 
     Args:
         view: The index of the model.

@@ -204,7 +204,7 @@ def rounded(array: Array, *, clipped: bool = False) -> Array:
 
     Args:
         array: float32 values.
-        clipped: Whether values beyond :data:`~.limits.LARGEST` stand for infinity, and are clipped to it.
+        clipped: Whether values beyond :data:`LARGEST` stand for infinity, and are clipped to it.
 
     Returns:
         The constant. If all its values would become 0, such as the epsilon of a normalization, they become the smallest
