@@ -58,7 +58,7 @@ def bench_engine(
     with ExitStack() as stack:
         paths = [Path(engine), *([Path(against)] if against is not None else [])]
         engines = [stack.enter_context(load_engine(path)) for path in paths]
-        _require_sense(engines)
+        _validate(engines)
         feeds = _feeds(engines[0].runner, Path(data) if data is not None else None)
         pairs = [(each.runner, _fed(each.runner, next(iter(feeds)))) for each in engines]
         meter = stack.enter_context(ClockMeter())
@@ -70,7 +70,7 @@ def bench_engine(
     return _report(times, measured, speedup, feeds, meter)
 
 
-def _require_sense(engines: list[LoadedEngine]) -> None:
+def _validate(engines: list[LoadedEngine]) -> None:
     for other in engines[1:]:
         require_comparable(engines[0].runner, other.runner)
         require_order(engines[0].planned, other.planned)

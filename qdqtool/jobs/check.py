@@ -74,7 +74,7 @@ def check_model(
         raise UsageError("--blame compares with a baseline", hint="give `--baseline FLOAT.onnx`")
     if options.engine is not None:
         require_gpu()
-    options.require_sense(metric, has_baseline=baseline is not None, has_data=request.path is not None)
+    options.validate(metric, has_baseline=baseline is not None, has_data=request.path is not None)
     if options.save_outputs is not None:
         check_output(
             options.save_outputs, _paths(model, baseline, *in_files([request.path, options.outputs, options.engine]))

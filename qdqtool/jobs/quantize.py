@@ -25,7 +25,7 @@ from qdqtool.models.running.loadable import require_loadable
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.insertion.weight_scales import weight_scales
 from qdqtool.quantization.planning.degenerate import with_zeros
-from qdqtool.quantization.planning.existing_pairs import settle_model, way_out
+from qdqtool.quantization.planning.existing_pairs import existing_hint, settle_model
 from qdqtool.quantization.planning.high_precision import ready_for
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.planning.recipe import Recipe
@@ -115,7 +115,7 @@ def quantize_model(
     sources = PlanSources(data, options.validation_data, options.ranges_file, trial=try_methods)
     metric = MetricMeasurement.asked(options.metric)
     if options.goal is not None:
-        options.goal.require_sense(has_metric=metric is not None)
+        options.goal.validate(has_metric=metric is not None)
     elif metric is not None:
         require_samples(sources)
     given = offloaded(model if isinstance(model, Model) else load_model(model))
@@ -151,7 +151,7 @@ def _quantize(
             steps=QuantizeSteps.of(ready, inputs, options.recipe, options.weights),
             data=inputs.plan_data(progress, stored=options.weights is WeightStorage.PACKED),
             runs=runs,
-            way_out=way_out(settled.existing),
+            hint=existing_hint(settled.existing),
             metric=metric,
             tick=tick,
         )

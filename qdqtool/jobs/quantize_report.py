@@ -24,7 +24,7 @@ from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
 from qdqtool.quantization.insertion.weight_scales import WeightScales
 from qdqtool.quantization.planning.degenerate import DegenerateTensor
 from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.existing_pairs import ResolvedModel, propose_for, way_out
+from qdqtool.quantization.planning.existing_pairs import ResolvedModel, existing_hint, propose_for
 from qdqtool.quantization.planning.high_precision import HighPrecision, HighPrecisionReport
 from qdqtool.quantization.planning.placement import PlacementProposal, SkippedNode
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
@@ -137,7 +137,7 @@ def write_unchanged(
 ) -> QuantizeReport:
     """Write a model as it is, and report why nothing was quantized."""
     source, recipe = settled.model, settled.recipe
-    findings = require_valid(source, source, recipe.target, way_out=way_out(settled.existing))
+    findings = require_valid(source, source, recipe.target, hint=existing_hint(settled.existing))
     saved = save_model(source, output, external_data=external_data)
     return QuantizeReport(
         model=str(source.path or ""),

@@ -92,7 +92,7 @@ def test_weights_beside_the_model_are_inside_the_model_in_memory(tmp_path: Path)
         qdqtool.quantize_model(conv_model(), ROWS, external_data="always")
 
 
-def test_a_proto_whose_weights_are_elsewhere_is_refused_with_the_way_out(tmp_path: Path):
+def test_a_proto_whose_weights_are_elsewhere_is_refused_with_a_hint(tmp_path: Path):
     proto = conv_model()
     convert_model_to_external_data(proto, location="w.bin", size_threshold=0)
     onnx.save(proto, tmp_path / "m.onnx")

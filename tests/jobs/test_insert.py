@@ -130,7 +130,7 @@ def test_an_output_that_others_read_too_is_quantized_for_all(tmp_path: Path) -> 
     assert np.array_equal(run(inner, feeds)[1], run(float_model, {"x": a})[1])
 
 
-def test_an_output_that_is_an_input_is_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_an_output_that_is_an_input_is_refused_with_a_hint(tmp_path: Path) -> None:
     model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (4,)}, {"y": (4,), "x": (4,)}, {})
     with pytest.raises(UsageError, match="graph output that no node makes") as caught:
         insert(tmp_path, model, {"tensor": "x", **INT8})

@@ -32,7 +32,7 @@ class CheckOptions:
     save_outputs: Path | None = None
     metric: MetricRequest | None = None
 
-    def require_sense(self, metric: RequestedMetric | None, *, has_baseline: bool, has_data: bool) -> None:
+    def validate(self, metric: RequestedMetric | None, *, has_baseline: bool, has_data: bool) -> None:
         """Check that the options fit each other and the data.
 
         Args:

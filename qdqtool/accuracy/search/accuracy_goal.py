@@ -40,7 +40,7 @@ class AccuracyGoal:
         enough = found > -math.inf if self.min_sqnr_db is None else found >= self.min_sqnr_db
         return enough and (self.max_metric_loss is None or loss <= self.max_metric_loss)
 
-    def require_sense(self, *, has_metric: bool) -> None:
+    def validate(self, *, has_metric: bool) -> None:
         """Check the limits.
 
         Args:

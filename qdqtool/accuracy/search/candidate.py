@@ -155,7 +155,7 @@ class CandidateFactory:
         data: The data for plans.
         runs: Runs the float model.
         metric: Measures a task metric of each model; None for none.
-        way_out: What the user can do about faults that ``given`` has already.
+        hint: What the user can do about faults that ``given`` has already.
         tick: Told of every run of a sample while layers are measured, and how many there are at most.
     """
 
@@ -164,7 +164,7 @@ class CandidateFactory:
     steps: QuantizeSteps
     data: PlanData
     runs: FloatRuns
-    way_out: str
+    hint: str
     metric: MetricMeasurement | None = None
     tick: Progress | None = None
 
@@ -218,7 +218,7 @@ class CandidateFactory:
         made = replace(made, model=_with_notes(made, planned, steps.inputs, steps.recipe))
         # Rules read the notes, too.
         lossy = {(each.graph, each.tensor) for each in planned.degenerate if each.condition == "strays"}
-        findings = require_valid(made.model, self.given, steps.recipe.target, lossy, self.way_out)
+        findings = require_valid(made.model, self.given, steps.recipe.target, lossy, self.hint)
         measured = measure_cost(made, planned.plan, self.index, steps, self.runs, self.metric)
         return Candidate(planned=planned, made=made, findings=findings, measured=measured)
 

@@ -45,7 +45,7 @@ from qdqtool.quantization.statistics.float_runs import FloatRuns
 
 
 def require_valid(
-    quantized: Model, source: Model, target: str, lossy: Container[tuple[str, str]] = (), way_out: str = ""
+    quantized: Model, source: Model, target: str, lossy: Container[tuple[str, str]] = (), hint: str = ""
 ) -> tuple[Finding, ...]:
     """Find what the linter says of a quantized model, and refuse one with errors.
 
@@ -56,7 +56,7 @@ def require_valid(
         lossy: Scope and name of each tensor of which the caller reports that most of its values are lost. Where an
             outlier was clipped, the tensor behind it cannot fill the range that calibration saw, which QN504 reports:
             that error alone is returned as a finding.
-        way_out: What the user can do about faults that ``source`` has already, besides the rule's remedy.
+        hint: What the user can do about faults that ``source`` has already, besides the rule's remedy.
 
     Raises:
         GateError: There is another error; the message has the first.
@@ -76,7 +76,7 @@ def require_valid(
     raise GateError(
         f"the quantized model would not pass `validate --target {target}`; nothing was written: {first.code} "
         f"{first.node or first.tensor or ''}: {first.message}{more}",
-        hint=f"the model has these errors already: {rules.get(first.code).remedy}{way_out}" if known else None,
+        hint=f"the model has these errors already: {rules.get(first.code).remedy}{hint}" if known else None,
     )
 
 

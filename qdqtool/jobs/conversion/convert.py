@@ -51,7 +51,7 @@ def convert(
         OutputError: A file cannot be written.
     """
     options, folder = options or ConvertOptions(), Path(output)
-    options.require_sense()
+    options.validate()
     builder = options.builder()
     given = model if isinstance(model, Model) else load_model(model)
     names = FileNames.of(given.path, options.quantize.recipe.quantize_mode)

@@ -94,14 +94,14 @@ class ConvertOptions:
         gpus = self.build.compute_capabilities if self.build is not None else ()
         return Policy(targets=(self.target,), compute_capabilities=targets.capabilities(gpus))
 
-    def require_sense(self) -> None:
+    def validate(self) -> None:
         """Check what the steps after ``quantize`` would refuse, before anything takes time."""
         Linter(self.judged_by())
         if self.known_findings is not None:
             read_baseline(self.known_findings)
         self.check.gates.require_finite()
         if self.check.metric is None:
-            self.check.require_sense(None, has_baseline=True, has_data=True)
+            self.check.validate(None, has_baseline=True, has_data=True)
 
     def builder(self) -> EngineBuilder | None:
         """Return what builds the engine; None where none is asked for.

@@ -94,7 +94,7 @@ def settle_existing(source: Model, recipe: Recipe) -> ResolvedModel:
     return ResolvedModel(stripped.model, recipe, Existing.REPLACE)
 
 
-def way_out(existing: Existing | None) -> str:
+def existing_hint(existing: Existing | None) -> str:
     """Return what can be done about faults of Q/DQ that stay, to be added to a hint; empty where none stay."""
     return "; `--existing replace` quantizes the whole model anew" if existing is Existing.KEEP else ""
 

@@ -16,12 +16,12 @@ from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.reports.saved.identity import (
     ANOTHER_MODEL,
     Claim,
+    claim_hint,
     float_claims,
     quantized_claims,
     same_file,
     same_model,
     validated_claims,
-    way_out,
 )
 from qdqtool.reports.saved.reading import SavedReport
 from qdqtool.reports.saved.story import Story, join
@@ -123,7 +123,9 @@ def _named(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_Anchor
     found = tuple(anchor for anchor in anchors if anchor in named)
     if not found:
         alike = next((each for each in anchors if same_file(claims[0].path, each.quantized.path)), anchors[0])
-        _refuse(claims, " and ".join(str(anchor.quantized) for anchor in anchors), way_out(claims[0], alike.quantized))
+        _refuse(
+            claims, " and ".join(str(anchor.quantized) for anchor in anchors), claim_hint(claims[0], alike.quantized)
+        )
     return found
 
 
@@ -142,7 +144,7 @@ def _of_original(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_
     found = tuple(anchor for anchor in anchors if any(same_model(claim, anchor.original) for claim in claims))
     if not found and claims:
         _refuse(
-            claims, " and ".join(str(anchor.original) for anchor in anchors), way_out(claims[0], anchors[0].original)
+            claims, " and ".join(str(anchor.original) for anchor in anchors), claim_hint(claims[0], anchors[0].original)
         )
     return found or tuple(anchors)
 

@@ -76,7 +76,7 @@ def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
             raise UsageError(
                 f"the reports do not belong together: the {what} of {other.source} is {other}, "
                 f"that of {claim.source} is {claim}",
-                hint=way_out(claim, other),
+                hint=claim_hint(claim, other),
             )
         known.append(claim)
     if not known:
@@ -94,7 +94,7 @@ def _contradicted(claim: Claim, known: list[Claim]) -> Claim | None:
     return known[0] if known and not any(same_model(claim, other) for other in known) else None
 
 
-def way_out(claim: Claim, other: Claim) -> str:
+def claim_hint(claim: Claim, other: Claim) -> str:
     """Return the hint for two reports of different models: one may be stale, or two models are meant."""
     if claim.file is None or other.file is None or not same_file(claim.path, other.path):
         return f"give the reports of one model; {ANOTHER_MODEL}"

@@ -15,11 +15,11 @@ from qdqtool.reports.saved.identity import (
     ANOTHER_MODEL,
     Claim,
     agreed,
+    claim_hint,
     float_claims,
     quantized_claims,
     same_model,
     validated_claims,
-    way_out,
 )
 from qdqtool.reports.saved.reading import FailedCommand, SavedReport
 from qdqtool.results import Report
@@ -112,7 +112,7 @@ def _check_validated(reports: Iterable[SavedReport], quantized: Claim | None) ->
             raise UsageError(
                 f"the reports do not belong together: {found[0][1].source} is about {names}, the others about "
                 f"{quantized}",
-                hint=way_out(found[0][1], quantized),
+                hint=claim_hint(found[0][1], quantized),
             )
 
 

@@ -40,7 +40,7 @@ def render(report: ValidateReport, console: Console, *, show_context: bool = Fal
         console.print(f"settings: {escape(report.settings)}")
     fixable = sum(finding.fixable for finding in report.findings)
     if fixable and names_fixes:
-        console.print(_way_out(fixable, sum(finding.safe_fix for finding in report.findings)))
+        console.print(_fix_hint(fixable, sum(finding.safe_fix for finding in report.findings)))
 
 
 def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
@@ -126,7 +126,7 @@ def _line(finding: Finding) -> Text:
     return line
 
 
-def _way_out(fixable: int, safe: int) -> str:
+def _fix_hint(fixable: int, safe: int) -> str:
     """How many findings have a fix, how many of the fixes are safe, and the options that make them."""
     options = "--fix -o FILE" if safe else "--fix --unsafe-fixes -o FILE"
     count = f"up to {safe}" if safe else "none"

@@ -34,7 +34,7 @@ def metric_of(options: CheckOptions) -> RequestedMetric | None:
     ],
 )
 def test_options_that_fit(options: CheckOptions, has_baseline: bool, has_data: bool) -> None:
-    options.require_sense(metric_of(options), has_baseline=has_baseline, has_data=has_data)
+    options.validate(metric_of(options), has_baseline=has_baseline, has_data=has_data)
 
 
 @pytest.mark.parametrize(
@@ -87,5 +87,5 @@ def test_options_that_do_not_fit_are_refused_with_what_is_missing(
     options: CheckOptions, has_baseline: bool, has_data: bool, message: str, hint: str | None
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        options.require_sense(metric_of(options), has_baseline=has_baseline, has_data=has_data)
+        options.validate(metric_of(options), has_baseline=has_baseline, has_data=has_data)
     assert (refused.value.message, refused.value.hint) == (message, hint)

@@ -27,5 +27,5 @@ def test_operators_with_a_form_name_the_command(operator: str):
         (None, "export the model without it"),
     ],
 )
-def test_others_have_another_way_out(operator: str | None, words: str):
+def test_others_have_another_hint(operator: str | None, words: str):
     assert hint_for(operator).startswith(words)

@@ -113,7 +113,7 @@ def test_keeping_gives_the_data_of_stored_codes_pairs_and_keeps_the_codes(tmp_pa
     assert weights[0] == weights[1]
 
 
-def test_faults_of_codes_that_stay_name_the_way_out(half: Path, data: Path) -> None:
+def test_faults_of_codes_that_stay_have_a_hint(half: Path, data: Path) -> None:
     model = onnx.load(half)
     (weight,) = [node for node in model.graph.node if node.op_type == "DequantizeLinear" and node.attribute]
     zero = onnx.numpy_helper.from_array(np.full(4, 3, np.int8), "wrong")

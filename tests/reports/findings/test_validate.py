@@ -96,7 +96,7 @@ def test_sarif_rules_lead_to_their_pages_where_the_package_has_an_address(
     assert driver.rules[0].help_uri == f"https://docs.example/qdqtool/linting/rules/{driver.rules[0].id}.md"
 
 
-def test_reports_tell_the_way_out(report: ValidateReport):
+def test_reports_have_a_hint(report: ValidateReport):
     remedy = rules.get("QP101").remedy
     annotation = next(line for line in render("github", report).splitlines() if "title=QP101" in line)
     failure = ET.fromstring(render("junit", report)).find(".//failure")

@@ -75,5 +75,5 @@ def test_no_two_entries_have_one_pattern():
     assert len(set(patterns)) == len(patterns)
 
 
-def test_every_entry_has_a_way_out():
+def test_every_entry_has_a_hint():
     assert [entry.pattern.pattern for entry in KNOWN if not entry.hint] == []

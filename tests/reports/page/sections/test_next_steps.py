@@ -61,7 +61,7 @@ def test_a_failure_without_a_remedy_is_not_called_nothing(tmp_path: Path):
     assert block.heading == "No way out is known"
 
 
-def test_a_command_that_failed_has_its_way_out_elsewhere() -> None:
+def test_a_command_that_failed_has_its_hint_elsewhere() -> None:
     failed = FailedCommand(command="quantize", model="net.onnx", message="m", hint="h", exit_code=1)
     assert blocks(join((SavedReport("this run", "quantize", failed),))) == ()
 

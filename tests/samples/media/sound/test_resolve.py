@@ -46,7 +46,7 @@ def test_other_inputs_are_refused(specs, says):
         sound_input(specs, "d")
 
 
-def test_further_inputs_are_named_with_a_way_out():
+def test_further_inputs_are_named_with_a_hint():
     rate = InputSpec("sr", np.dtype(np.int64), ())
     with pytest.raises(UsageError, match="the model has 2: x, sr") as caught:
         sound_input((*sound_spec(1, 400), rate), "d")
