@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from support.engine_models import Net
+from support.paths import ROOT
 from support.qdq import text_model
 from support.small import conv_model, run
 
@@ -32,7 +33,7 @@ from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.samples.calibration_note import CalibrationNote, encode_note
 from qdqtool.samples.request import FileData
 
-SAMPLES = Path(__file__).parents[2] / "sample_models"
+SAMPLES = ROOT / "sample_models"
 
 
 @pytest.fixture
