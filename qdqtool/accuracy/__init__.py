@@ -6,5 +6,6 @@ keeps a limit. ``task_metrics`` scores outputs against labels.
 
 In: a float model, a plan or a quantized model, and samples. Out: noise in dB, scores, gate results, or the model found.
 
-Read next: ``search/steps.py`` for how a candidate is made, then ``layers/search.py`` for the search among layers.
+Read next: ``search/goal_search.py`` and ``search/goal.py`` for the search for a limit, ``search/steps.py`` for how a
+candidate is made, then ``layers/search.py`` for the search among layers.
 """
