@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 from math import isnan
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from qdqtool.errors import escape
 
@@ -46,6 +48,7 @@ class Column:
         bars: Whether the chart above the table can show it.
         prose: Whether its cells are sentences, which need width.
         short: Its heading on a terminal; None for the title in lower case.
+        empty: The text of a cell that says nothing: a column that has no other cell is left out; None for never.
         spare: The column with the largest number is left out first where a terminal is too narrow; 0 for never.
     """
 
@@ -54,6 +57,7 @@ class Column:
     bars: bool = False
     prose: bool = False
     short: str | None = None
+    empty: str | None = None
     spare: int = 0
 
 
@@ -75,6 +79,18 @@ class Table:
     def has_chart(self) -> bool:
         """Whether there is something to draw."""
         return len(self.rows) > 1 and any(column.bars for column in self.columns)
+
+
+Row = TypeVar("Row")
+Columns = Mapping[Column, Callable[[Row], Cell]]
+"""The columns of a table, each with what it says of a row."""
+
+
+def tabulate(caption: str, columns: Columns[Row], rows: Iterable[Row]) -> Table:
+    """Return a table with a cell in each column for each row."""
+    made = [tuple(cell(row) for cell in columns.values()) for row in rows]
+    kept = [each.empty is None or any(row[at].text != each.empty for row in made) for at, each in enumerate(columns)]
+    return Table(caption, tuple(compress(columns, kept)), tuple(tuple(compress(cells, kept)) for cells in made))
 
 
 @dataclass(frozen=True, slots=True)

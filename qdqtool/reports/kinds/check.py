@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, NotObserved, OutputResult, WorstOutput
 from qdqtool.errors import plural
-from qdqtool.reports.blocks import Cell, Column, decibels, number, scoped, share, text
+from qdqtool.reports.blocks import Cell, Column, Columns, decibels, number, scoped, share, text
 from qdqtool.samples.feeds import DataDescription
 
 OUTPUTS = (
@@ -14,16 +14,28 @@ OUTPUTS = (
     Column("Cosine", numeric=True, spare=1),
     Column("Largest difference", numeric=True, short="max abs"),
 )
-TENSORS = (
-    Column("Tensor", short="quantized tensor"),
-    Column("Kind", spare=1),
-    Column("Format", spare=2),
-    Column("Scales", spare=3),
-    Column("SQNR", numeric=True, bars=True, short="SQNR dB"),
-    Column("Clipped", numeric=True, bars=True),
-    Column("Largest error in steps", numeric=True, bars=True, short="max steps"),
-    Column("Mean error in steps", numeric=True, bars=True, short="mean", spare=4),
-)
+"""Columns of a table of outputs against those of the float model; :func:`output_row` makes a row."""
+
+TENSOR = Column("Tensor", short="quantized tensor")
+TENSORS: Columns[BoundaryResult] = {
+    TENSOR: lambda found: text(scoped(found.tensor, found.graph)),
+    Column("Kind", spare=1): lambda found: text(found.kind),
+    Column("Format", spare=2): lambda found: text(found.format),
+    Column("Scales", spare=3): lambda found: text(found.granularity),
+    Column("SQNR", numeric=True, bars=True, short="SQNR dB"): lambda found: decibels(
+        found.sqnr_db, exact=found.max_steps == 0
+    ),
+    Column("Clipped", numeric=True, bars=True): lambda found: share(
+        found.clipped / found.elements if found.elements else None
+    ),
+    Column("Largest error in steps", numeric=True, bars=True, short="max steps"): lambda found: number(
+        found.max_steps, ".3g", short=".4g"
+    ),
+    Column("Mean error in steps", numeric=True, bars=True, short="mean", spare=4): lambda found: number(
+        found.mean_steps, ".3g"
+    ),
+}
+"""The table of quantized tensors against those of the float model."""
 
 
 def data_origin(data: DataDescription) -> str:
@@ -69,17 +81,3 @@ def output_row(output: OutputResult) -> tuple[Cell, ...]:
     if output.exact:
         cosine = replace(cosine, short="exact")
     return text(output.name), sqnr, cosine, number(output.max_abs, short=".4g")
-
-
-def tensor_row(found: BoundaryResult) -> tuple[Cell, ...]:
-    """Return a row of :data:`TENSORS`: a quantized tensor against that of the float model."""
-    return (
-        text(scoped(found.tensor, found.graph)),
-        text(found.kind),
-        text(found.format),
-        text(found.granularity),
-        decibels(found.sqnr_db, exact=found.max_steps == 0),
-        share(found.clipped / found.elements if found.elements else None),
-        number(found.max_steps, ".3g", short=".4g"),
-        number(found.mean_steps, ".3g"),
-    )

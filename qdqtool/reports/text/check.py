@@ -8,7 +8,7 @@ from rich.text import Text
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
 from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import escape, plural
-from qdqtool.reports.blocks import Column, Table, number, text
+from qdqtool.reports.blocks import Column, Columns, Table, number, tabulate, text
 from qdqtool.reports.kinds import check, gates
 from qdqtool.reports.terminal import fitted, limit, print_rest
 from qdqtool.reports.text._shared import print_preprocessing, print_repeated
@@ -127,11 +127,14 @@ def _number(value: float | None, form: str) -> str:
 
 def _print_boundaries(boundaries: tuple[BoundaryResult, ...], console: Console) -> None:
     shown = boundaries[: limit(console, SHOWN)]
-    columns = (*check.TENSORS, Column("At", spare=5), Column("Node", spare=6))
-    rows = tuple((*check.tensor_row(found), text(str(list(found.index))), text(found.node)) for found in shown)
+    columns: Columns[BoundaryResult] = {
+        **check.TENSORS,
+        Column("At", spare=5): lambda found: text(str(list(found.index))),
+        Column("Node", spare=6): lambda found: text(found.node),
+    }
     console.print()
     console.print(f"furthest from the baseline, {len(shown)} of {len(boundaries)}", style="bold")
-    console.print(fitted(Table("Tensors", columns, rows), lines=2))
+    console.print(fitted(tabulate("Tensors", columns, shown), lines=2))
 
 
 def _print_notes(report: CheckReport, console: Console) -> None:

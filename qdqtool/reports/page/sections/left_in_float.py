@@ -5,13 +5,23 @@ from __future__ import annotations
 from qdqtool.jobs.inspect_report import Coverage, InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.models.graph.scope import NodeReason
-from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, scoped, text
+from qdqtool.quantization.planning.degenerate import DegenerateTensor
+from qdqtool.reports.blocks import Block, Column, Columns, Lines, Table, scoped, tabulate, text
 from qdqtool.reports.page.difference import DIFFERENCE, Row, in_numbers
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Comparison, Section
 from qdqtool.reports.saved.story import Story
 
-DEGENERATE = (Column("Tensor"), Column("Condition"), Column("What was done", prose=True))
+SKIPPED: Columns[NodeReason] = {
+    Column("Node"): lambda found: text(scoped(found.node, found.graph)),
+    Column("Operator"): lambda found: text(found.op_type),
+    Column("Reason", prose=True): lambda found: text(found.reason),
+}
+DEGENERATE: Columns[DegenerateTensor] = {
+    Column("Tensor"): lambda found: text(scoped(found.tensor, found.graph)),
+    Column("Condition"): lambda found: text(found.condition),
+    Column("What was done", prose=True): lambda found: text(found.action),
+}
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -19,24 +29,14 @@ def blocks(story: Story) -> tuple[Block, ...]:
     quantize = story.first(QuantizeReport)
     if quantize is None:
         return ()
-    if not quantize.skipped:
-        first: Block = Lines("Nodes", ("Every quantizable operator is quantized.",))
-    else:
-        rows = tuple((_name(skip.node, skip.graph), text(skip.op_type), text(skip.reason)) for skip in quantize.skipped)
-        first = Table("Nodes that stayed float", SKIPPED, rows)
+    first: Block = Lines("Nodes", ("Every quantizable operator is quantized.",))
+    if quantize.skipped:
+        first = tabulate("Nodes that stayed float", SKIPPED, quantize.skipped)
     if not quantize.degenerate:
         return (first,)
-    odd = tuple(
-        (_name(each.tensor, each.graph), text(each.condition), text(each.action)) for each in quantize.degenerate
-    )
-    return first, Table("Tensors that no scale serves well", DEGENERATE, odd)
+    return first, tabulate("Tensors that no scale serves well", DEGENERATE, quantize.degenerate)
 
 
-def _name(label: str, graph: str) -> Cell:
-    return text(scoped(label, graph))
-
-
-SKIPPED = (Column("Node"), Column("Operator"), Column("Reason", prose=True))
 COVERAGE = (
     Column("Operator"),
     Column("Quantized in A", numeric=True),
@@ -55,18 +55,13 @@ def _skipped(pair: Pair) -> tuple[Block, ...]:
     if first is None or second is None:
         return ()
     found = (("A", _alone(first, second)), ("B", _alone(second, first)))
-    tables = tuple(_table(letter, nodes) for letter, nodes in found if nodes)
+    tables = tuple(tabulate(f"Left in float in {letter} only", SKIPPED, nodes) for letter, nodes in found if nodes)
     return tables or (Lines("Nodes", ("Both models leave the same nodes in float.",)),)
 
 
 def _alone(one: QuantizeReport, other: QuantizeReport) -> list[NodeReason]:
     known = {(skip.graph, skip.node) for skip in other.skipped}
     return [skip for skip in one.skipped if (skip.graph, skip.node) not in known]
-
-
-def _table(letter: str, nodes: list[NodeReason]) -> Table:
-    rows = tuple((text(scoped(each.node, each.graph)), text(each.op_type), text(each.reason)) for each in nodes)
-    return Table(f"Left in float in {letter} only", SKIPPED, rows)
 
 
 def _coverage(pair: Pair) -> tuple[Block, ...]:

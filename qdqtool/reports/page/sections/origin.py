@@ -4,19 +4,24 @@ from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.errors import plural
-from qdqtool.jobs.conversion.report import ConversionReport
+from qdqtool.jobs.conversion.report import ConversionReport, WrittenFile
 from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.quantization.preparation.metadata import CalibrationUsed
-from qdqtool.reports.blocks import Block, Cell, Column, Facts, State, Table, number, text
+from qdqtool.reports.blocks import Block, Cell, Column, Columns, Facts, State, number, tabulate, text
 from qdqtool.reports.kinds.check import data_origin
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.sections.facts import builders, references
 from qdqtool.reports.saved.reading import step_source
 from qdqtool.reports.saved.story import Story
 
-FILES = (Column("File"), Column("Content"), Column("Bytes", numeric=True), Column("SHA-256"))
+FILES: Columns[WrittenFile] = {
+    Column("File"): lambda file: text(file.name),
+    Column("Content"): lambda file: text(file.what),
+    Column("Bytes", numeric=True): lambda file: number(file.bytes, ","),
+    Column("SHA-256"): lambda file: text(file.sha256),
+}
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -34,10 +39,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     conversion = story.first(ConversionReport)
     if conversion is None or not conversion.files:
         return (facts,)
-    rows = tuple(
-        (text(file.name), text(file.what), number(file.bytes, ","), text(file.sha256)) for file in conversion.files
-    )
-    return facts, Table("Files and their digests", FILES, rows)
+    return facts, tabulate("Files and their digests", FILES, conversion.files)
 
 
 def _quantization(story: Story) -> Iterator[tuple[str, Cell]]:

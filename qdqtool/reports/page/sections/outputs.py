@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+from qdqtool.accuracy.checking.accuracy import OutputAccuracy
 from qdqtool.accuracy.checking.report import CheckReport, OutputResult
 from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample, is_outlier
 from qdqtool.errors import plural
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, decibels, number, share, text
+from qdqtool.reports.blocks import Block, Cell, Column, Columns, Lines, Table, decibels, number, share, tabulate, text
 from qdqtool.reports.kinds import check
 from qdqtool.reports.page.difference import DIFFERENCE, EXACT, in_decibels, in_shares
 from qdqtool.reports.page.fairness import CheckPair, check_pairs
@@ -24,33 +26,52 @@ CHECKED = (
     Column("NaN or infinite", numeric=True),
     Column("Report"),
 )
-MEASURED = (
-    Column("Output"),
-    Column("SQNR", numeric=True),
-    Column("Standard error", numeric=True),
-    Column("Finite"),
-)
-SAMPLES = (
-    Column("Output"),
-    Column("Sample", numeric=True),
-    Column("SQNR", numeric=True),
-    Column("Largest difference", numeric=True),
-    Column("File"),
-    Column("Report"),
-)
-DISTRIBUTION = (
-    Column("Output"),
-    Column("Lowest", numeric=True),
-    Column("Lower quartile", numeric=True),
-    Column("Median", numeric=True),
-    Column("Upper quartile", numeric=True),
-    Column("Highest", numeric=True),
-    Column("Samples", numeric=True),
-    Column("Exact", numeric=True),
-    Column("Float output 0", numeric=True),
-    Column("NaN or infinite", numeric=True),
-    Column("Report"),
-)
+MEASURED: Columns[OutputAccuracy] = {
+    Column("Output"): lambda output: text(output.name),
+    Column("SQNR", numeric=True): lambda output: decibels(output.sqnr_db, exact=output.exact),
+    Column("Standard error", numeric=True): lambda output: number(output.standard_error_db, ".2f", "dB"),
+    Column("Finite"): lambda output: text("yes") if output.finite else Cell("no", "no", "failed"),
+}
+
+
+class _Sample(NamedTuple):
+    """A sample at which an output is far off."""
+
+    source: str
+    output: OutputResult
+    sample: WorstSample
+
+
+class _Spread(NamedTuple):
+    """How the samples of an output are distributed."""
+
+    source: str
+    output: str
+    all: SampleDistribution
+
+
+_NO_FILE = "no file of its own"
+SAMPLES: Columns[_Sample] = {
+    Column("Output"): lambda row: text(row.output.name),
+    Column("Sample", numeric=True): lambda row: number(row.sample.number, "d"),
+    Column("SQNR", numeric=True): lambda row: _sample_sqnr(row.sample, row.output.sample_sqnr),
+    Column("Largest difference", numeric=True): lambda row: number(row.sample.max_abs),
+    Column("File", empty=_NO_FILE): lambda row: _files(row.sample),
+    Column("Report"): lambda row: text(row.source),
+}
+DISTRIBUTION: Columns[_Spread] = {
+    Column("Output"): lambda row: text(row.output),
+    Column("Lowest", numeric=True): lambda row: decibels(row.all.min_db),
+    Column("Lower quartile", numeric=True): lambda row: decibels(row.all.lower_quartile_db),
+    Column("Median", numeric=True): lambda row: decibels(row.all.median_db),
+    Column("Upper quartile", numeric=True): lambda row: decibels(row.all.upper_quartile_db),
+    Column("Highest", numeric=True): lambda row: decibels(row.all.max_db),
+    Column("Samples", numeric=True): lambda row: number(row.all.samples, ","),
+    Column("Exact", numeric=True, empty="0"): lambda row: number(row.all.exact, ","),
+    Column("Float output 0", numeric=True, empty="0"): lambda row: number(row.all.zero_reference, ","),
+    Column("NaN or infinite", numeric=True, empty="0"): lambda row: number(row.all.nonfinite, ","),
+    Column("Report"): lambda row: text(row.source),
+}
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -83,45 +104,21 @@ def _row(source: str, output: OutputResult) -> tuple[Cell, ...]:
     )
 
 
-_NO_FILE = Cell("no file of its own")
-_EMPTY = {"0", _NO_FILE.text}
-OPTIONAL = {"File", "Exact", "Float output 0", "NaN or infinite"}
-"""Columns of samples that are left out where no row says anything in them."""
-
-
 def _samples(compared: Sequence[tuple[str, OutputResult]]) -> Iterator[Block]:
-    spread = tuple(
-        _spread(source, output.name, output.sample_sqnr)
+    spread = [
+        _Spread(source, output.name, output.sample_sqnr)
         for source, output in compared
         if output.sample_sqnr is not None
-    )
-    if spread:
-        yield _without_empty(Table("SQNR of single samples", DISTRIBUTION, spread))
-    worst = tuple(_sample(source, output, sample) for source, output in compared for sample in output.worst_samples)
-    if worst:
-        yield _without_empty(Table("Worst samples", SAMPLES, worst))
-
-
-def _without_empty(table: Table) -> Table:
-    """Return a table without the columns that may be left out, where they say nothing."""
-    kept = [
-        at
-        for at, column in enumerate(table.columns)
-        if column.title not in OPTIONAL or any(row[at].text not in _EMPTY for row in table.rows)
     ]
-    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
-    return Table(table.caption, tuple(table.columns[at] for at in kept), rows)
+    if spread:
+        yield tabulate("SQNR of single samples", DISTRIBUTION, spread)
+    worst = [_Sample(source, output, sample) for source, output in compared for sample in output.worst_samples]
+    if worst:
+        yield tabulate("Worst samples", SAMPLES, worst)
 
 
-def _sample(source: str, output: OutputResult, sample: WorstSample) -> tuple[Cell, ...]:
-    return (
-        text(output.name),
-        number(sample.number, "d"),
-        _sample_sqnr(sample, output.sample_sqnr),
-        number(sample.max_abs),
-        text(", ".join(sample.files)) if sample.files else _NO_FILE,
-        text(source),
-    )
+def _files(sample: WorstSample) -> Cell:
+    return text(", ".join(sample.files)) if sample.files else Cell(_NO_FILE)
 
 
 def _sample_sqnr(sample: WorstSample, all_: SampleDistribution | None) -> Cell:
@@ -134,30 +131,15 @@ def _sample_sqnr(sample: WorstSample, all_: SampleDistribution | None) -> Cell:
     return replace(decibels(sample.sqnr_db), state="warning" if is_far else None)
 
 
-def _spread(source: str, output: str, found: SampleDistribution) -> tuple[Cell, ...]:
-    figures = (found.min_db, found.lower_quartile_db, found.median_db, found.upper_quartile_db, found.max_db)
-    counts = (found.samples, found.exact, found.zero_reference, found.nonfinite)
-    return (text(output), *map(decibels, figures), *(number(count, ",") for count in counts), text(source))
-
-
 def _measured(story: Story) -> Iterator[Block]:
     quantize = story.first(QuantizeReport)
     if quantize is None or quantize.accuracy is None:
         return
     if quantize.accuracy.problem:
         yield Lines("Accuracy that quantize measured", (f"Nothing was measured: {quantize.accuracy.problem}",))
-    rows = tuple(
-        (
-            text(output.name),
-            decibels(output.sqnr_db, exact=output.exact),
-            number(output.standard_error_db, ".2f", "dB"),
-            text("yes") if output.finite else Cell("no", "no", "failed"),
-        )
-        for output in quantize.accuracy.outputs
-    )
-    if rows:
+    if quantize.accuracy.outputs:
         on = f"{quantize.accuracy.samples} {quantize.accuracy.part} samples"
-        yield Table(f"The same as quantize measured it on {on}", MEASURED, rows)
+        yield tabulate(f"The same as quantize measured it on {on}", MEASURED, quantize.accuracy.outputs)
 
 
 _REMARKS: tuple[tuple[str, Callable[[CheckReport], Iterable[str]]], ...] = (

@@ -2,18 +2,18 @@
 
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.engines.tensorrt.builder import NodePrecision
-from qdqtool.reports.blocks import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
+from qdqtool.reports.blocks import Block, Cell, Column, Columns, Facts, Lines, State, scoped, tabulate, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.story import Story
 
-COLUMNS = (
-    Column("Node"),
-    Column("Operator"),
-    Column("Planned"),
-    Column("Actual"),
-    Column("Kernel"),
-    Column("Reason", prose=True),
-)
+COLUMNS: Columns[NodePrecision] = {
+    Column("Node"): lambda node: text(scoped(node.name, node.graph)),
+    Column("Operator"): lambda node: text(node.op_type),
+    Column("Planned"): lambda node: text(node.planned),
+    Column("Actual"): lambda node: text(node.actual, _state(node)),
+    Column("Kernel"): lambda node: text(node.kernel),
+    Column("Reason", prose=True): lambda node: text(node.reason or ""),
+}
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -37,7 +37,7 @@ def _built(source: str, build: EngineReport) -> tuple[Block, ...]:
     )
     facts = Facts((("Report", text(source)), ("Evidence", text(build.evidence)), *counts))
     nodes = sorted(build.nodes, key=lambda node: node.planned == node.actual)
-    table = Table("Nodes, those with another precision first", COLUMNS, tuple(map(_row, nodes)))
+    table = tabulate("Nodes, those with another precision first", COLUMNS, nodes)
     warnings = (Lines("Warnings of the builder", build.warnings),) if build.warnings else ()
     return (facts, *((table,) if nodes else ()), *warnings)
 
@@ -49,16 +49,10 @@ def _count(achieved: int, planned: int, evidence: str) -> Cell:
     return Cell(f"{achieved} of {planned} nodes", float(achieved), state)
 
 
-def _row(node: NodePrecision) -> tuple[Cell, ...]:
-    state: State = "passed" if node.planned == node.actual else "unknown" if node.actual == "unknown" else "warning"
-    return (
-        text(scoped(node.name, node.graph)),
-        text(node.op_type),
-        text(node.planned),
-        text(node.actual, state),
-        text(node.kernel),
-        text(node.reason or ""),
-    )
+def _state(node: NodePrecision) -> State:
+    if node.planned == node.actual:
+        return "passed"
+    return "unknown" if node.actual == "unknown" else "warning"
 
 
 SECTION = Section(70, "Planned and actual precision", ("build",), blocks)

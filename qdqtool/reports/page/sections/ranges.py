@@ -6,7 +6,7 @@ from qdqtool.errors import escape
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.quantization.insertion.weight_scales import WeightScales
 from qdqtool.quantization.ranges.activation_ranges import ActivationRange
-from qdqtool.reports.blocks import UNKNOWN, Block, Cell, Charts, Column, Table, number, scoped, text
+from qdqtool.reports.blocks import UNKNOWN, Block, Cell, Charts, Column, Columns, number, scoped, tabulate, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.tensor_charts import (
     ORDER,
@@ -19,24 +19,6 @@ from qdqtool.reports.page.tensor_charts import (
     unevenness,
 )
 from qdqtool.reports.saved.story import Story
-
-ACTIVATIONS = (
-    Column("Tensor"),
-    Column("Smallest value", numeric=True),
-    Column("Largest value", numeric=True),
-    Column("Range", numeric=True),
-    Column("Found by"),
-    Column("Clipped", numeric=True),
-    Column("Largest magnitude / range", numeric=True),
-)
-WEIGHTS = (
-    Column("Tensor"),
-    Column("Channels", numeric=True),
-    Column("Channels of zeros", numeric=True),
-    Column("Smallest scale", numeric=True),
-    Column("Largest scale", numeric=True),
-    Column("Largest / smallest", numeric=True),
-)
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -54,46 +36,44 @@ def blocks(story: Story) -> tuple[Block, ...]:
 def _activations(ranges: tuple[ActivationRange, ...], count: int, known: frozenset[str]) -> Iterable[Block]:
     if ranges:
         drawn = tuple((scoped(each.tensor, each.graph), _histogram(each)) for each in ranges)
-        rows = tuple(_range_row(each, known) for each in ranges)
         yield Charts("Magnitudes of an activation, and its range", "ranges", drawn)
         order = "the largest values in units of the range first"
-        yield Table(f"Ranges of activations, {order}{_part(len(ranges), count)}", ACTIVATIONS, rows)
+        yield tabulate(f"Ranges of activations, {order}{_part(len(ranges), count)}", _of_activations(known), ranges)
 
 
 def _weights(scales: tuple[WeightScales, ...], count: int, known: frozenset[str]) -> Iterable[Block]:
     if scales:
         drawn = tuple((scoped(each.tensor, each.graph), _points(each)) for each in scales)
-        rows = tuple(_scales_row(each, known) for each in scales)
         yield Charts("Scales of a weight by channel", "scales", drawn)
-        yield Table(f"Weights with several scales, the most uneven first{_part(len(scales), count)}", WEIGHTS, rows)
+        order = "the most uneven first"
+        yield tabulate(f"Weights with several scales, {order}{_part(len(scales), count)}", _of_weights(known), scales)
 
 
 def _part(shown: int, count: int) -> str:
     return "" if shown == count else f"; the others of {count:,} are in the JSON report"
 
 
-def _range_row(found: ActivationRange, known: frozenset[str]) -> tuple[Cell, ...]:
-    return (
-        tensor_cell(scoped(found.tensor, found.graph), known),
-        number(found.min, ".4g"),
-        number(found.max, ".4g"),
-        number(found.range, ".4g"),
-        text(_found_by(found)),
-        _clipped(found.clipped),
-        number(reach(found), ".3g"),
-    )
+def _of_activations(known: frozenset[str]) -> Columns[ActivationRange]:
+    return {
+        Column("Tensor"): lambda found: tensor_cell(scoped(found.tensor, found.graph), known),
+        Column("Smallest value", numeric=True): lambda found: number(found.min, ".4g"),
+        Column("Largest value", numeric=True): lambda found: number(found.max, ".4g"),
+        Column("Range", numeric=True): lambda found: number(found.range, ".4g"),
+        Column("Found by"): lambda found: text(_found_by(found)),
+        Column("Clipped", numeric=True): lambda found: _clipped(found.clipped),
+        Column("Largest magnitude / range", numeric=True): lambda found: number(reach(found), ".3g"),
+    }
 
 
-def _scales_row(found: WeightScales, known: frozenset[str]) -> tuple[Cell, ...]:
-    low, high = extremes(found)
-    return (
-        tensor_cell(scoped(found.tensor, found.graph), known),
-        number(found.channels),
-        number(found.dead),
-        number(low, ".4g"),
-        number(high, ".4g"),
-        number(unevenness(found), ".3g"),
-    )
+def _of_weights(known: frozenset[str]) -> Columns[WeightScales]:
+    return {
+        Column("Tensor"): lambda found: tensor_cell(scoped(found.tensor, found.graph), known),
+        Column("Channels", numeric=True): lambda found: number(found.channels),
+        Column("Channels of zeros", numeric=True): lambda found: number(found.dead),
+        Column("Smallest scale", numeric=True): lambda found: number(extremes(found)[0], ".4g"),
+        Column("Largest scale", numeric=True): lambda found: number(extremes(found)[1], ".4g"),
+        Column("Largest / smallest", numeric=True): lambda found: number(unevenness(found), ".3g"),
+    }
 
 
 def _clipped(share: float | None) -> Cell:

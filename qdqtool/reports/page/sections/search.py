@@ -1,26 +1,29 @@
 """Accuracy against cost: the states that the search of ``quantize`` came by, and the one that was written."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from qdqtool.accuracy.search.goal_report import CurveState, SearchCurve
 from qdqtool.errors import plural
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.reports.blocks import Block, Cell, Column, Curve, Facts, Series, Table, decibels, number, share, text
+from qdqtool.reports.blocks import (
+    Block,
+    Cell,
+    Column,
+    Columns,
+    Curve,
+    Facts,
+    Series,
+    decibels,
+    number,
+    share,
+    tabulate,
+    text,
+)
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.story import Story
 
 _NONE = Cell("\N{EN DASH}")
 _X = "Cost in float"
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """A column of the table that is there where a state has a value in it."""
-
-    title: str
-    has: Callable[[CurveState], object]
-    cell: Callable[[CurveState], Cell]
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -31,7 +34,11 @@ def blocks(story: Story) -> tuple[Block, ...]:
         return ()
     measured_on = quantize.accuracy.part if quantize.accuracy is not None else "calibration"
     facts = Facts(tuple(_facts(search, measured_on)))
-    return (facts, *_curves(search, measured_on), _table(search))
+    return (
+        facts,
+        *_curves(search, measured_on),
+        tabulate("States, the cheapest first", _columns(search), search.states),
+    )
 
 
 def _facts(search: SearchCurve, measured_on: str) -> Iterator[tuple[str, Cell]]:
@@ -90,33 +97,18 @@ def _curves(search: SearchCurve, measured_on: str) -> Iterator[Curve]:
             yield Curve(caption, _X, title.partition(" of ")[0], unit, costs, series, limit, chosen)
 
 
-def _table(search: SearchCurve) -> Table:
-    every = (
-        _Shown("State", bool, lambda state: text(_name(state))),
-        _Shown("Layers in float", bool, lambda state: number(state.layers_in_float, ",")),
-        _Shown(
-            "In the fallback format",
-            lambda state: state.layers_in_fallback,
-            lambda state: number(state.layers_in_fallback, ","),
-        ),
-        _Shown(_X, bool, lambda state: share(1 - state.quantized_share)),
-        _Shown("SQNR, search", bool, lambda state: _sqnr(state, state.worst_sqnr_db)),
-        _Shown("SQNR, measured", bool, lambda state: _sqnr(state, state.measured_sqnr_db)),
-        _Shown(
-            "Loss, search",
-            lambda state: state.metric_loss is not None,
-            lambda state: _known(state.metric_loss, search.loss_unit),
-        ),
-        _Shown(
-            "Loss, measured",
-            lambda state: state.measured_metric_loss is not None,
-            lambda state: _known(state.measured_metric_loss, search.loss_unit),
-        ),
-    )
-    shown = [column for column in every if any(map(column.has, search.states))]
-    columns = tuple(Column(column.title, numeric=column.title != "State") for column in shown)
-    rows = tuple(tuple(column.cell(state) for column in shown) for state in search.states)
-    return Table("States, the cheapest first", columns, rows)
+def _columns(search: SearchCurve) -> Columns[CurveState]:
+    unit, dash = search.loss_unit, _NONE.text
+    return {
+        Column("State"): lambda state: text(_name(state)),
+        Column("Layers in float", numeric=True): lambda state: number(state.layers_in_float, ","),
+        Column("In the fallback format", numeric=True, empty="0"): lambda state: number(state.layers_in_fallback, ","),
+        Column(_X, numeric=True): lambda state: share(1 - state.quantized_share),
+        Column("SQNR, search", numeric=True): lambda state: _sqnr(state, state.worst_sqnr_db),
+        Column("SQNR, measured", numeric=True): lambda state: _sqnr(state, state.measured_sqnr_db),
+        Column("Loss, search", numeric=True, empty=dash): lambda state: _known(state.metric_loss, unit),
+        Column("Loss, measured", numeric=True, empty=dash): lambda state: _known(state.measured_metric_loss, unit),
+    }
 
 
 def _name(state: CurveState) -> str:

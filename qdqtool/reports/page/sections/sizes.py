@@ -4,18 +4,18 @@ from collections.abc import Iterator
 
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import human_bytes
-from qdqtool.jobs.inspect_report import InspectReport
+from qdqtool.jobs.inspect_report import Coverage, InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.reports.blocks import Block, Cell, Column, Facts, Table, number, text
+from qdqtool.reports.blocks import Block, Cell, Column, Columns, Facts, number, tabulate, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.story import Story
 
-COVERAGE = (
-    Column("Operator"),
-    Column("Nodes", numeric=True),
-    Column("Quantized", numeric=True),
-    Column("In part", numeric=True),
-)
+COVERAGE: Columns[Coverage] = {
+    Column("Operator"): lambda each: text(each.op_type),
+    Column("Nodes", numeric=True): lambda each: number(each.total, ","),
+    Column("Quantized", numeric=True): lambda each: number(each.quantized, ","),
+    Column("In part", numeric=True): lambda each: number(each.partly, ","),
+}
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -25,11 +25,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     inspected = story.first(InspectReport)
     if inspected is None or not inspected.coverage:
         return facts
-    coverage = tuple(
-        (text(each.op_type), number(each.total, ","), number(each.quantized, ","), number(each.partly, ","))
-        for each in inspected.coverage
-    )
-    return (*facts, Table(f"Quantized operators of {inspected.model}", COVERAGE, coverage))
+    return (*facts, tabulate(f"Quantized operators of {inspected.model}", COVERAGE, inspected.coverage))
 
 
 def _sizes(story: Story) -> Iterator[tuple[str, Cell]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport
 from qdqtool.errors import plural
-from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, scoped, text
+from qdqtool.reports.blocks import Block, Cell, Column, Columns, Lines, Table, scoped, tabulate, text
 from qdqtool.reports.kinds import check
 from qdqtool.reports.page.difference import DIFFERENCE, NONE, in_decibels, in_shares
 from qdqtool.reports.page.fairness import CheckPair, check_pairs
@@ -19,16 +17,15 @@ from qdqtool.reports.saved.story import Story
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return a table for each check with a float model."""
     known = charted(story)
+    columns: Columns[BoundaryResult] = {
+        **check.TENSORS,
+        check.TENSOR: lambda found: tensor_cell(scoped(found.tensor, found.graph), known),
+    }
     return tuple(
-        Table(f"Largest error in steps first [{source}]", check.TENSORS, tuple(_rows(checked, known)))
+        tabulate(f"Largest error in steps first [{source}]", columns, checked.boundaries)
         for source, checked in story.each(CheckReport)
         if checked.boundaries
     )
-
-
-def _rows(checked: CheckReport, known: frozenset[str]) -> Iterator[tuple[Cell, ...]]:
-    for found in checked.boundaries:
-        yield tensor_cell(scoped(found.tensor, found.graph), known), *check.tensor_row(found)[1:]
 
 
 COMPARED = (
