@@ -24,7 +24,7 @@ import onnxruntime
 from benchmarks.comparison import subjects
 from benchmarks.comparison.quality import Quality, Referee
 from benchmarks.comparison.subjects import Subject, Workshop
-from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
+from qdqtool.accuracy.report import Accuracy, OutputAccuracy
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.errors import GateError
 from qdqtool.jobs.calibrate import calibrate

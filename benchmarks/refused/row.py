@@ -8,8 +8,8 @@ from benchmarks.refused.corpora import Source
 from benchmarks.refused.judge import Judge, Judged
 from benchmarks.refused.messages import general
 from qdqtool.engines.build.refusal import FaultLocator
+from qdqtool.engines.report import Refusal
 from qdqtool.engines.tensorrt import backends
-from qdqtool.engines.tensorrt.builder import Refusal
 from qdqtool.engines.tensorrt.parser_errors import builder_refusals, parser_refusals
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.io.load import load_model

@@ -16,8 +16,9 @@ from qdqtool.engines.build.refusal import FailedBuild, explain
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.engines.build.signature import sign, signature_path
 from qdqtool.engines.build.verification import installed_version
+from qdqtool.engines.report import Refusal
 from qdqtool.engines.tensorrt import backends
-from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineBuilder, EngineRequest, Refusal
+from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineBuilder, EngineRequest
 from qdqtool.engines.tensorrt.kernels import encode_layers
 from qdqtool.errors import UsageError
 from qdqtool.jobs.validate import validate_model

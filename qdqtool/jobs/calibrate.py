@@ -13,19 +13,19 @@ from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.output import check_output, is_stream, write_output
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import display
+from qdqtool.quantization.calibration_report import MethodTrial, PreparationReport
 from qdqtool.quantization.cluster.collector import CalibrationCluster, calibration_cluster
 from qdqtool.quantization.cluster.machine import ClusterUsed
 from qdqtool.quantization.planning.existing_pairs import NEVER_RUN, settle_model
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.calibration import CalibrationRequest, calibrate_model, runs_for
 from qdqtool.quantization.preparation.metadata import used_ranges
-from qdqtool.quantization.preparation.prepare import PreparationReport
 from qdqtool.quantization.ranges.file import encode_ranges
-from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.results import Report
-from qdqtool.samples.feeds import DataDescription, Progress
+from qdqtool.samples.feeds import Progress
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.request import FileData, RandomData
 
 

@@ -7,22 +7,22 @@ from pathlib import Path
 
 from qdqtool.errors import GateError, UsageError
 from qdqtool.jobs.check import check_model
-from qdqtool.jobs.quantize_report import left_in_float
+from qdqtool.jobs.quantize_unchanged import left_in_float
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
 from qdqtool.models.graph.io.external import model_bytes
-from qdqtool.models.graph.io.load import WrittenModelReport, load_source
+from qdqtool.models.graph.io.load import load_source
 from qdqtool.models.graph.io.output import is_stream
-from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
+from qdqtool.models.graph.io.save import ExternalData, save_model
 from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.graph.report import NodeReason, Sizes, WrittenModelReport
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.transforms.opset import upgrade_opset
-from qdqtool.quantization.insertion.apply_plan import QuantizedTensor, apply_plan
+from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.given_ranges import GivenReport, match_ranges, nearest_mode
+from qdqtool.quantization.planning.given_ranges import match_ranges, nearest_mode
 from qdqtool.quantization.planning.plan_file import read_plan_file
 from qdqtool.quantization.planning.plan_resolve import FilePlanner
 from qdqtool.quantization.planning.planner import Planner, index_to_plan
@@ -30,6 +30,7 @@ from qdqtool.quantization.planning.planners import PlanData, planner_for
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import RefusedBy, refused_by_any, require_targets
 from qdqtool.quantization.ranges.encodings import read_encodings
+from qdqtool.quantization.report import GivenReport, QuantizedTensor
 from qdqtool.samples.request import DataRequest
 
 
@@ -132,15 +133,14 @@ def insert_encodings(
         OutputError: The output cannot be written.
         GateError: The opset upgrade was to be verified and changes an output.
     """
-    options = options or InsertOptions()
+    options, encodings = options or InsertOptions(), Path(encodings)
     if len(options.targets) > 1:
         raise UsageError("pairs are placed for one target; name one with --target")
     source = load_source(model, output)
-    path = Path(encodings)
-    read = read_encodings(path)
+    read = read_encodings(encodings)
     mode, target = nearest_mode(source, read.found), next(iter(options.targets), targets.DEFAULT)
     recipe = Recipe(quantize_mode=mode, target=target, existing=Existing.KEEP)
-    given = match_ranges(source, read, path, recipe)
+    given = match_ranges(source, read, encodings, recipe)
     options = replace(options, targets=(recipe.target,))
     return _insert(source, planner_for(recipe, PlanData(given=given)), Path(output), options)
 

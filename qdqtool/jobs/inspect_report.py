@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from qdqtool.models.graph.index.types import Shape
-from qdqtool.models.graph.io.model_file import ModelFile
+from qdqtool.models.graph.report import ModelFile
 from qdqtool.results import Report
 
 
@@ -66,7 +65,7 @@ class TensorInfo:
     graph: str
     kind: str
     type: str
-    shape: Shape | None
+    shape: tuple[int | str | None, ...] | None
     quantized: bool
     consumers: tuple[str, ...]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.jobs.quantize_report import left_in_float
+from qdqtool.jobs.quantize_unchanged import left_in_float
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.scope import NodeReason, display
+from qdqtool.models.graph.report import NodeReason
+from qdqtool.models.graph.scope import display
 from qdqtool.models.transforms.batchnorm import fold_batchnorm
 from qdqtool.models.transforms.computed_weights import store_computed_weights
 from qdqtool.quantization.planning.existing_pairs import propose_for, settle_model

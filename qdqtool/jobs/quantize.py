@@ -13,14 +13,16 @@ from qdqtool.accuracy.search.steps import QuantizeSteps, with_measured
 from qdqtool.accuracy.task_metrics.request import MetricMeasurement, MetricRequest
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
-from qdqtool.jobs.quantize_report import QuantizeReport, left_in_float, nothing_to_add, write_unchanged
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.quantize_unchanged import left_in_float, nothing_to_add, write_unchanged
 from qdqtool.models.graph.index.structure import outline
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import described_beside
 from qdqtool.models.graph.io.offload import offloaded
-from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
+from qdqtool.models.graph.io.save import ExternalData, save_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.report import Sizes
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.insertion.weight_scales import weight_scales

@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from qdqtool.accuracy.checking.accuracy import Accuracy
-from qdqtool.accuracy.layers.noise_ranking import BlameReport
+from qdqtool.accuracy.report import Accuracy, BlameReport
 from qdqtool.accuracy.search.goal_report import GoalReport, SearchCurve
-from qdqtool.accuracy.search.steps import require_valid
 from qdqtool.linting.findings import Finding
-from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.structure import OutlineNode, outline
-from qdqtool.models.graph.io.external import model_bytes
-from qdqtool.models.graph.io.load import WrittenModelReport
-from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
-from qdqtool.models.graph.io.model_file import ModelFile
-from qdqtool.models.graph.io.save import ExternalData, Sizes, save_model
-from qdqtool.models.graph.scope import NodeReason
-from qdqtool.models.transforms.inline_functions import InlinedFunction
-from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
-from qdqtool.quantization.insertion.weight_scales import WeightScales
-from qdqtool.quantization.planning.degenerate import DegenerateTensor
-from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.existing_pairs import ResolvedModel, existing_hint, propose_for
-from qdqtool.quantization.planning.high_precision import HighPrecision, HighPrecisionReport
-from qdqtool.quantization.planning.placement import PlacementProposal, SkippedNode
-from qdqtool.quantization.preparation.metadata import CalibrationUsed
-from qdqtool.quantization.preparation.prepare import PreparationReport
-from qdqtool.quantization.ranges.activation_ranges import ActivationRange
-
-
-def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[NodeReason, ...]:
-    """What a report says of the nodes that a plan skips."""
-    return tuple(
-        NodeReason(node=entry.node, op_type=entry.op_type, graph=entry.graph, reason=entry.reason.text)
-        for entry in skipped
-    )
+from qdqtool.models.graph.report import ModelFile, NodeReason, OutlineNode, Sizes, WrittenModelReport
+from qdqtool.models.report import InlinedFunction
+from qdqtool.quantization.calibration_report import CalibrationUsed, PreparationReport
+from qdqtool.quantization.report import (
+    ActivationRange,
+    DegenerateTensor,
+    HighPrecisionReport,
+    QuantizedTensor,
+    WeightScales,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,50 +97,3 @@ class QuantizeReport(WrittenModelReport):
     nodes: tuple[OutlineNode, ...] = ()
     activation_ranges: tuple[ActivationRange, ...] = ()
     weight_scales: tuple[WeightScales, ...] = ()
-
-
-def nothing_to_add(settled: ResolvedModel) -> PlacementProposal | None:
-    """Return the proposal for a model whose Q/DQ stay where it proposes no pair; None where quantize has to run."""
-    source, recipe = settled.model, settled.recipe
-    converted = read_metadata(source, HIGH_PRECISION_KEY) == recipe.high_precision.value
-    as_asked = converted or recipe.high_precision is HighPrecision.FP32
-    fixes_inputs = recipe.input_shapes or recipe.input_values
-    if settled.existing is not Existing.KEEP or fixes_inputs or not as_asked:
-        return None
-    proposal = propose_for(ModelIndex.of(source), recipe)
-    return None if proposal.slots else proposal
-
-
-def write_unchanged(
-    settled: ResolvedModel, proposal: PlacementProposal, output: Path, external_data: ExternalData
-) -> QuantizeReport:
-    """Write a model as it is, and report why nothing was quantized."""
-    source, recipe = settled.model, settled.recipe
-    findings = require_valid(source, source, recipe.target, hint=existing_hint(settled.existing))
-    saved = save_model(source, output, external_data=external_data)
-    return QuantizeReport(
-        model=str(source.path or ""),
-        output=str(saved.model),
-        external_data=str(saved.data) if saved.data else None,
-        mode=recipe.quantize_mode,
-        target=recipe.target,
-        opset_before=source.default_opset(),
-        opset_after=source.default_opset(),
-        calibration=None,
-        preparation=(),
-        corrected=(),
-        separated=(),
-        quantized=(),
-        skipped=left_in_float(proposal.skipped),
-        degenerate=(),
-        high_precision=None,
-        findings=findings,
-        accuracy=None,
-        ranges_file=None,
-        plan_file=None,
-        codes_not_in_plan=0,
-        sizes=Sizes(before=model_bytes(source), after=saved.bytes),
-        output_file=saved.file,
-        nodes=outline(source),
-        existing=recipe.existing.value,
-    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from qdqtool.accuracy.layers.effects import LayerMetric, MetricEffect
-from qdqtool.models.graph.io.model_file import ModelFile
-from qdqtool.quantization.preparation.metadata import CalibrationUsed
+from qdqtool.accuracy.report import LayerMetric, MetricEffect
+from qdqtool.models.graph.report import ModelFile
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.results import Report
 
 

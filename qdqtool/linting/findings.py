@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+ParserStatus = Literal["asked", "absent", "off", "timed out"]
+"""Whether the parser of a builder was asked about a model."""
+
+
 Severity = Literal["error", "warning", "info"]
 Effect = Literal["refused", "silent", "fallback", "advice"]
 

@@ -1,12 +1,10 @@
 """What TensorRT's parser said of a model, as the linter takes it in."""
 
 from dataclasses import dataclass
-from typing import Literal
 
+from qdqtool.linting.findings import ParserStatus
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.scope import display
-
-ParserStatus = Literal["asked", "absent", "off", "timed out"]
 
 PARSER_TARGET = "tensorrt-rtx"
 """The target whose parser runs on any machine."""

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from qdqtool.linting.findings import SEVERITIES, Finding, Severity
-from qdqtool.linting.parser_answer import ParserStatus
-from qdqtool.models.graph.io.model_file import ModelFile
+from qdqtool.linting.findings import SEVERITIES, Finding, ParserStatus, Severity
+from qdqtool.models.graph.report import ModelFile
 from qdqtool.results import Report
 
 Verdict = Literal["pass", "fail"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qdqtool.engines.build.report import refused_report
+from qdqtool.engines.build.refusal import refused_report
 from qdqtool.engines.tensorrt.builder import BuildRefusedError
 from qdqtool.errors import CapabilityError, GateError, OutputError, QdqError
 from qdqtool.models.graph.io.output import write_output

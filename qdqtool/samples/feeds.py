@@ -14,6 +14,7 @@ from qdqtool.samples import readers
 from qdqtool.samples.in_memory import DataPlace, InMemoryData
 from qdqtool.samples.media.images.samples import ImageSamples, write_preview
 from qdqtool.samples.read_options import Preprocessing, ReadOptions
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.sample import Converted, NoLabelsError, Sample, Samples, WithoutStored, labelled, sample_digest
 from qdqtool.samples.signature import InputSpec, check_names, needed
 
@@ -72,27 +73,6 @@ Progress = Callable[[int, int], None]
 """Called with the number of samples done and their total."""
 
 ARRAYS = "arrays"
-
-
-@dataclass(frozen=True, slots=True)
-class DataDescription:
-    """The origin of the data, for reports.
-
-    Attributes:
-        source: ``random``, or the file or folder.
-        samples: How many runs there are.
-        seed: Of random data; None for files.
-        shapes: Shape of each input in the first run.
-        repeated: How many samples are equal to an earlier one.
-        preprocessing: How files became inputs; None for data that holds arrays.
-    """
-
-    source: str
-    samples: int
-    seed: int | None
-    shapes: dict[str, tuple[int, ...]]
-    repeated: int = 0
-    preprocessing: Preprocessing | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,9 @@ from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.ops import ProductOp
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT64, Array
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.input_shapes import spell_shapes
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.signature import Dim, InputSpec
 
 # By rank: 224 for images, 32 for volumes, 128 for sequences. They stand in messages only and are never used unasked: an

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from support.saved_reports import REFUSED
 
-from qdqtool.engines.tensorrt.builder import BuildRefusedError, Refusal
+from qdqtool.engines.report import Refusal
+from qdqtool.engines.tensorrt.builder import BuildRefusedError
 from qdqtool.errors import CapabilityError, GateError, ModelError, UsageError
 from qdqtool.reports import files
 from qdqtool.reports.files import FORMATS, ReportFile, failures_in

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 
 
 def numbered(count: int) -> Feeds:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.accuracy.checking.repeatable import require_repeatable
-from qdqtool.accuracy.task_metrics.measure import MetricResult
+from qdqtool.accuracy.report import Accuracy, OutputAccuracy, TensorAccuracy, ZeroedTensor
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
@@ -38,101 +38,6 @@ ENOUGH = 1 << 23
 """Values of quantized tensors after which no further sample is run: it limits the cost to a fraction of calibration."""
 
 WORST = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputAccuracy:
-    """One output of the quantized model against the float model's.
-
-    Attributes:
-        name: Name of the output.
-        sqnr_db: ``10 log10(sum(a**2) / sum((a - x)**2))`` in dB over all samples; None where it is undefined: equal
-            outputs, or a float output of zeros.
-        exact: Whether every element is equal.
-        finite: Whether the quantized model has NaN or infinity only where the float model has it.
-        other_shapes: Samples for which the two models gave different shapes, as the boxes that a NonMaxSuppression
-            keeps; they are left out.
-        float_nonfinite: Elements of the float model's output that are NaN or infinite; they are left out.
-        standard_error_db: How far ``sqnr_db`` is from that of all samples that there could be, as its standard error;
-            None where one sample decides.
-    """
-
-    name: str
-    sqnr_db: float | None
-    exact: bool
-    finite: bool
-    other_shapes: int = 0
-    float_nonfinite: int = 0
-    standard_error_db: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorAccuracy:
-    """The error of one pair on its own tensor, with every other tensor still float.
-
-    Attributes:
-        tensor: Name of the tensor.
-        graph: Its scope; empty for the main graph.
-        kind: ``weight`` or ``activation``.
-        sqnr_db: SQNR of the values behind the pair against those in front of it, in dB.
-    """
-
-    tensor: str
-    graph: str
-    kind: str
-    sqnr_db: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroedTensor:
-    """An activation of whose values nearly all are rounded to 0; a few large values can hide that in its SQNR.
-
-    Attributes:
-        tensor: Name of the tensor.
-        graph: Its scope; empty for the main graph.
-        share: Share of its nonzero values that its pair rounds to 0.
-        scale: The scale of the pair.
-    """
-
-    tensor: str
-    graph: str
-    share: float
-    scale: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accuracy:
-    """The cost of quantizing.
-
-    Attributes:
-        samples: Number of samples that were run, from the start of those that there are to measure on.
-        held_back: Whether they are held-back samples of the calibration data, with which nothing was chosen.
-        validation: The validation data that they are of; None where they are calibration samples.
-        reason: Why they are calibration samples that may have chosen something, in words; empty where they are not.
-        refitted: Whether the written model is another one than that which was measured: its ranges are those of all
-            samples, and the measured model has the ranges of the choosing part.
-        outputs: Every output that is a float tensor.
-        worst: The pairs with the lowest SQNR, worst first.
-        zeroed: Activations with one scale of whose values more than :data:`ZEROED` become 0.
-        metric: The task metric on all samples that there are to measure on; None where none was asked for.
-        problem: Why nothing could be measured; empty where it was.
-    """
-
-    samples: int
-    held_back: bool = False
-    validation: str | None = None
-    reason: str = ""
-    refitted: bool = False
-    outputs: tuple[OutputAccuracy, ...] = ()
-    worst: tuple[TensorAccuracy, ...] = ()
-    zeroed: tuple[ZeroedTensor, ...] = ()
-    metric: MetricResult | None = None
-    problem: str = ""
-
-    @property
-    def part(self) -> str:
-        """What the samples are, in one word."""
-        return "validation" if self.validation is not None else "held-back" if self.held_back else "calibration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,15 +12,9 @@ from qdqtool.accuracy.checking.limits import FIND_LAYERS
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
-from qdqtool.accuracy.layers.noise_ranking import (
-    BlameReport,
-    NoiseRanking,
-    SearchBudget,
-    blamed_layers,
-    finite_db,
-    rank_noise,
-)
+from qdqtool.accuracy.layers.noise_ranking import NoiseRanking, SearchBudget, blamed_layers, finite_db, rank_noise
 from qdqtool.accuracy.layers.qdq_switches import OtherConstant, add_switches
+from qdqtool.accuracy.report import BlameReport
 from qdqtool.errors import QdqError
 from qdqtool.models.diff.matching import match
 from qdqtool.models.graph.index.model_index import ModelIndex

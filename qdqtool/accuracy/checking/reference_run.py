@@ -14,7 +14,8 @@ from qdqtool.accuracy.checking.repeatable import Runs, unrepeated
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult, SavedOutputs
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.accuracy.checking.saved_outputs import OutputSinks
-from qdqtool.accuracy.task_metrics.measure import MetricResult, RequestedMetric
+from qdqtool.accuracy.report import MetricResult
+from qdqtool.accuracy.task_metrics.measure import RequestedMetric
 from qdqtool.errors import ArgumentError
 from qdqtool.models.graph.index.calls import nodes_with_several_values
 from qdqtool.models.graph.index.model_index import ModelIndex

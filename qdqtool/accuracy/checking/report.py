@@ -3,13 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample
-from qdqtool.accuracy.layers.noise_ranking import BlameReport
-from qdqtool.accuracy.task_metrics.measure import MetricResult
-from qdqtool.models.graph.io.model_file import ModelFile
-from qdqtool.models.running.ort_cpu import Reference
+from qdqtool.accuracy.report import BlameReport, MetricResult, SampleDistribution, WorstSample
+from qdqtool.models.graph.report import ModelFile
+from qdqtool.models.report import Reference
 from qdqtool.results import Report
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.report import DataDescription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

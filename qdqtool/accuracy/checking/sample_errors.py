@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from qdqtool.accuracy.report import SampleDistribution, WorstSample
 from qdqtool.models.running.accumulated_error import AccumulatedError
 
 MOST = 10
@@ -31,68 +32,6 @@ class SampleOrigin:
 
     number: int
     files: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstSample:
-    """One sample at which an output is far from the baseline's.
-
-    Attributes:
-        number: Its number in the data, from 0; that of a batch for a model with a fixed batch.
-        files: The files it was made of, relative to the folder of the data; empty where data has no such files.
-        sqnr_db: SQNR of this sample alone; None where the baseline's output is 0 everywhere.
-        max_abs: Largest absolute difference.
-        zero_reference: Whether the baseline's output is 0 everywhere in this sample, and the output is not. No ratio
-            says how bad that is, so it counts as worse than any.
-        nonfinite: Elements that are NaN or infinite in one of the two outputs and not the same in the other. They count
-            as worse than anything, and ``sqnr_db`` leaves them out.
-    """
-
-    number: int
-    files: tuple[str, ...]
-    sqnr_db: float | None
-    max_abs: float
-    zero_reference: bool = False
-    nonfinite: int = 0
-
-    @property
-    def rankable_db(self) -> float | None:
-        """Its SQNR; None where it counts as worse than any."""
-        return None if self.nonfinite else self.sqnr_db
-
-    @property
-    def goodness(self) -> tuple[float, float]:
-        """What samples are sorted by, the worst first."""
-        if self.nonfinite:
-            return 0, -self.nonfinite
-        return (1, -self.max_abs) if self.sqnr_db is None else (2, self.sqnr_db)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleDistribution:
-    """How the SQNR of single samples is distributed. Each sample counts in one of the first four numbers.
-
-    Attributes:
-        samples: Samples with an SQNR; the other figures are of these, interpolated linearly between samples.
-        exact: Samples without an error.
-        zero_reference: Samples in which the baseline's output is 0 everywhere, and the output is not.
-        nonfinite: Samples with NaN or infinities that the baseline has not at the same places.
-        min_db: The lowest SQNR; None, as the other figures, where no sample has one.
-        lower_quartile_db: A quarter of the samples has less.
-        median_db: Half of the samples have less.
-        upper_quartile_db: A quarter of the samples has more.
-        max_db: The highest SQNR.
-    """
-
-    samples: int
-    exact: int
-    zero_reference: int
-    nonfinite: int
-    min_db: float | None = None
-    lower_quartile_db: float | None = None
-    median_db: float | None = None
-    upper_quartile_db: float | None = None
-    max_db: float | None = None
 
 
 @dataclass(slots=True)

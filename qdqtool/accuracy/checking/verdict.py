@@ -17,9 +17,9 @@ from qdqtool.accuracy.checking.report import (
 )
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import display
-from qdqtool.models.running.ort_cpu import Reference
+from qdqtool.models.report import Reference
 from qdqtool.numerics.noise import decibels
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.report import DataDescription
 
 
 def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -> WorstOutput | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_runs import Errors, MaskedRuns, MetricRuns, float_setting, only_setting
 from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key
+from qdqtool.accuracy.report import LayerMetric, MetricEffect
 from qdqtool.accuracy.task_metrics.measure import Measure, Score
 
 Tick = Callable[[int, int], None]
@@ -75,56 +76,6 @@ RUNS_PER_SAMPLE = 12
 
 FEW_SAMPLES = 64
 """Samples that every layer may be measured on, whatever that costs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerMetric:
-    """The task metric of one layer.
-
-    Attributes:
-        alone: Its value with only this layer quantized.
-        without: Its value with only this layer in float.
-    """
-
-    alone: float
-    without: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricEffect:
-    """The task metric of the float model and of the quantized one.
-
-    Attributes:
-        name: The metric, or the name of a function of the user.
-        output: The output that was measured; None where a function of the user got all of them.
-        unit: Unit of the values; may be empty.
-        loss_unit: Unit of the loss; may be empty.
-        samples: Number of samples that the models were measured on: the choosing part of the data.
-        predictions: Number of predictions on them; of samples where a function of the user measures.
-        float_value: Value of the float model.
-        value: Value with all layers quantized.
-        loss: Loss of the latter against the former.
-        chance: Why the float model is no better than guessing, in words; None where it is, or nobody can tell.
-        layer_samples: Number of samples that each layer was measured on, from the first.
-        layer_predictions: Number of predictions on these.
-        layer_float_value: Value of the float model on these.
-        layer_value: Value with all layers quantized on these.
-    """
-
-    name: str
-    output: str | None
-    unit: str
-    loss_unit: str
-    samples: int
-    predictions: int
-    float_value: float
-    value: float
-    loss: float
-    chance: str | None
-    layer_samples: int
-    layer_predictions: int
-    layer_float_value: float
-    layer_value: float
 
 
 @dataclass(frozen=True, slots=True)

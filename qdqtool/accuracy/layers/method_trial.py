@@ -39,6 +39,7 @@ from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.numerics.counting import Counter
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import Noise
+from qdqtool.quantization.calibration_report import MethodTrial
 from qdqtool.quantization.planning.existing_pairs import propose_for
 from qdqtool.quantization.planning.high_precision import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot
@@ -49,7 +50,7 @@ from qdqtool.quantization.preparation.bias_correction import switched_biases
 from qdqtool.quantization.preparation.prepare import Prepared
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.collector import TensorStatistics
-from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial
+from qdqtool.quantization.ranges.method_choice import ModelTrial
 from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges
 from qdqtool.quantization.statistics.channel_statistics import FOLDS
 from qdqtool.quantization.statistics.float_runs import FloatRuns, Outputs

@@ -16,6 +16,7 @@ import numpy as np
 from qdqtool.accuracy.layers.layer import Layer, excluding_patterns, size_shares
 from qdqtool.accuracy.layers.masked_model import Setting
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns, float_setting, only_setting
+from qdqtool.accuracy.report import BlamedLayer
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.scope import display
 from qdqtool.numerics.dtypes import Array
@@ -191,66 +192,6 @@ def _level(noise: Noise, output: int) -> float:
     """Return the noise of an output over all samples; a bound where values became NaN or infinite."""
     found: Array = noise.noise[:, output]
     return float(min(found.sum(), noise.signal[:, output].sum() * 10 ** (WORST_DB / 10)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlamedLayer:
-    """One layer that makes much of the noise.
-
-    Attributes:
-        node: The node that gives the layer its name.
-        op_type: Its operator.
-        graph: Its scope; empty for the main graph.
-        nodes: All nodes that are quantized or stay in float together, since one kernel computes them.
-        noise_share: Its share of the noise that all layers make alone at the worst output, 0 to 1.
-        alone_db: SQNR of that output with only this layer quantized.
-        without_db: The same with only this layer in float; None where it was not measured, or where the output then
-            has no noise.
-        dominant: Whether it makes more noise than all other layers together: in float, more than half of it is gone.
-        macs_share: Its share of the multiply-accumulates of all layers.
-        weights_share: Its share of their weights.
-        exclude: Patterns for ``--nodes-to-exclude`` that match its nodes.
-    """
-
-    node: str
-    op_type: str
-    graph: str
-    nodes: tuple[str, ...]
-    noise_share: float
-    alone_db: float | None
-    without_db: float | None
-    dominant: bool
-    macs_share: float
-    weights_share: float
-    exclude: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlameReport:
-    """What makes the noise at the worst output.
-
-    Attributes:
-        output: The output; empty where nothing was measured.
-        whole_db: Its SQNR with all layers quantized, on the samples of this measurement; None where it has no noise.
-        samples: Number of these samples.
-        runs: How often one sample was run.
-        layers: The layers that were found, the one with the largest share first.
-        rest_share: The largest share that another layer can have.
-        left_out: What could not be switched, and why, in words.
-        float_db: SQNR of the output with all pairs off against the baseline, where that is another model; None where it
-            was not compared, or where the two are equal.
-        problem: Why nothing could be measured; empty where it was.
-    """
-
-    output: str = ""
-    whole_db: float | None = None
-    samples: int = 0
-    runs: int = 0
-    layers: tuple[BlamedLayer, ...] = ()
-    rest_share: float = 0.0
-    left_out: tuple[str, ...] = ()
-    float_db: float | None = None
-    problem: str = ""
 
 
 def blamed_layers(ranking: NoiseRanking, layers: Sequence[Layer], index: ModelIndex) -> tuple[BlamedLayer, ...]:

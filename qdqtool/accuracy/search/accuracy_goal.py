@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.accuracy.checking.accuracy import Accuracy
+from qdqtool.accuracy.report import Accuracy
 from qdqtool.errors import UsageError
 
 

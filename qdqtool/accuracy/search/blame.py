@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import math
 
-from qdqtool.accuracy.checking.accuracy import Accuracy
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
-from qdqtool.accuracy.layers.noise_ranking import (
-    HALF,
-    BlameReport,
-    SearchBudget,
-    blamed_layers,
-    finite_db,
-    rank_noise,
-)
+from qdqtool.accuracy.layers.noise_ranking import HALF, SearchBudget, blamed_layers, finite_db, rank_noise
+from qdqtool.accuracy.report import Accuracy, BlameReport
 from qdqtool.accuracy.search.candidate import Candidate, CandidateFactory
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex

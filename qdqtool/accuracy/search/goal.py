@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
 from qdqtool.accuracy.layers.prediction import SearchState, StateKey
 from qdqtool.accuracy.layers.search import FloatSearch
+from qdqtool.accuracy.report import MetricResult
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.accuracy.search.candidate import Candidate, CandidateFactory
 from qdqtool.accuracy.search.goal_report import MetricGoal
-from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import GateError
 
 TRIALS = 5

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qdqtool.accuracy.checking.accuracy import Accuracy, MeasuredModel, ZeroedTensor, measure_accuracy
+from qdqtool.accuracy.checking.accuracy import MeasuredModel, measure_accuracy
 from qdqtool.accuracy.layers.dominant_layer import with_dominant_in_float
+from qdqtool.accuracy.report import Accuracy, ZeroedTensor
 from qdqtool.accuracy.task_metrics.request import MetricMeasurement
 from qdqtool.errors import GateError, UsageError
 from qdqtool.linting import rules
@@ -24,13 +25,11 @@ from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.models.transforms.taps import TensorKey
-from qdqtool.quantization.insertion.apply_plan import QuantizedTensor, apply_plan
+from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.insertion.split_qkv import separate_projections
-from qdqtool.quantization.planning.degenerate import DegenerateTensor
 from qdqtool.quantization.planning.high_precision import (
     HighPrecision,
-    HighPrecisionReport,
     known_magnitudes,
     lower,
     magnitudes_in,
@@ -41,6 +40,7 @@ from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import correct_biases
 from qdqtool.quantization.preparation.plan_inputs import PlanInputs
 from qdqtool.quantization.ranges.types import Ranges
+from qdqtool.quantization.report import DegenerateTensor, HighPrecisionReport, QuantizedTensor
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 
 

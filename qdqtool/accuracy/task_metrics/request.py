@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.accuracy.task_metrics.measure import Measure, MetricResult, NamedMeasure, RequestedMetric, Score, Tally
+from qdqtool.accuracy.report import MetricResult
+from qdqtool.accuracy.task_metrics.measure import Measure, NamedMeasure, RequestedMetric, Score, Tally
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model

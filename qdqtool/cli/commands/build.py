@@ -120,7 +120,7 @@ def command(
     dynamic dimension needs one. --input-shapes writes shapes into the model and folds what that decides, as does
     --input-values with an input such as a sampling rate.
     """
-    from qdqtool.engines.build.report import refused_report
+    from qdqtool.engines.build.refusal import refused_report
     from qdqtool.engines.tensorrt.builder import BuildRefusedError
     from qdqtool.jobs.build import build_engine
     from qdqtool.reports.failure import Failure, tell

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.profiles import check_shapes, resolve_profiles
-from qdqtool.engines.tensorrt.builder import InputProfile
+from qdqtool.engines.report import InputProfile
 from qdqtool.engines.tensorrt.shape_values import measure_values, resolve_values
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.report import Specialized
 from qdqtool.models.scratch import ScratchFolder
-from qdqtool.models.transforms.specialize import Specialized, specialize
+from qdqtool.models.transforms.specialize import specialize
 from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.signature import input_specs, stored_specs
 

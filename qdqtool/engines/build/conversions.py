@@ -10,10 +10,10 @@ Such a tensor is *unknown*, and no conversion in its reader counts as proven.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-from qdqtool.engines.build.plan_edits import FloatCopies, PlanEdit, PlanEdits
+from qdqtool.engines.build.plan_edits import FloatCopies, PlanEdits
+from qdqtool.engines.build.report import Conversion, ConversionKind, Conversions, PlanEdit, UnknownConversion
 from qdqtool.engines.tensorrt.builder import Built
 from qdqtool.engines.tensorrt.kernels import FLOATS, Kernel, KernelTensor, is_quantized
 from qdqtool.engines.tensorrt.planned_types import PlannedNode, planned_nodes
@@ -22,71 +22,9 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.model import Model
 
-ConversionKind = Literal["quantize", "dequantize", "quantize-dequantize", "float-operands", "float-copy"]
-
 # A generated kernel is named after its steps in order. Measured with RTX 1.7.1 on an int8 pair in front of a Sigmoid or
 # Softmax: MulMinMaxRounCast is the QuantizeLinear, CastMul the DequantizeLinear.
 _PAIR_INSIDE = "MinMaxRounCastCastMul"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion:
-    """A conversion that the layer dump proves.
-
-    Attributes:
-        kind: ``quantize``: reads floats, writes codes. ``dequantize``: reads codes and writes floats, or dequantizes
-            them for a product in floats. ``quantize-dequantize``: does both inside, between floats.
-            ``float-operands``: multiplies floats for a planned node, and reads nothing but floats. ``float-copy``:
-            writes codes, and the same values as floats, which another kernel reads.
-        kernel: The kernel.
-        from_types: Types that it reads, each once.
-        to_types: Types that it writes, each once.
-        node: The planned node that the kernel multiplies for; None where it multiplies nothing.
-        qdq: The QuantizeLinear or DequantizeLinear nodes that cause it.
-        edit: The change of the plan that removes it; None where none does.
-        no_edit: Why none does; None where ``edit`` is given.
-    """
-
-    kind: ConversionKind
-    kernel: str
-    from_types: tuple[str, ...]
-    to_types: tuple[str, ...]
-    node: str | None = None
-    qdq: tuple[str, ...]
-    edit: PlanEdit | None = None
-    no_edit: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownConversion:
-    """A float tensor between two kernels that the GPU may make one kernel at first use.
-
-    Attributes:
-        tensor: The tensor.
-        type: Its float type.
-        bytes: Its size; None where the dump does not say it.
-        written_by: The stub kernel that writes it; None where the dump names no kernel that does.
-        read_by: The generated kernel that reads it.
-    """
-
-    tensor: str
-    type: str
-    bytes: int | None
-    written_by: str | None
-    read_by: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversions:
-    """The conversions of an engine.
-
-    Attributes:
-        proven: Those that the dump proves, in the order of the kernels.
-        unknown: Tensors of which only the GPU decides whether they exist; they are no part of any count.
-    """
-
-    proven: tuple[Conversion, ...] = ()
-    unknown: tuple[UnknownConversion, ...] = ()
 
 
 def find_conversions(model: Model, built: Built) -> Conversions | None:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from qdqtool.engines.build.conversions import Conversions
-from qdqtool.engines.tensorrt.builder import Evidence, InputProfile
+from qdqtool.engines.build.report import Conversions, MappedKernel, MultiplyAccumulates
+from qdqtool.engines.report import Evidence, InputProfile
 from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
 from qdqtool.engines.tensorrt.precision import computes_in, product_kernel
 from qdqtool.models import ops
@@ -86,51 +86,6 @@ def _may_run_often(scope: Scope) -> bool:
             return True
         here = here.parent
     return False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappedKernel:
-    """One kernel of an engine.
-
-    Attributes:
-        name: The builder's name for it.
-        layer_type: The builder's class of kernels: ``correlation``, ``gemm``, ``kgen``, ….
-        generated: Whether the builder made it for this model; the GPU chooses any other at first use.
-        nodes: The ONNX nodes that it came from, as the parser spells them.
-        inputs: The tensors that it reads.
-        constants: The constants that it reads.
-        outputs: The tensors that it writes.
-        bytes: Bytes of all these by type, without padding; None where the size of one is not known.
-        macs: Multiply-accumulates of the products that it computes in one run; 0 where it computes none, None where
-            they are not known.
-        computes: The type that it multiplies in; None where it computes no product.
-    """
-
-    name: str
-    layer_type: str
-    generated: bool
-    nodes: tuple[str, ...]
-    inputs: tuple[KernelTensor, ...]
-    constants: tuple[KernelTensor, ...]
-    outputs: tuple[KernelTensor, ...]
-    bytes: dict[str, int] | None
-    macs: int | None
-    computes: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MultiplyAccumulates:
-    """The multiply-accumulates of an engine in one run.
-
-    Attributes:
-        by_type: Their number by the type that kernels multiply in.
-        unknown_kernels: The kernels whose number is not known; they are not in ``by_type``.
-        nodes_without_kernel: Labels of the nodes that multiply and that no kernel names; they are not in ``by_type``.
-    """
-
-    by_type: dict[str, int]
-    unknown_kernels: tuple[str, ...] = ()
-    nodes_without_kernel: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from qdqtool.engines.build.build_model import ModelToBuild
-from qdqtool.engines.build.engine_map import MappedKernel
 from qdqtool.engines.build.manifest import describe_model, fingerprint
 from qdqtool.engines.build.options import BuildOptions
-from qdqtool.engines.build.report import Locked
+from qdqtool.engines.build.report import Locked, MappedKernel
 from qdqtool.engines.build.stored_manifest import StoredManifest, decode_manifest, manifest_bytes
-from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest, InputProfile, Refusal
+from qdqtool.engines.report import InputProfile, Refusal
+from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.model import Model

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from qdqtool.engines.build.report import EngineReport
-from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.engines.report import NodePrecision
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.model import Model
 from qdqtool.results import __version__

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from qdqtool.engines.build.report import PlanEdit, SharedEntry
 from qdqtool.engines.tensorrt.kernels import FLOATS, Kernel, is_quantized
 from qdqtool.engines.tensorrt.precision import names_node
 from qdqtool.models import ops
@@ -11,37 +12,6 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode, is_qdq, is_quantize
 from qdqtool.models.graph.index.structure import NodePatterns
 from qdqtool.models.graph.index.view import NodeView, Value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedEntry:
-    """An entry of a plan whose pair several nodes read.
-
-    Attributes:
-        tensor: The tensor.
-        consumers: Labels of the nodes that read it quantized.
-    """
-
-    tensor: str
-    consumers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanEdit:
-    """A change that removes a conversion.
-
-    Attributes:
-        options: Options of ``quantize`` that leave ``nodes`` in float. In a plan file: the entries without these nodes
-            among their consumers.
-        nodes: Labels of these nodes.
-        shared: An entry of a plan file that removes it as well and leaves these nodes quantized; None where there is
-            none.
-    """
-
-    options: str
-    nodes: tuple[str, ...]
-    shared: SharedEntry | None = None
-
 
 INPUT = "the graph's input is float"
 OUTPUT = "the graph's output is float"

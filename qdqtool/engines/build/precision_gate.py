@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.engines.build.report import GateResult
+from qdqtool.engines.report import NodePrecision
 from qdqtool.errors import UsageError
 
 _SYNTAX = re.compile(r"(?P<type>[a-z0-9-]+)\s*>=\s*(?P<percent>\d+(?:\.\d+)?)\s*%")
@@ -20,21 +21,6 @@ class PrecisionGate:
 
     def __str__(self) -> str:
         return f"{self.type}>={self.percent:g}%"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateResult:
-    """The result of a gate.
-
-    Attributes:
-        gate: The gate as the user writes it.
-        passed: Whether it was met.
-        found: What was found, in words.
-    """
-
-    gate: str
-    passed: bool
-    found: str
 
 
 def parse_gate(text: str) -> PrecisionGate:

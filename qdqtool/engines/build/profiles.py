@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from qdqtool.engines.tensorrt.builder import InputProfile
+from qdqtool.engines.report import InputProfile
 from qdqtool.errors import ModelError, UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model

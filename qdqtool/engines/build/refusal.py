@@ -8,13 +8,9 @@ from pathlib import Path
 from qdqtool.engines.build.build_model import stored
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.parser_answer import reduce_command
-from qdqtool.engines.tensorrt.builder import (
-    BuilderFailedError,
-    BuildRefusedError,
-    EngineBuilder,
-    EngineRequest,
-    Refusal,
-)
+from qdqtool.engines.build.report import RefusedReport
+from qdqtool.engines.report import Refusal
+from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedError, EngineBuilder, EngineRequest
 from qdqtool.engines.tensorrt.known_refusals.types import HELD, UNHELD_INPUT
 from qdqtool.engines.tensorrt.operator_hints import FUNCTIONS, inlining_hint, with_path
 from qdqtool.errors import QdqError
@@ -23,6 +19,7 @@ from qdqtool.linting.findings import Finding
 from qdqtool.linting.rules import RuleContext
 from qdqtool.models import targets
 from qdqtool.models.graph.index.view import GraphView, NodeView
+from qdqtool.models.graph.io.model_file import describe_path
 from qdqtool.models.graph.model import Model
 from qdqtool.models.scratch import ScratchFolder
 from qdqtool.models.targets import type_name
@@ -30,6 +27,22 @@ from qdqtool.models.transforms.specialize import specialize
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.samples.input_shapes import spell_shapes
 from qdqtool.samples.signature import input_specs
+
+
+def refused_report(model: str | Path, error: BuildRefusedError) -> RefusedReport:
+    """Turn the error of :func:`build_engine` into a report."""
+    return RefusedReport(
+        model=str(model),
+        engine=None,
+        passed=False,
+        stage=error.stage,
+        message=error.message,
+        refusals=error.refusals,
+        remark=error.remark,
+        hint=error.hint,
+        model_file=describe_path(Path(model)),
+    )
+
 
 _NUMBER = "number "
 _UNNAMED = "node_of_"

@@ -1,17 +1,168 @@
 """The report of ``build`` as data: the keys of the JSON report are the attributes of these classes."""
 
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Literal
 
-from qdqtool.engines.build.conversions import Conversions
-from qdqtool.engines.build.engine_map import MappedKernel, MultiplyAccumulates
-from qdqtool.engines.build.precision_gate import GateResult
-from qdqtool.engines.tensorrt.builder import BuildRefusedError, Evidence, InputProfile, NodePrecision, Refusal, Stage
+from qdqtool.engines.report import Evidence, InputProfile, NodePrecision, Refusal, Stage
 from qdqtool.engines.tensorrt.deployment import OptionValue
+from qdqtool.engines.tensorrt.kernels import KernelTensor
 from qdqtool.linting.report import Summary
-from qdqtool.models.graph.io.model_file import ModelFile, describe_path
-from qdqtool.models.transforms.specialize import Specialized
+from qdqtool.models.graph.report import ModelFile
+from qdqtool.models.report import Specialized
 from qdqtool.results import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedEntry:
+    """An entry of a plan whose pair several nodes read.
+
+    Attributes:
+        tensor: The tensor.
+        consumers: Labels of the nodes that read it quantized.
+    """
+
+    tensor: str
+    consumers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanEdit:
+    """A change that removes a conversion.
+
+    Attributes:
+        options: Options of ``quantize`` that leave ``nodes`` in float. In a plan file: the entries without these nodes
+            among their consumers.
+        nodes: Labels of these nodes.
+        shared: An entry of a plan file that removes it as well and leaves these nodes quantized; None where there is
+            none.
+    """
+
+    options: str
+    nodes: tuple[str, ...]
+    shared: SharedEntry | None = None
+
+
+ConversionKind = Literal["quantize", "dequantize", "quantize-dequantize", "float-operands", "float-copy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """A conversion that the layer dump proves.
+
+    Attributes:
+        kind: ``quantize``: reads floats, writes codes. ``dequantize``: reads codes and writes floats, or dequantizes
+            them for a product in floats. ``quantize-dequantize``: does both inside, between floats.
+            ``float-operands``: multiplies floats for a planned node, and reads nothing but floats. ``float-copy``:
+            writes codes, and the same values as floats, which another kernel reads.
+        kernel: The kernel.
+        from_types: Types that it reads, each once.
+        to_types: Types that it writes, each once.
+        node: The planned node that the kernel multiplies for; None where it multiplies nothing.
+        qdq: The QuantizeLinear or DequantizeLinear nodes that cause it.
+        edit: The change of the plan that removes it; None where none does.
+        no_edit: Why none does; None where ``edit`` is given.
+    """
+
+    kind: ConversionKind
+    kernel: str
+    from_types: tuple[str, ...]
+    to_types: tuple[str, ...]
+    node: str | None = None
+    qdq: tuple[str, ...]
+    edit: PlanEdit | None = None
+    no_edit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownConversion:
+    """A float tensor between two kernels that the GPU may make one kernel at first use.
+
+    Attributes:
+        tensor: The tensor.
+        type: Its float type.
+        bytes: Its size; None where the dump does not say it.
+        written_by: The stub kernel that writes it; None where the dump names no kernel that does.
+        read_by: The generated kernel that reads it.
+    """
+
+    tensor: str
+    type: str
+    bytes: int | None
+    written_by: str | None
+    read_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversions:
+    """The conversions of an engine.
+
+    Attributes:
+        proven: Those that the dump proves, in the order of the kernels.
+        unknown: Tensors of which only the GPU decides whether they exist; they are no part of any count.
+    """
+
+    proven: tuple[Conversion, ...] = ()
+    unknown: tuple[UnknownConversion, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappedKernel:
+    """One kernel of an engine.
+
+    Attributes:
+        name: The builder's name for it.
+        layer_type: The builder's class of kernels: ``correlation``, ``gemm``, ``kgen``, ….
+        generated: Whether the builder made it for this model; the GPU chooses any other at first use.
+        nodes: The ONNX nodes that it came from, as the parser spells them.
+        inputs: The tensors that it reads.
+        constants: The constants that it reads.
+        outputs: The tensors that it writes.
+        bytes: Bytes of all these by type, without padding; None where the size of one is not known.
+        macs: Multiply-accumulates of the products that it computes in one run; 0 where it computes none, None where
+            they are not known.
+        computes: The type that it multiplies in; None where it computes no product.
+    """
+
+    name: str
+    layer_type: str
+    generated: bool
+    nodes: tuple[str, ...]
+    inputs: tuple[KernelTensor, ...]
+    constants: tuple[KernelTensor, ...]
+    outputs: tuple[KernelTensor, ...]
+    bytes: dict[str, int] | None
+    macs: int | None
+    computes: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultiplyAccumulates:
+    """The multiply-accumulates of an engine in one run.
+
+    Attributes:
+        by_type: Their number by the type that kernels multiply in.
+        unknown_kernels: The kernels whose number is not known; they are not in ``by_type``.
+        nodes_without_kernel: Labels of the nodes that multiply and that no kernel names; they are not in ``by_type``.
+    """
+
+    by_type: dict[str, int]
+    unknown_kernels: tuple[str, ...] = ()
+    nodes_without_kernel: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """The result of a gate.
+
+    Attributes:
+        gate: The gate as the user writes it.
+        passed: Whether it was met.
+        found: What was found, in words.
+    """
+
+    gate: str
+    passed: bool
+    found: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,18 +271,3 @@ class RefusedReport(Report):
     remark: str
     hint: str | None
     model_file: ModelFile | None = None
-
-
-def refused_report(model: str | Path, error: BuildRefusedError) -> RefusedReport:
-    """Turn the error of :func:`build_engine` into a report."""
-    return RefusedReport(
-        model=str(model),
-        engine=None,
-        passed=False,
-        stage=error.stage,
-        message=error.message,
-        refusals=error.refusals,
-        remark=error.remark,
-        hint=error.hint,
-        model_file=describe_path(Path(model)),
-    )

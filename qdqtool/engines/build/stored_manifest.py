@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from qdqtool.engines.build.conversions import Conversions
-from qdqtool.engines.build.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
+from qdqtool.engines.build.engine_map import EngineMap
 from qdqtool.engines.build.manifest import SCHEMA_VERSION, SUFFIX, fingerprint, manifest_path
-from qdqtool.engines.build.precision_gate import GateResult
-from qdqtool.engines.tensorrt.builder import Evidence, InputProfile, NodePrecision
+from qdqtool.engines.build.report import Conversions, GateResult, MappedKernel, MultiplyAccumulates
+from qdqtool.engines.report import Evidence, InputProfile, NodePrecision
 from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.errors import ModelError
 from qdqtool.samples.calibration_note import CalibrationNote

@@ -8,7 +8,7 @@ from qdqtool.engines.gpu.runner import Clock, LayerTime
 from qdqtool.engines.gpu.timing import Percentiles
 from qdqtool.engines.tensorrt.gpus import Gpu
 from qdqtool.results import Report
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.report import DataDescription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,9 @@ from qdqtool.engines.gpu.clocks import ClockMeter, Clocks
 from qdqtool.engines.gpu.runner import Runner
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.feeds import DataDescription, Feeds, Progress
+from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.noise import SMALL_INTEGERS, RandomSamples
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.signature import InputSpec
 
 SEED = 0

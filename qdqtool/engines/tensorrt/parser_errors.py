@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from qdqtool.engines.tensorrt.builder import Refusal
+from qdqtool.engines.report import Refusal
 from qdqtool.engines.tensorrt.inspector import TRT_TYPES, onnx_type
 from qdqtool.engines.tensorrt.known_refusals import BY_OPERATOR, KNOWN, KnownRefusal
 from qdqtool.engines.tensorrt.operator_hints import hint_for

@@ -6,7 +6,8 @@ dump shows the result of the product before the epilogue that turns it into code
 
 import re
 
-from qdqtool.engines.tensorrt.builder import Built, NodePrecision
+from qdqtool.engines.report import NodePrecision
+from qdqtool.engines.tensorrt.builder import Built
 from qdqtool.engines.tensorrt.child import plain_name
 from qdqtool.engines.tensorrt.kernels import FLOATS, UNKNOWN, Kernel, is_quantized
 from qdqtool.engines.tensorrt.planned_types import WEIGHT_ONLY, PlannedNode

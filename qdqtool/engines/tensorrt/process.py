@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qdqtool.engines.tensorrt.builder import BuilderFailedError, EngineRequest, Stage
+from qdqtool.engines.report import Stage
+from qdqtool.engines.tensorrt.builder import BuilderFailedError, EngineRequest
 from qdqtool.engines.tensorrt.deployment import POOLS
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import write_output

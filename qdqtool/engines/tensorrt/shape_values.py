@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.engines.tensorrt.builder import InputProfile
+from qdqtool.engines.report import InputProfile
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value

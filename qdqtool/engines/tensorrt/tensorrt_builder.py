@@ -5,15 +5,9 @@ import importlib.util
 import re
 from dataclasses import dataclass, replace
 
+from qdqtool.engines.report import Evidence, InputProfile, NodePrecision
 from qdqtool.engines.tensorrt import gpus, process
-from qdqtool.engines.tensorrt.builder import (
-    BuildRefusedError,
-    Built,
-    EngineRequest,
-    Evidence,
-    InputProfile,
-    NodePrecision,
-)
+from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions, spelled
 from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_dump, read_inspector
 from qdqtool.engines.tensorrt.kernels import Kernel

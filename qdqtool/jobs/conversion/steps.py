@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from qdqtool.accuracy.checking.check_blame import BlameRequest
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.engines.build.report import EngineReport, refused_report
+from qdqtool.engines.build.refusal import refused_report
+from qdqtool.engines.build.report import EngineReport
 from qdqtool.engines.tensorrt.builder import BuildRefusedError, EngineBuilder
 from qdqtool.errors import GateError, QdqError, plural
 from qdqtool.jobs.build import build_engine
@@ -18,7 +19,8 @@ from qdqtool.jobs.conversion.folder import Staging
 from qdqtool.jobs.conversion.options import ConvertOptions, ConvertProgress
 from qdqtool.jobs.conversion.report import MeasuredOn, Part, StepName, StepReport
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.jobs.quantize_report import QuantizeReport, nothing_to_add
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.quantize_unchanged import nothing_to_add
 from qdqtool.jobs.validate import validate_files
 from qdqtool.linting.baseline import read_baseline, without_known
 from qdqtool.linting.report import ValidateReport

@@ -6,30 +6,12 @@ in it, since models may leave them empty.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import onnx
 
 ScopePath = tuple[str, ...]
 
 MAIN: ScopePath = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeReason:
-    """A node, and the reason why something does not apply to it, such as why it stays in float.
-
-    Attributes:
-        node: Its label.
-        op_type: Its operator.
-        graph: Its scope; empty for the main graph.
-        reason: The reason, in words.
-    """
-
-    node: str
-    op_type: str
-    graph: str
-    reason: str
 
 
 def function_path(function: onnx.FunctionProto) -> ScopePath:

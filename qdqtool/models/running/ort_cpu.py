@@ -13,7 +13,6 @@ import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +25,7 @@ from qdqtool.models.graph.io.save import ExternalData, inlined, save_model
 from qdqtool.models.graph.io.tensors import is_external, is_pending, iter_tensors
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
+from qdqtool.models.report import Reference
 from qdqtool.models.running.machine import cpu_features, cpu_name
 from qdqtool.models.running.ort_errors import missing_onnxruntime, run_error, session_error
 from qdqtool.models.scratch import ScratchFolder
@@ -46,36 +46,6 @@ class Profile(enum.Enum):
     OPTIMIZED = "optimized"
     DEPLOYED = "deployed"
     LEAN = "lean"
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The software and hardware that computed the reference numbers, to reproduce them.
-
-    Attributes:
-        runtime: ``onnxruntime``.
-        version: Its version.
-        profile: Name of the :class:`Profile`.
-        options: Session options that differ from the runtime's defaults, by name.
-        providers: Execution providers, in order.
-        cpu: The name that the processor reports.
-        cpu_features: Instruction sets that change which kernels run, where the system tells.
-        opset: Opset of the default domain of the checked model.
-        ir_version: Its IR version.
-        path: ``onnxruntime``, or ``onnxruntime+qdqtool`` where nodes that ONNX Runtime cannot run are evaluated by our
-            own core.
-    """
-
-    runtime: str
-    version: str
-    profile: str
-    options: dict[str, str]
-    providers: tuple[str, ...]
-    cpu: str
-    cpu_features: tuple[str, ...]
-    opset: int
-    ir_version: int
-    path: str = "onnxruntime"
 
 
 class Session:

@@ -3,7 +3,6 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
 
 import onnx
 from onnx import AttributeProto, checker, inliner
@@ -12,6 +11,7 @@ from qdqtool.models.graph.index.calls import MANY, call_counts, call_sites
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope
 from qdqtool.models.graph.model import Model, Transformed, opset_version
 from qdqtool.models.graph.scope import ScopePath, display, function_path, node_bodies, walk
+from qdqtool.models.report import InlinedFunction
 
 SHARED_BYTES = 1024
 """Equal constants of at least this size, which every inlined call brings along, are stored once."""
@@ -19,19 +19,6 @@ SHARED_BYTES = 1024
 
 MOST_NODES = 1 << 16
 """The most nodes that inlining may add: functions that call functions multiply."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InlinedFunction:
-    """One local function that was inlined.
-
-    Attributes:
-        function: Its domain and name.
-        calls: In how many ways the main graph called it.
-    """
-
-    function: str
-    calls: int
 
 
 def inline_repeated(

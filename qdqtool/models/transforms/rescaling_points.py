@@ -13,7 +13,7 @@ from qdqtool.models import ops
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Scope, Use, Value
-from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.graph.report import NodeReason
 from qdqtool.models.ops import ChannelLayout, ProductOp
 from qdqtool.models.ops.support.weights import StoredWeight, WeightProblem, stored_vector, stored_weight
 from qdqtool.models.transforms.taps import TensorKey

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import onnx
 
@@ -16,6 +15,7 @@ from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import walk
+from qdqtool.models.report import Specialized
 from qdqtool.models.transforms.specialize_branches import inline_branches
 from qdqtool.models.transforms.specialize_values import fix_inputs, fix_values
 
@@ -93,23 +93,6 @@ def _comes_from_shape(value: Value) -> bool:
 
 MAX_ROUNDS = 64
 """Each round inlines one level of nested branches and folds what becomes constant; deeper levels are not inlined."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Specialized:
-    """The effect of fixed inputs on a model.
-
-    Attributes:
-        input_shapes: The shapes that were fixed, by input name.
-        input_values: The values that were fixed, likewise.
-        nodes_before: Nodes of the model, in all bodies.
-        nodes_after: Nodes after shape arithmetic and ``If`` nodes with a constant condition were folded.
-    """
-
-    input_shapes: dict[str, tuple[int, ...]]
-    input_values: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    nodes_before: int
-    nodes_after: int
 
 
 def specialize(

@@ -7,7 +7,8 @@ from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.models.graph.scope import NodeReason, display
+from qdqtool.models.graph.report import NodeReason
+from qdqtool.models.graph.scope import display
 from qdqtool.models.transforms.opset import require_known_opset
 from qdqtool.models.transforms.restored_bounds import Restored
 from qdqtool.models.transforms.strip_edits import StripEdits

@@ -21,7 +21,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode, QdqPair, is_quantize
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import element_count, pending_tensor, read_array
-from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.graph.report import NodeReason
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError, imposed_bounds
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.restored_bounds import Restored, check_restorable, restore

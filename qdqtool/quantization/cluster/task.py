@@ -24,7 +24,8 @@ from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.collector import RangeCollector
 from qdqtool.quantization.ranges.types import CalibrationRecord, Part, TensorKey, TensorRange
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.sample import Sample
 
 

@@ -17,6 +17,7 @@ from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.numerics.granularity import Blocked, PerAxis
 from qdqtool.quantization.insertion.pair_edits import PlacementEdits, WeightStorage
+from qdqtool.quantization.report import QuantizedTensor
 
 _NodeId = tuple[ScopePath, tuple[str, ...]]
 
@@ -81,35 +82,6 @@ OPSET_WITH_Q_TYPE = 21
 """The first opset in which a Q without a zero point states its output type (``output_dtype``)."""
 OPSET_WITH_DQ_TYPE = 23
 """The first opset in which a DQ states its output type, for a scale of another type."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizedTensor:
-    """One Q/DQ pair that was inserted.
-
-    Attributes:
-        tensor: Name of the float tensor.
-        graph: Its scope; empty for the main graph.
-        kind: ``weight`` for a constant, else ``activation``.
-        format: Number format.
-        granularity: The granularity of its scales, in words.
-        scales: Number of scales.
-        scale_min: Smallest scale.
-        scale_max: Largest scale.
-        consumers: Labels of the nodes that read the dequantized tensor.
-        reason: The reason that the plan states.
-    """
-
-    tensor: str
-    graph: str
-    kind: str
-    format: str
-    granularity: str
-    scales: int
-    scale_min: float
-    scale_max: float
-    consumers: tuple[str, ...]
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

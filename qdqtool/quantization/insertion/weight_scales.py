@@ -1,6 +1,5 @@
-"""What a report says of the scales of weights: small and large ones by channel, and channels without weights."""
+"""Describe the scales of weights for reports: small and large ones by channel, and channels without weights."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -12,52 +11,12 @@ from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, normalize_axis
 from qdqtool.numerics.groups import reduce_groups
+from qdqtool.quantization.report import WeightScales
 
 MOST_POINTS, FEWEST_POINTS = 256, 32
 """Most points of a weight, and the number that every weight may have."""
 ALL_POINTS = 1 << 15
 """Points of all weights together, from which on a weight has fewer: the report of a large model stays small."""
-
-
-_NUMBERS = re.compile(r"(\d+(\.\d+)?(e[+-]\d+)?( |$))*")
-
-
-def _is_numbers(text: str) -> bool:
-    return len(text) <= 4000 and _NUMBERS.fullmatch(text) is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightScales:
-    """The scales of one weight with several of them, by channel.
-
-    Attributes:
-        tensor: Its name.
-        graph: Its scope; empty for the main graph.
-        format: Its number format.
-        axis: The axis of the channels: that of the scales; with blocks, of the other axes the one with the most scales.
-        channels: Number of channels.
-        grouped: Neighbouring channels in a point; the last point may have fewer.
-        smallest: The smallest magnitude of the scales in each point, with 4 significant digits: ``0.01 0.0125``. It is
-            0 where a channel of the point has no weights but 0: its scale means nothing. So do those of blocks without
-            other weights, which are left out.
-        largest: The largest one; 0 where all channels of the point are such; empty where it is everywhere the smallest.
-        dead: Number of channels in which all weights are 0.
-    """
-
-    tensor: str
-    graph: str
-    format: str
-    axis: int
-    channels: int
-    grouped: int
-    smallest: str
-    largest: str
-    dead: int
-
-    def __post_init__(self) -> None:
-        wrong = next((text for text in (self.smallest, self.largest) if not _is_numbers(text)), None)
-        if wrong is not None:
-            raise ValueError(f"scales of another form: {wrong[:40]!r}")
 
 
 def weight_scales(plan: QuantPlan, index: ModelIndex, dead: Collection[tuple[str, str]]) -> tuple[WeightScales, ...]:

@@ -1,8 +1,6 @@
 """Find tensors and weights that no scale represents well, and record what was done about them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -13,38 +11,10 @@ from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.ranges.calibrators import Threshold
 from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.quantization.ranges.types import TensorRange
+from qdqtool.quantization.report import Condition, DegenerateTensor
 
 ZEROED = 0.99
 """Share of a tensor's values that may be rounded to 0 without a warning; trained networks stay far below."""
-
-Condition = Literal["zeros", "tiny", "constant", "mask", "strays"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DegenerateTensor:
-    """One tensor or weight that no scale represents well.
-
-    Attributes:
-        tensor: Its name.
-        graph: Its scope; empty for the main graph.
-        kind: ``weight`` or ``activation``.
-        condition: ``zeros`` (all values are 0), ``tiny`` (too small for a scale), ``constant`` (always the same value),
-            ``mask`` (values that represent minus infinity, among others) or ``strays`` (few values far from the
-            others).
-        scales: How many of its scales are concerned.
-        of: How many scales it has.
-        scale: The value of those scales.
-        action: What was done, in words.
-    """
-
-    tensor: str
-    graph: str
-    kind: str
-    condition: Condition
-    scales: int
-    of: int
-    scale: float
-    action: str
 
 
 def degenerate_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iterator[DegenerateTensor]:

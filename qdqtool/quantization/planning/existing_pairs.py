@@ -11,7 +11,8 @@ from qdqtool.models.graph.index.qdq import QdqIndex
 from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, Notes, read_metadata
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath, display
-from qdqtool.models.transforms.inline_functions import InlinedFunction, inline_repeated
+from qdqtool.models.report import InlinedFunction
+from qdqtool.models.transforms.inline_functions import inline_repeated
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.planning import modes

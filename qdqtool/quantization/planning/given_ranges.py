@@ -22,6 +22,7 @@ from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.encodings import ConstantScales, Encodings, ReadEncodings, read_encodings
 from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorKey
+from qdqtool.quantization.report import GivenReport
 from qdqtool.registry import suggestion
 
 Scales = npt.NDArray[np.float64]
@@ -143,29 +144,6 @@ SHOWN = 3
 
 WeightKey = tuple[TensorKey, str]
 """A constant, and the scheme that placement proposes for it, in words: two readers may want two of them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenReport:
-    """The use that was made of a range file of another tool.
-
-    Attributes:
-        source: The file.
-        format: Id of its format (:mod:`qdqtool.quantization.ranges.encodings`).
-        mode: The quantize mode for which it was used.
-        tensors: How many tensors it names.
-        weights: How many constants got the scales that it has for them; known when the plan is made.
-        unknown: Those that the model does not have.
-        notes: Statements of the file that could not be followed.
-    """
-
-    source: str
-    format: str
-    mode: str
-    tensors: int
-    weights: int = 0
-    unknown: tuple[str, ...]
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

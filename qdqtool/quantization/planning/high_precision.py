@@ -8,7 +8,7 @@ values of float16 from the beginning: Q, DQ and codes must agree on them to the 
 import enum
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -20,7 +20,6 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.models.graph.io.tensors import iter_tensors
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.models.graph.scope import NodeReason
 from qdqtool.models.running.observer import Observer, is_fed
 from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.models.transforms.float16 import convert_to_float16
@@ -31,6 +30,7 @@ from qdqtool.numerics.derive import ScaleRule, round_scale
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.quantization.ranges.types import CHUNK, Ranges
+from qdqtool.quantization.report import HighPrecisionReport
 from qdqtool.quantization.statistics.float_runs import run_sample
 from qdqtool.samples.feeds import Feeds
 
@@ -122,27 +122,6 @@ _OTHER_FLOATS: dict[int, str] = {
     TensorProto.BFLOAT16: "bfloat16",
     TensorProto.DOUBLE: "float64",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HighPrecisionReport:
-    """The result of the conversion of the float nodes of a model.
-
-    Attributes:
-        dtype: The requested type, ``fp16``.
-        nodes: How many nodes compute in float16 now, apart from Q and DQ.
-        kept: Those that compute in float32.
-        casts: How many Cast nodes were added.
-        measured: How many tensors were measured, to see whether float16 holds their values; 0 without data.
-        note: Why nothing was converted; empty where something was.
-    """
-
-    dtype: str
-    nodes: int = 0
-    kept: tuple[NodeReason, ...] = ()
-    casts: int = 0
-    measured: int = 0
-    note: str = ""
 
 
 def ready_for(model: Model, high_precision: HighPrecision) -> Transformed[None]:

@@ -8,10 +8,9 @@ from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
 from qdqtool.models.transforms.opset import require_known_opset
-from qdqtool.quantization.planning.degenerate import DegenerateTensor
-from qdqtool.quantization.planning.given_ranges import GivenReport
 from qdqtool.quantization.planning.placement import SkippedNode
 from qdqtool.quantization.ranges.activation_ranges import RangeChoice
+from qdqtool.quantization.report import DegenerateTensor, GivenReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

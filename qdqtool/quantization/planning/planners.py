@@ -21,7 +21,7 @@ from qdqtool.numerics.derive import round_scale, scale_from_range
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
-from qdqtool.quantization.planning.degenerate import DegenerateTensor, degenerate_scales
+from qdqtool.quantization.planning.degenerate import degenerate_scales
 from qdqtool.quantization.planning.existing_pairs import propose_for, refuse_nothing
 from qdqtool.quantization.planning.given_ranges import GivenRanges
 from qdqtool.quantization.planning.high_precision import HighPrecision, as_stored, round_given, rule_for
@@ -31,6 +31,7 @@ from qdqtool.quantization.planning.range_planner import RangePlanner
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import require_targets
 from qdqtool.quantization.ranges.types import Ranges
+from qdqtool.quantization.report import DegenerateTensor
 from qdqtool.quantization.statistics.data_rounding import DataRounding, DerivedScales
 from qdqtool.samples.feeds import Feeds, Progress
 

@@ -16,7 +16,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
-from qdqtool.quantization.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values
+from qdqtool.quantization.planning.degenerate import degenerate_scales, degenerate_values
 from qdqtool.quantization.planning.existing_pairs import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
 from qdqtool.quantization.planning.high_precision import as_stored, rule_for
 from qdqtool.quantization.planning.placement import ProposedSlot, Reason, SkippedNode
@@ -27,6 +27,7 @@ from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.activation_ranges import RangeChoice, bound_threshold, largest_members
 from qdqtool.quantization.ranges.method_choice import chosen_method, threshold
 from qdqtool.quantization.ranges.types import Ranges, TensorRange
+from qdqtool.quantization.report import DegenerateTensor
 
 
 def share_scales(

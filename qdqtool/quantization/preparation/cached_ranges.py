@@ -6,9 +6,10 @@ from pathlib import Path
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.model import Model
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.calibration import Calibrated
-from qdqtool.quantization.preparation.metadata import CalibrationUsed, used_ranges
+from qdqtool.quantization.preparation.metadata import used_ranges
 from qdqtool.quantization.preparation.prepare import prepare_as_recorded
 from qdqtool.quantization.ranges.file import read_stored
 from qdqtool.quantization.ranges.types import CalibrationRecord

@@ -12,6 +12,7 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.taps import tensor_key
+from qdqtool.quantization.calibration_report import MethodTrial
 from qdqtool.quantization.planning.existing_pairs import propose_for, refuse_nothing
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.recipe import Recipe, with_fixed_inputs
@@ -20,7 +21,7 @@ from qdqtool.quantization.preparation.step import StepRequest
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.checkpoint import RangesCheckpoint
 from qdqtool.quantization.ranges.collector import RangeCollector
-from qdqtool.quantization.ranges.method_choice import MethodTrial, ModelTrial, encode_choice, encode_dominant
+from qdqtool.quantization.ranges.method_choice import ModelTrial, encode_choice, encode_dominant
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange
 from qdqtool.quantization.statistics.channel_statistics import product_inputs

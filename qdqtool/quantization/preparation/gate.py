@@ -17,13 +17,11 @@ from qdqtool.models.running.observer import Observer, Run, is_fed
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
+from qdqtool.quantization.calibration_report import GATE_LIMIT
 from qdqtool.quantization.preparation.step import ProposedChange
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns, Outputs
 from qdqtool.samples.feeds import Feeds
-
-GATE_LIMIT: Final = 1e-5
-"""Largest difference of any output relative to its largest magnitude: some 80 roundings of float32."""
 
 HALF_GATE_LIMIT: Final = 2.0**-8
 """The same where weights are float16 and are rounded to it again: some 8 roundings, and half a step of int8. Measured

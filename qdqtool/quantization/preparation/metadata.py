@@ -4,7 +4,6 @@ Equalised weights differ from those of the given model: compared with that, ever
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -13,59 +12,15 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.metadata import PREPARATION_KEY, Notes, read_metadata
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.inline_functions import inline_like
-from qdqtool.quantization.planning.given_ranges import GivenReport
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.quantization.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.quantization.preparation.prepare import Prepared, prepare_as_recorded
 from qdqtool.quantization.ranges import calibrators
-from qdqtool.quantization.ranges.method_choice import PLANNED, MethodTrial, chosen_method
+from qdqtool.quantization.ranges.method_choice import PLANNED, chosen_method
 from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep
 from qdqtool.samples.calibration_note import CalibrationNote, encode_note
-from qdqtool.samples.feeds import DataDescription
-from qdqtool.samples.read_options import Preprocessing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationUsed:
-    """The origin of the ranges; in weight-only modes, of the data.
-
-    Attributes:
-        source: The data, ``random``, or the ranges file.
-        method: Id of the calibrator. In weight-only modes ``gptq`` where codes were chosen with data, else ``nearest``.
-        samples: How many samples were run. In weight-only modes, how many may have chosen something.
-        random: Whether they were random.
-        seed: The seed of random samples.
-        forced: Whether the ranges were used only because the user insisted.
-        forced_for: What they do not match: ``model``, ``data`` (that of the measurement), ``samples`` (their number).
-        given: The use that was made of a range file of another tool; None for any other source.
-        repeated: How many samples were equal to an earlier one; 0 where the samples were not read.
-        held_back: In weight-only modes, how many samples of the source chose nothing and only measured.
-        from_file: Whether ``source`` is a ranges file that `calibrate` wrote, and ``samples`` were run then.
-        chosen: Id of the calibrator that ``auto`` chose for the whole model by its outputs; ``auto`` where it chose for
-            each tensor by itself, and empty for other methods.
-        method_trial: The effect of the methods that were tried; None where none was.
-        preprocessing: How files became samples; None for samples that were arrays.
-    """
-
-    source: str
-    method: str
-    samples: int
-    random: bool
-    seed: int | None
-    forced: bool = False
-    forced_for: tuple[str, ...] = ()
-    given: GivenReport | None = None
-    repeated: int = 0
-    held_back: int = 0
-    from_file: bool = False
-    chosen: str = ""
-    method_trial: MethodTrial | None = None
-    preprocessing: Preprocessing | None = None
-
-    @property
-    def method_used(self) -> str:
-        """The method that gave the ranges."""
-        return self.chosen or self.method
+from qdqtool.samples.report import DataDescription
 
 
 def used_ranges(

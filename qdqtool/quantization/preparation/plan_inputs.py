@@ -5,6 +5,7 @@ from pathlib import Path
 
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.model import Model
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.planning.given_ranges import GivenRanges, given_ranges
 from qdqtool.quantization.planning.planner import Planned
@@ -19,7 +20,7 @@ from qdqtool.quantization.preparation.calibration import (
     calibrate_model,
     prepared_for,
 )
-from qdqtool.quantization.preparation.metadata import CalibrationUsed, data_of_weights, used_ranges
+from qdqtool.quantization.preparation.metadata import data_of_weights, used_ranges
 from qdqtool.quantization.preparation.prepare import Prepared
 from qdqtool.quantization.ranges import encodings
 from qdqtool.quantization.ranges.types import Ranges

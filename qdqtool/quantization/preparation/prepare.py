@@ -8,6 +8,7 @@ from functools import partial
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model
+from qdqtool.quantization.calibration_report import PreparationReport, Trial
 from qdqtool.quantization.planning.recipe import Preparation
 from qdqtool.quantization.preparation.bias_correction import (
     BIAS_CORRECTION,
@@ -16,41 +17,15 @@ from qdqtool.quantization.preparation.bias_correction import (
     encode_means,
     shortened,
 )
-from qdqtool.quantization.preparation.gate import GATE_LIMIT, PreparationGate
-from qdqtool.quantization.preparation.step import ProposedChange, Site, StepRequest
+from qdqtool.quantization.preparation.gate import PreparationGate
+from qdqtool.quantization.preparation.step import ProposedChange, StepRequest
 from qdqtool.quantization.preparation.steps import asked_steps, known_steps
 from qdqtool.quantization.preparation.trial import TrialRunner
 from qdqtool.quantization.ranges.method_choice import PLANNED
-from qdqtool.quantization.ranges.types import PreparationStep, Trial
+from qdqtool.quantization.ranges.types import PreparationStep
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparationReport:
-    """The outcome of one step.
-
-    Attributes:
-        step: Its public id.
-        applied: Whether it was made.
-        sites: Places that it changed, or would have changed.
-        left: Places of the same kind that it does not change, with the reason.
-        max_difference: Largest difference of an output from the given model on calibration samples, relative to the
-            output's largest magnitude; or that of what a product reads from the model before the step, root mean
-            square over root mean square, if that is larger. None where there was nothing to do, or where the step is
-            repeated from a ranges file: it was measured when that was written.
-        limit: The largest difference that is allowed.
-        trial: What the step did to the quantized model; None where that was not measured.
-    """
-
-    step: str
-    applied: bool
-    sites: tuple[Site, ...]
-    left: tuple[Site, ...] = ()
-    max_difference: float | None = None
-    limit: float = GATE_LIMIT
-    trial: Trial | None = None
 
 
 @dataclass(frozen=True, slots=True)

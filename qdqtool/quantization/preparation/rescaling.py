@@ -30,8 +30,9 @@ from qdqtool.models.transforms.rescaling_points import PointKind, Reader, Rescal
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
+from qdqtool.quantization.calibration_report import Site
 from qdqtool.quantization.preparation.factors.equalization import ReadWeight, powers_of_two
-from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange, Site
+from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange
 from qdqtool.quantization.statistics.channel_statistics import ChannelStatistics
 
 SUFFIX = "_rescaled"

@@ -10,27 +10,13 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.taps import TensorKey
 from qdqtool.numerics.product import Factors
+from qdqtool.quantization.calibration_report import Site
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.recipe import Preparation
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 
 Slots = Callable[[ModelIndex], Sequence[ProposedSlot]]
 """Gives the places of pairs in a float model."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """One place that a step found.
-
-    Attributes:
-        name: The node or tensor.
-        graph: Its scope; empty for the main graph.
-        note: What was done there, or why nothing was.
-    """
-
-    name: str
-    graph: str
-    note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

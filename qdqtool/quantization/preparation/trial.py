@@ -39,13 +39,13 @@ from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.derive import scale_from_range, scale_from_tensor
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.noise import Noise, standard_error
+from qdqtool.quantization.calibration_report import Trial, TrialOutput
 from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.planning.high_precision import HighPrecision, rule_for
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.preparation.bias_correction import correct_biases
 from qdqtool.quantization.preparation.step import ProposedChange, Slots
-from qdqtool.quantization.ranges.types import Trial, TrialOutput
 from qdqtool.quantization.statistics.channel_statistics import FOLDS, ChannelData, ChannelStatistics
 
 MIN_SAMPLES, MAX_SAMPLES = 2, 64

@@ -1,6 +1,5 @@
 """The chosen range of an activation, and what a report says of it: values seen, other methods."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -15,6 +14,7 @@ from qdqtool.quantization.ranges.calibrators import Goal, Threshold, clipped_fra
 from qdqtool.quantization.ranges.histogram import Counts, Histogram, encode_counts
 from qdqtool.quantization.ranges.method_choice import chosen_method, threshold
 from qdqtool.quantization.ranges.types import CalibrationRecord, Ranges, TensorRange
+from qdqtool.quantization.report import ActivationRange, MagnitudeHistogram, MethodRange
 
 BOUND: Final = "bound"
 """In place of a method: the operator that makes the tensor limits its values."""
@@ -126,82 +126,6 @@ def coarse_counts(histogram: Histogram, upto: float = inf) -> CoarseCounts | Non
 SHOWN = 4
 """A histogram reaches at least to the largest magnitude or to this many times the chosen range: of a tensor with
 values far apart from all others it shows the others."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MethodRange:
-    """The range that a calibration method chooses for an activation.
-
-    Attributes:
-        method: Id of the method.
-        range: The magnitude that the largest code stands for.
-        clipped: Share of the values whose magnitude is larger, 0 to 1, with 4 significant digits.
-    """
-
-    method: str
-    range: float
-    clipped: float
-
-
-_COUNTS = re.compile(r"(\d{1,18}(\*\d{1,2})?( |$))*")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MagnitudeHistogram:
-    """The magnitudes of an activation.
-
-    Attributes:
-        bin_width: Width of a bin, a power of two: bin i counts ``i * bin_width <= |x| < (i + 1) * bin_width``. 0 where
-            every value is 0.
-        counts: The counts of at most 64 bins, exact: ``3 0*40 17`` for 3, forty zeros, 17.
-        zeros: Number of zeros, which no bin has.
-        beyond: Number of values behind the last bin.
-    """
-
-    bin_width: float
-    counts: str
-    zeros: int
-    beyond: int
-
-    def __post_init__(self) -> None:
-        if len(self.counts) > 2000 or not _COUNTS.fullmatch(self.counts):
-            raise ValueError(f"counts of another form: {self.counts[:40]!r}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivationRange:
-    """The range of one quantized activation.
-
-    Attributes:
-        tensor: Its name.
-        graph: Its scope; empty for the main graph.
-        format: Its number format.
-        min: Its smallest value on the calibration data; of a range file of another tool, the end of its range.
-        max: Its largest value, likewise.
-        values: Number of values on the calibration data; None where another tool gave the range.
-        range: The magnitude that the largest code stands for.
-        clipped: Share of the values whose magnitude is larger, as for a method; None where that is not known.
-        method: Id of the calibration method that found the range; ``bound`` where no value can be larger, and ``given``
-            where another tool gave it.
-        reason: The reason in a few words.
-        shared: Whether it is the range of another tensor with the same scale, which has larger values.
-        methods: What each calibration method would choose from the same values; empty where only a range is known.
-        histogram: Its magnitudes; None where they were not counted.
-    """
-
-    tensor: str
-    graph: str
-    format: str
-    min: float
-    max: float
-    values: int | None
-    range: float
-    clipped: float | None
-    method: str
-    reason: str
-    shared: bool
-    methods: tuple[MethodRange, ...]
-    histogram: MagnitudeHistogram | None
 
 
 def activation_ranges(

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from qdqtool.quantization.ranges.types import Trial
+from qdqtool.quantization.calibration_report import Trial
 from qdqtool.samples.read_options import Preprocessing
 
 

@@ -6,35 +6,18 @@ are clipped as ``auto`` does in any case.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
 from qdqtool.errors import UsageError
+from qdqtool.quantization.calibration_report import MethodTrial
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.calibrators import Goal, Threshold
 from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, TensorRange
 
 METHOD_CHOICE = "calibration-method"
 """Name under which a ranges file keeps the choice, among the steps of preparation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MethodTrial:
-    """What the methods do to the outputs of the quantized model.
-
-    Attributes:
-        method: The method that was chosen.
-        samples: Number of samples on which outputs were compared. None of them chose the scales that it judged.
-        gains_db: By how much the outputs are nearer to those of the float model than with ``auto``, in dB, by method.
-            What is far worse on a quarter of the samples is judged by these alone.
-        errors_db: The standard error of each gain, in dB: a method is taken where it gains more than that.
-    """
-
-    method: str
-    samples: int
-    gains_db: dict[str, float] = field(default_factory=dict)
-    errors_db: dict[str, float] = field(default_factory=dict)
 
 
 def encode_choice(method: str) -> PreparationStep:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from qdqtool.quantization.calibration_report import Trial
 from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.samples.read_options import Preprocessing
 
@@ -53,42 +54,6 @@ class TensorRange:
 
 
 UNSEEN = TensorRange()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialOutput:
-    """The SQNR of one output of the quantized model, with a change and without, against the float model.
-
-    Attributes:
-        name: Name of the output.
-        without_db: SQNR without the change, in dB; None where it is undefined.
-        with_db: SQNR with the change.
-    """
-
-    name: str
-    without_db: float | None
-    with_db: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """The effect of a change of weights on the quantized model.
-
-    Attributes:
-        samples: Number of samples.
-        kept: Whether the change was kept.
-        outputs: SQNR of the float outputs.
-        problem: Why nothing was measured; empty where it was.
-        sample_gain_db: Fall of the noise in dB, the mean of samples and outputs; None where it was not measured.
-        gain_error_db: The standard error of that mean over the samples; 0 for one sample.
-    """
-
-    samples: int
-    kept: bool
-    outputs: tuple[TrialOutput, ...] = ()
-    problem: str = ""
-    sample_gain_db: float | None = None
-    gain_error_db: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

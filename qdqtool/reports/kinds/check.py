@@ -6,7 +6,7 @@ from dataclasses import replace
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, NotObserved, OutputResult, WorstOutput
 from qdqtool.errors import plural
 from qdqtool.reports.blocks import Cell, Column, Columns, decibels, number, scoped, share, text
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.report import DataDescription
 
 OUTPUTS = (
     Column("Output"),

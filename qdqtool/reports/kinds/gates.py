@@ -1,7 +1,7 @@
 """What is told of a gate of ``check`` or ``build``."""
 
 from qdqtool.accuracy.checking.report import GateResult
-from qdqtool.engines.build.precision_gate import GateResult as BuildGate
+from qdqtool.engines.build.report import GateResult as BuildGate
 from qdqtool.reports.blocks import Cell, Column, text
 
 COLUMNS = (

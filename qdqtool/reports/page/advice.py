@@ -12,7 +12,7 @@ from qdqtool.accuracy.checking.report import CheckReport, GateResult
 from qdqtool.accuracy.checking.sample_errors import is_outlier
 from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.engines.build.report import EngineReport, RefusedReport
-from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.engines.report import NodePrecision
 from qdqtool.errors import plural
 from qdqtool.jobs.advice import MOST_HINTED, command, excluding, loud_layers
 from qdqtool.jobs.quantize_report import QuantizeReport

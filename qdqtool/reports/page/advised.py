@@ -12,8 +12,8 @@ from qdqtool.jobs.advice import command
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.models import targets
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning import modes
-from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.reports.saved.story import Story
 
 _ARRAYS = (".npz", ".npy")

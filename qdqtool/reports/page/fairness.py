@@ -15,8 +15,8 @@ from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.errors import plural
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.models.graph.io.model_file import ModelFile
-from qdqtool.quantization.preparation.metadata import CalibrationUsed
+from qdqtool.models.graph.report import ModelFile
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.reports.kinds.check import data_origin
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.saved.identity import same_content, same_file

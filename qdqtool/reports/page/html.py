@@ -15,8 +15,8 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
-from qdqtool.accuracy.checking.accuracy import OutputAccuracy
 from qdqtool.accuracy.checking.report import CheckReport, OutputResult
+from qdqtool.accuracy.report import OutputAccuracy
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport
 from qdqtool.engines.build.report import EngineReport
-from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.engines.report import NodePrecision
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
+from qdqtool.quantization.report import QuantizedTensor
 from qdqtool.reports.saved.story import Story
 
 _Place = tuple[str, str]

@@ -1,8 +1,7 @@
 """Which tensors have a chart of their values or scales, in which order, and where the page shows it."""
 
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.quantization.insertion.weight_scales import WeightScales
-from qdqtool.quantization.ranges.activation_ranges import ActivationRange
+from qdqtool.quantization.report import ActivationRange, WeightScales
 from qdqtool.reports.blocks import Cell, scoped
 from qdqtool.reports.saved.story import Story
 

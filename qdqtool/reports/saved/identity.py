@@ -15,7 +15,7 @@ from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.linting.report import ModelReport, ValidateReport
-from qdqtool.models.graph.io.model_file import ModelFile
+from qdqtool.models.graph.report import ModelFile
 from qdqtool.reports.saved.reading import FailedCommand, SavedReport
 
 DIGITS = 12

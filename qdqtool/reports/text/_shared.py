@@ -7,17 +7,12 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.errors import escape, plural
-from qdqtool.models.graph.io.save import Sizes
-from qdqtool.models.graph.scope import NodeReason
-from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
-from qdqtool.quantization.planning.given_ranges import GivenReport
-from qdqtool.quantization.planning.high_precision import HighPrecisionReport
+from qdqtool.models.graph.report import NodeReason, Sizes
+from qdqtool.quantization.calibration_report import MethodTrial, PreparationReport, Trial
 from qdqtool.quantization.planning.placement.context import QUANTIZED_ALREADY
-from qdqtool.quantization.preparation.prepare import PreparationReport
 from qdqtool.quantization.preparation.steps import known_steps
 from qdqtool.quantization.ranges import calibrators
-from qdqtool.quantization.ranges.method_choice import MethodTrial
-from qdqtool.quantization.ranges.types import Trial
+from qdqtool.quantization.report import GivenReport, HighPrecisionReport, QuantizedTensor
 from qdqtool.reports.blocks import scoped
 from qdqtool.reports.terminal import limit, lists_all, named, placed, print_rest, print_written, sizes_line
 from qdqtool.samples.read_options import Preprocessing

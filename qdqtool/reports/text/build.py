@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.engines.build.report import EngineReport, Locked, RefusedReport
-from qdqtool.engines.tensorrt.builder import InputProfile, NodePrecision, Refusal
+from qdqtool.engines.report import InputProfile, NodePrecision, Refusal
 from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.engines.tensorrt.kernels import UNKNOWN
 from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.verify_engine import VerifyReport
-from qdqtool.models.transforms.specialize import Specialized
+from qdqtool.models.report import Specialized
 from qdqtool.reports.blocks import Table
 from qdqtool.reports.kinds import gates
 from qdqtool.reports.terminal import FittedTable, fitted, limit, lists_all, named, print_rest

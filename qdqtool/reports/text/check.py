@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
-from qdqtool.accuracy.task_metrics.measure import MetricResult
+from qdqtool.accuracy.report import MetricResult
 from qdqtool.errors import escape, plural
 from qdqtool.reports.blocks import Column, Columns, Table, number, tabulate, text
 from qdqtool.reports.kinds import check, gates

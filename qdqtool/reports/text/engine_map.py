@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.engines.build.conversions import Conversion, Conversions, UnknownConversion
-from qdqtool.engines.build.engine_map import EngineMap, MappedKernel, MultiplyAccumulates
+from qdqtool.engines.build.engine_map import EngineMap
+from qdqtool.engines.build.report import Conversion, Conversions, MappedKernel, MultiplyAccumulates, UnknownConversion
 from qdqtool.engines.tensorrt.kernels import KernelTensor
 from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.reports.terminal import FittedTable, human_count, named

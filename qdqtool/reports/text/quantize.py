@@ -6,15 +6,14 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
+from qdqtool.accuracy.report import Accuracy, MetricResult, OutputAccuracy
 from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.accuracy.search.goal_report import GoalReport, MetricGoal
-from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import escape, plural
 from qdqtool.jobs.advice import command
 from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning import modes
-from qdqtool.quantization.preparation.metadata import CalibrationUsed
 from qdqtool.reports.terminal import limit, lists_all, placed, print_rest
 from qdqtool.reports.text._shared import (
     SHOWN,

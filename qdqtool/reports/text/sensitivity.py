@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.accuracy.checking.accuracy import TensorAccuracy
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
-from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample, is_outlier
-from qdqtool.accuracy.layers.effects import MetricEffect
-from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
+from qdqtool.accuracy.checking.sample_errors import is_outlier
+from qdqtool.accuracy.report import (
+    BlamedLayer,
+    BlameReport,
+    MetricEffect,
+    SampleDistribution,
+    TensorAccuracy,
+    WorstSample,
+)
 from qdqtool.errors import escape, plural
 from qdqtool.jobs.advice import excluding, loud_layers
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport

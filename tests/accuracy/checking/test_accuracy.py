@@ -15,16 +15,8 @@ from rich.console import Console
 from support.small import conv_model, make_model, run
 
 from qdqtool.accuracy.checking import accuracy
-from qdqtool.accuracy.checking.accuracy import (
-    MIN_SAMPLES,
-    SLICE,
-    Accuracy,
-    MeasuredModel,
-    OutputAccuracy,
-    TensorAccuracy,
-    ZeroedTensor,
-    measure_accuracy,
-)
+from qdqtool.accuracy.checking.accuracy import MIN_SAMPLES, SLICE, MeasuredModel, measure_accuracy
+from qdqtool.accuracy.report import Accuracy, OutputAccuracy, TensorAccuracy, ZeroedTensor
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
@@ -37,7 +29,8 @@ from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.reports.text.quantize import print_accuracy
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.split import MeasuringData
 
 INT8 = QuantScheme(formats.get("int8"), PerTensor())

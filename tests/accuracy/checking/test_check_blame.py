@@ -14,7 +14,7 @@ from qdqtool.accuracy.checking.check_blame import BlameRequest
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.accuracy.layers.noise_ranking import BlameReport
+from qdqtool.accuracy.report import BlameReport
 from qdqtool.errors import UsageError
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model

@@ -16,7 +16,8 @@ from qdqtool.accuracy.checking.reference_run import CheckJob
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.ort_errors import RunError
-from qdqtool.samples.feeds import DataDescription, Feeds, Progress
+from qdqtool.samples.feeds import Feeds, Progress
+from qdqtool.samples.report import DataDescription
 
 
 def ran(

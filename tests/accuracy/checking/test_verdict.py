@@ -15,8 +15,8 @@ from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.accuracy.checking.verdict import verdict
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.running.ort_cpu import Reference
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.models.report import Reference
+from qdqtool.samples.report import DataDescription
 
 REFERENCE = Reference("onnxruntime", "1", "semantic", {}, (), "", (), 21, 10, "onnxruntime")
 SEEN = np.float32([1.0, 2.0])

@@ -23,6 +23,7 @@ from qdqtool.models.graph.io.metadata import PREPARATION_KEY
 from qdqtool.models.graph.io.save import inlined
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.noise import Noise
+from qdqtool.quantization.calibration_report import MethodTrial
 from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.planning.range_planner import RangePlanner
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
@@ -31,10 +32,11 @@ from qdqtool.quantization.preparation.calibration import CalibrationRequest, cal
 from qdqtool.quantization.preparation.prepare import Prepared
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.file import read_ranges
-from qdqtool.quantization.ranges.method_choice import METHOD_CHOICE, MethodTrial
+from qdqtool.quantization.ranges.method_choice import METHOD_CHOICE
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.reports import json as as_json
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.request import FileData
 from qdqtool.samples.sample import Sample
 

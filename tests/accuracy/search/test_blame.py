@@ -13,7 +13,7 @@ from support.layered import MAX, chain, outputs, rows, save, sqnr
 from support.small import make_model
 
 from qdqtool.__main__ import main
-from qdqtool.accuracy.layers.noise_ranking import BlameReport
+from qdqtool.accuracy.report import BlameReport
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.quantization.planning.placement import Selection

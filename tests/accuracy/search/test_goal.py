@@ -7,12 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.prediction import SearchState, StateKey
+from qdqtool.accuracy.report import Accuracy, MetricResult, OutputAccuracy
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.accuracy.search.goal import Goal, SearchOutcome, StateMeasurement, first_that, metric_of
-from qdqtool.accuracy.task_metrics.measure import MetricResult
 from qdqtool.errors import GateError
 
 LAYERS = [Layer((), (number,)) for number in range(3)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.layered import MAX, Planned, chain, outputs, planned, rows, save
 
-from qdqtool.accuracy.task_metrics.measure import MetricResult
+from qdqtool.accuracy.report import MetricResult
 from qdqtool.accuracy.task_metrics.request import MetricMeasurement, load_metric
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan

@@ -12,7 +12,8 @@ from support.engine_models import Net, conv, matmul, refused, save
 from qdqtool.engines.build.build_model import measure, model_to_build
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.profiles import ShapeOptions
-from qdqtool.engines.tensorrt.builder import BuildRefusedError, InputProfile
+from qdqtool.engines.report import InputProfile
+from qdqtool.engines.tensorrt.builder import BuildRefusedError
 from qdqtool.errors import UsageError
 from qdqtool.jobs.build import build_engine
 from qdqtool.models.graph.io.load import load_model

@@ -9,7 +9,8 @@ import pytest
 from support.engine_models import IMAGE, ROWS, Net, conv, mixed_axes, save
 from support.kernels import tensors
 
-from qdqtool.engines.build.conversions import Conversions, find_conversions
+from qdqtool.engines.build.conversions import find_conversions
+from qdqtool.engines.build.report import Conversions
 from qdqtool.engines.tensorrt.backends.tensorrt_rtx import BUILDER
 from qdqtool.engines.tensorrt.builder import Built, EngineRequest
 from qdqtool.engines.tensorrt.inspector import read_dump

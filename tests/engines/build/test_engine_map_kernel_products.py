@@ -9,7 +9,7 @@ from support.engine_models import ROWS, Net, branches, in_a_function, matmul, mi
 from support.kernels import tensors
 
 from qdqtool.engines.build.engine_map import Products, find_products
-from qdqtool.engines.tensorrt.builder import InputProfile
+from qdqtool.engines.report import InputProfile
 from qdqtool.engines.tensorrt.inspector import read_dump
 from qdqtool.engines.tensorrt.kernels import Kernel
 from qdqtool.models.graph.model import Model

@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from support.engine_models import IMAGE, ROWS, Net, save
 
 from qdqtool.cli import command
-from qdqtool.engines.build.plan_edits import CODES, INPUT, NO_READER, OUTPUT, PlanEdit, PlanEdits
+from qdqtool.engines.build.plan_edits import CODES, INPUT, NO_READER, OUTPUT, PlanEdits
+from qdqtool.engines.build.report import PlanEdit
 from qdqtool.engines.tensorrt.kernels import FLOATS, is_quantized
 from qdqtool.jobs.inspect_engine import inspect_engine
 from qdqtool.models.graph.index.model_index import ModelIndex

@@ -8,7 +8,8 @@ import onnx
 import pytest
 from support.engine_models import IMAGE, ROWS, Net, float_copy, save, squeeze_excite
 
-from qdqtool.engines.build.plan_edits import FloatCopies, SharedEntry
+from qdqtool.engines.build.plan_edits import FloatCopies
+from qdqtool.engines.build.report import SharedEntry
 from qdqtool.engines.tensorrt.backends.tensorrt_rtx import BUILDER
 from qdqtool.engines.tensorrt.builder import EngineRequest
 from qdqtool.engines.tensorrt.inspector import read_dump

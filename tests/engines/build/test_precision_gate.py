@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdqtool.engines.build.precision_gate import (
-    GateResult,
-    PrecisionGate,
-    achieved_counts,
-    gate_result,
-    parse_gate,
-    planned_counts,
-)
-from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.engines.build.precision_gate import PrecisionGate, achieved_counts, gate_result, parse_gate, planned_counts
+from qdqtool.engines.build.report import GateResult
+from qdqtool.engines.report import NodePrecision
 from qdqtool.errors import UsageError
 
 

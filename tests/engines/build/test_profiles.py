@@ -4,7 +4,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from qdqtool.engines.build.profiles import ShapeOptions, resolve_profiles
-from qdqtool.engines.tensorrt.builder import InputProfile
+from qdqtool.engines.report import InputProfile
 from qdqtool.errors import ModelError, UsageError
 from qdqtool.samples.input_shapes import parse_shapes
 

@@ -12,7 +12,8 @@ from support.engine_models import Net, crashing, matmul, recursive, refused, sav
 from qdqtool.__main__ import main
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.refusal import FailedBuild, explain
-from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedError, EngineRequest, Refusal
+from qdqtool.engines.report import Refusal
+from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedError, EngineRequest
 from qdqtool.engines.tensorrt.parser_errors import builder_refusals, translate
 from qdqtool.jobs.build import build_engine
 from qdqtool.models.graph.io.load import load_model

@@ -6,7 +6,7 @@ from onnx import TensorProto, helper
 from support.engine_models import Net, crashing, matmul, refused
 
 from qdqtool.engines.build.refusal import FaultLocator
-from qdqtool.engines.tensorrt.builder import Refusal
+from qdqtool.engines.report import Refusal
 from qdqtool.engines.tensorrt.known_refusals.types import UNHELD_INPUT
 from qdqtool.models.graph.model import Model
 

@@ -10,8 +10,8 @@ from support.kernels import typed_kernel
 from support.pictures import preprocessing
 
 from qdqtool.engines.build import manifest
-from qdqtool.engines.build.conversions import Conversion, Conversions, UnknownConversion
 from qdqtool.engines.build.engine_map import Products, map_kernels, sum_macs
+from qdqtool.engines.build.report import Conversion, Conversions, UnknownConversion
 from qdqtool.engines.build.stored_manifest import has_manifest, is_engine, read_map
 from qdqtool.errors import ModelError
 from qdqtool.samples.calibration_note import CalibrationNote

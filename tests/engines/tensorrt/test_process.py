@@ -10,10 +10,11 @@ import pytest
 from onnx import TensorProto
 from support.engine_models import Net, conv, crashing, matmul, recursive, refused, save
 
+from qdqtool.engines.report import InputProfile
 from qdqtool.engines.tensorrt import process
 from qdqtool.engines.tensorrt.backends.tensorrt import BUILDER as TENSORRT
 from qdqtool.engines.tensorrt.backends.tensorrt_rtx import BUILDER as RTX
-from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedError, EngineRequest, InputProfile
+from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedError, EngineRequest
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions
 from qdqtool.errors import CapabilityError, OutputError, UsageError
 from qdqtool.models.graph.io.load import load_model

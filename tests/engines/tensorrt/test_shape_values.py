@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.command import qdqtool
 
-from qdqtool.engines.tensorrt.builder import InputProfile
+from qdqtool.engines.report import InputProfile
 from qdqtool.engines.tensorrt.shape_values import (
     ShapeValues,
     measure_values,

@@ -16,8 +16,9 @@ from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.models import ops
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
+from qdqtool.models.report import InlinedFunction
 from qdqtool.models.transforms import inline_functions
-from qdqtool.models.transforms.inline_functions import SHARED_BYTES, InlinedFunction, inline_like, inline_repeated
+from qdqtool.models.transforms.inline_functions import SHARED_BYTES, inline_like, inline_repeated
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.samples.request import DataRequest
 

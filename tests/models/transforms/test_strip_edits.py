@@ -12,7 +12,7 @@ from support.random_models import assert_same_outputs, brute, drawn_feeds, whole
 
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.graph.report import NodeReason
 from qdqtool.models.transforms.strip import RemovedNode, RestoredNode, Stripped, strip_from
 
 UNREAD = "its codes are read by something else than a DequantizeLinear, or by nothing"

@@ -17,7 +17,8 @@ from qdqtool.quantization.cluster.model_files import files_of
 from qdqtool.quantization.cluster.task import Batch, BatchRanges, Job, ModelAbsent
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.quantization.ranges.types import CHUNK, Part
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.sample import Sample, sample_digest
 
 RECIPE = Recipe(method="max", preparation=Preparation(equalize=False, smoothquant=None, bias_correction=False))

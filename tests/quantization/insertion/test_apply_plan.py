@@ -12,7 +12,8 @@ from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
-from qdqtool.quantization.insertion.apply_plan import QuantizedTensor, apply_plan, needed_opset
+from qdqtool.quantization.insertion.apply_plan import apply_plan, needed_opset
+from qdqtool.quantization.report import QuantizedTensor
 
 ONE = np.float32(1)
 HALF = np.float16(1)

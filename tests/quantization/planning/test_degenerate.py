@@ -13,7 +13,8 @@ from onnx import helper
 from support.magnitudes import counted, pieces
 from support.small import make_model, run
 
-from qdqtool.accuracy.checking.accuracy import ZEROED, Accuracy, ZeroedTensor
+from qdqtool.accuracy.checking.accuracy import ZEROED
+from qdqtool.accuracy.report import Accuracy, ZeroedTensor
 from qdqtool.accuracy.search.steps import with_measured
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.validate import validate_model
@@ -23,12 +24,13 @@ from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32
 from qdqtool.numerics.granularity import PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.quantization.planning.degenerate import DegenerateTensor, degenerate_scales, degenerate_values
+from qdqtool.quantization.planning.degenerate import degenerate_scales, degenerate_values
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.calibrators import Threshold
 from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.quantization.ranges.types import TensorRange
+from qdqtool.quantization.report import DegenerateTensor
 from qdqtool.samples.request import FileData
 
 METHODS = ["max", "auto", "mse", "entropy", "percentile"]

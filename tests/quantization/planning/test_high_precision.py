@@ -26,7 +26,6 @@ from qdqtool.models.graph.model import Model
 from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.planning.high_precision import (
     HighPrecision,
-    HighPrecisionReport,
     high_precision_note,
     known_magnitudes,
     lower,
@@ -37,7 +36,9 @@ from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import taken_modes
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.ranges.types import CalibrationRecord, Ranges, TensorRange
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.quantization.report import HighPrecisionReport
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.request import DataRequest, FileData, RandomData
 
 SAMPLES = ROOT / "sample_models"

@@ -7,7 +7,8 @@ import pytest
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.high_precision import SAMPLES, magnitudes_in, measure_magnitudes
 from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorRange
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 
 TEXT = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
 g (float[2,3] x, int64[2] i) => (float[2,3] y, int64[2] j) <float[3] w = {9,-8,7}, float two = {2}> {

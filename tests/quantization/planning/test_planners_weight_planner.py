@@ -34,7 +34,8 @@ from qdqtool.quantization.planning.plan_file import SCALES_ONLY
 from qdqtool.quantization.planning.planner import Planned
 from qdqtool.quantization.planning.planners import WeightPlanner
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.request import FileData
 
 TYPES = {TensorProto.FLOAT: np.float32, TensorProto.FLOAT16: np.float16}

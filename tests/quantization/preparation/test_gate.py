@@ -8,7 +8,8 @@ from onnx import helper
 from support.small import make_model
 
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.preparation.gate import GATE_LIMIT, HALF_GATE_LIMIT, PreparationGate, gate_limit
+from qdqtool.quantization.calibration_report import GATE_LIMIT
+from qdqtool.quantization.preparation.gate import HALF_GATE_LIMIT, PreparationGate, gate_limit
 from qdqtool.quantization.preparation.step import ProposedChange
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds, load_feeds

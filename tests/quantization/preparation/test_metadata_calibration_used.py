@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.preparation.metadata import CalibrationUsed, data_of_weights, used_ranges
+from qdqtool.quantization.preparation.metadata import data_of_weights, used_ranges
 from qdqtool.quantization.ranges.method_choice import encode_choice
 from qdqtool.quantization.ranges.types import CalibrationRecord
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.report import DataDescription
 
 RECORD = CalibrationRecord(method="max", samples=7, random=True, seed=3, data_sha256="", model_sha256="")
 

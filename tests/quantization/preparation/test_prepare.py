@@ -16,10 +16,11 @@ from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.ort_cpu import Session
+from qdqtool.quantization.calibration_report import GATE_LIMIT, Site
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
-from qdqtool.quantization.preparation.gate import GATE_LIMIT, largest_difference
+from qdqtool.quantization.preparation.gate import largest_difference
 from qdqtool.quantization.preparation.prepare import prepare, prepare_as_recorded
-from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange, Site, StepRequest
+from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange, StepRequest
 from qdqtool.quantization.preparation.steps.equalization import EqualizationStep
 from qdqtool.quantization.ranges.types import PreparationStep
 from qdqtool.quantization.statistics.channel_statistics import ChannelData

@@ -26,12 +26,13 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
 from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.models.transforms.specialize import specialize
+from qdqtool.quantization.calibration_report import Trial, TrialOutput
 from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.quantization.preparation.trial import decide
 from qdqtool.quantization.ranges.file import read_ranges
 from qdqtool.quantization.ranges.shard import Shard
-from qdqtool.quantization.ranges.types import PreparationStep, Trial, TrialOutput
+from qdqtool.quantization.ranges.types import PreparationStep
 from qdqtool.samples.request import RandomData, open_feeds
 
 SAMPLE = ROOT / "sample_models" / "digits_depthwise"

@@ -14,8 +14,8 @@ from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.quantization.planning.placement import Selection
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
 from qdqtool.quantization.ranges import calibrators
-from qdqtool.quantization.ranges.activation_ranges import ActivationRange
 from qdqtool.quantization.ranges.histogram import decode_counts
+from qdqtool.quantization.report import ActivationRange
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 HIGH = {"int8": 127, "fp8": 448}

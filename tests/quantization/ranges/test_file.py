@@ -11,18 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.errors import UsageError
+from qdqtool.quantization.calibration_report import Trial, TrialOutput
 from qdqtool.quantization.ranges import file
 from qdqtool.quantization.ranges.file import encode_ranges, read_ranges
-from qdqtool.quantization.ranges.types import (
-    UNSEEN,
-    CalibrationRecord,
-    Part,
-    PreparationStep,
-    Ranges,
-    TensorRange,
-    Trial,
-    TrialOutput,
-)
+from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorRange
 
 RECORD = CalibrationRecord(
     method="max",

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 from support.magnitudes import seen
 
-from qdqtool.quantization.ranges.types import (
-    UNSEEN,
-    CalibrationRecord,
-    Part,
-    PreparationStep,
-    Ranges,
-    TensorRange,
-    Trial,
-)
+from qdqtool.quantization.calibration_report import Trial
+from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorRange
 
 RECORD = CalibrationRecord(method="max", samples=80, random=False, seed=None, data_sha256="d", model_sha256="m")
 PLAIN = TensorRange(-1.0, 2.0, 2.0, 4)

@@ -10,7 +10,8 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.statistics.channel_statistics import MAX_SAMPLES, ChannelData
 from qdqtool.quantization.statistics.float_runs import FloatRuns
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 from qdqtool.samples.request import open_feeds
 from qdqtool.samples.sample import Sample
 

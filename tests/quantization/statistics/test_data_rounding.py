@@ -18,7 +18,8 @@ from qdqtool.quantization.planning.planner import Planned
 from qdqtool.quantization.planning.planners import WeightPlanner
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.statistics import data_rounding
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 
 K, LAYERS = 64, 4
 MIX = np.random.default_rng(1).normal(size=(8, K))

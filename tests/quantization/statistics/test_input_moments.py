@@ -13,7 +13,8 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Slot, UseRef
 from qdqtool.quantization.statistics import input_moments
 from qdqtool.quantization.statistics.input_moments import InputMoments
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 
 K = 6
 Sample = Mapping[str, np.ndarray]

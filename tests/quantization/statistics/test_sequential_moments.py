@@ -14,7 +14,8 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Slot, UseRef
 from qdqtool.quantization.statistics import sequential_moments
 from qdqtool.quantization.statistics.sequential_moments import SequentialMoments
-from qdqtool.samples.feeds import DataDescription, Feeds
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
 
 K, SAMPLES = 6, 5
 NAMES = ("first", "second", "third")

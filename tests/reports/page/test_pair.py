@@ -2,7 +2,7 @@
 
 import pytest
 
-from qdqtool.models.graph.io.model_file import ModelFile
+from qdqtool.models.graph.report import ModelFile
 from qdqtool.reports.page.pair import judged
 from qdqtool.reports.saved.identity import Claim
 from qdqtool.reports.saved.reading import FailedCommand, SavedReport

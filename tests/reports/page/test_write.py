@@ -1,6 +1,8 @@
 """``write_page``: the file is written whole or not at all, and real reports of the sample model make a page."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,9 @@ def test_reports_that_the_commands_print_make_a_page(tmp_path: Path):
     checked["gates"][-1]["passed"] = False
     (tmp_path / "missed.json").write_text(json.dumps(checked))
     assert write_page([*told, tmp_path / "missed.json"], tmp_path / "page.html").verdict == "failed"
+
+
+def test_a_page_is_made_of_types_that_import_nothing_heavy():
+    code = "import sys, qdqtool.reports.page.write; print({'numpy', 'onnx', 'onnxruntime'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "set()\n"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from qdqtool.errors import UsageError
-from qdqtool.models.graph.io.model_file import DataFile, ModelFile
+from qdqtool.models.graph.report import DataFile, ModelFile
 from qdqtool.reports.saved.identity import Claim, agreed, same_model
 
 FILE = ModelFile(bytes=3, sha256="a" * 64, external_data=())

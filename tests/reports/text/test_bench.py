@@ -11,7 +11,7 @@ from qdqtool.engines.gpu.runner import LayerTime
 from qdqtool.engines.gpu.timing import Percentiles
 from qdqtool.engines.tensorrt.gpus import Gpu
 from qdqtool.reports.text.bench import SHOWN, render
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.report import DataDescription
 
 GPU = Gpu(name="NVIDIA L4", compute_capability="8.9")
 TIMES = Percentiles(count=500, p50=0.5, p90=0.625, p99=0.75, mean=0.55, min=0.25, max=1.5)

@@ -5,7 +5,7 @@ from support.printed import ESCAPED, HOSTILE, printed
 from qdqtool.engines.gpu.report import Loaded, RunReport
 from qdqtool.engines.tensorrt.gpus import Gpu
 from qdqtool.reports.text.bench import render_run
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.report import DataDescription
 
 
 def test_strings_of_files_and_models_are_escaped():

@@ -4,12 +4,10 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
-from qdqtool.engines.build.engine_map import MultiplyAccumulates
-from qdqtool.engines.build.precision_gate import GateResult
-from qdqtool.engines.build.report import EngineReport, Locked
-from qdqtool.engines.tensorrt.builder import InputProfile, NodePrecision
+from qdqtool.engines.build.report import EngineReport, GateResult, Locked, MultiplyAccumulates
+from qdqtool.engines.report import InputProfile, NodePrecision
 from qdqtool.linting.report import Summary
-from qdqtool.models.transforms.specialize import Specialized
+from qdqtool.models.report import Specialized
 from qdqtool.reports.text.build import SHOWN, render
 
 RUNS = NodePrecision(name="c1", op_type="Conv", planned="int8", actual="int8")

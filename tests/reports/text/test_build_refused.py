@@ -3,7 +3,7 @@
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.engines.build.report import RefusedReport
-from qdqtool.engines.tensorrt.builder import Refusal, Stage
+from qdqtool.engines.report import Refusal, Stage
 from qdqtool.reports.text.build import render_refused
 
 

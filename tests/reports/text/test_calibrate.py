@@ -5,10 +5,10 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.calibrate import CalibrateReport, UnseenTensor
+from qdqtool.quantization.calibration_report import MethodTrial
 from qdqtool.quantization.cluster.machine import ClusterUsed
-from qdqtool.quantization.ranges.method_choice import MethodTrial
 from qdqtool.reports.text.calibrate import render
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.report import DataDescription
 
 REPORT = CalibrateReport(
     model="m.onnx",

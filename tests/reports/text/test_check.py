@@ -16,10 +16,10 @@ from qdqtool.accuracy.checking.report import (
     QdqCount,
     SavedOutputs,
 )
-from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
-from qdqtool.models.running.ort_cpu import Reference
+from qdqtool.accuracy.report import BlamedLayer, BlameReport
+from qdqtool.models.report import Reference
 from qdqtool.reports.text.check import SHOWN, render
-from qdqtool.samples.feeds import DataDescription
+from qdqtool.samples.report import DataDescription
 
 FINITE = GateResult(name="finite", requires="no NaN", passed=True, detail="none")
 OUTPUT = OutputResult(name="y", nonfinite=0, sqnr_db=31.234, cosine=0.99, max_abs=0.5, max_steps=None)

@@ -6,9 +6,15 @@ from support.kernels import typed_kernel
 from support.pictures import preprocessing
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
-from qdqtool.engines.build.conversions import Conversion, Conversions, UnknownConversion
-from qdqtool.engines.build.engine_map import EngineMap, MultiplyAccumulates, Products, map_kernels
-from qdqtool.engines.build.plan_edits import PlanEdit, SharedEntry
+from qdqtool.engines.build.engine_map import EngineMap, Products, map_kernels
+from qdqtool.engines.build.report import (
+    Conversion,
+    Conversions,
+    MultiplyAccumulates,
+    PlanEdit,
+    SharedEntry,
+    UnknownConversion,
+)
 from qdqtool.reports.text.engine_map import render
 from qdqtool.samples.calibration_note import CalibrationNote
 

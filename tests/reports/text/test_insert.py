@@ -5,10 +5,9 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.insert import InsertReport
-from qdqtool.models.graph.io.save import Sizes
-from qdqtool.models.graph.scope import NodeReason
-from qdqtool.quantization.planning.given_ranges import GivenReport
+from qdqtool.models.graph.report import NodeReason, Sizes
 from qdqtool.quantization.planning.target_fit import RefusedBy
+from qdqtool.quantization.report import GivenReport
 from qdqtool.reports.text.insert import render
 
 REPORT = InsertReport(

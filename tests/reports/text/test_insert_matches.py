@@ -3,7 +3,7 @@
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.matches import MatchesReport, NodeToQuantize
-from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.graph.report import NodeReason
 from qdqtool.quantization.planning.placement import PatternMatch
 from qdqtool.reports.text.insert import render_matches
 

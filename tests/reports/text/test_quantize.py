@@ -4,15 +4,12 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.accuracy.checking.accuracy import Accuracy, TensorAccuracy
-from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
+from qdqtool.accuracy.report import Accuracy, BlamedLayer, BlameReport, TensorAccuracy
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.findings import Finding
-from qdqtool.models.graph.io.save import Sizes
-from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
-from qdqtool.quantization.planning.degenerate import DegenerateTensor
-from qdqtool.quantization.preparation.metadata import CalibrationUsed
-from qdqtool.quantization.ranges.method_choice import MethodTrial
+from qdqtool.models.graph.report import Sizes
+from qdqtool.quantization.calibration_report import CalibrationUsed, MethodTrial
+from qdqtool.quantization.report import DegenerateTensor, QuantizedTensor
 from qdqtool.reports.text.quantize import render
 
 USED = CalibrationUsed(source="images", method="entropy", samples=4, random=False, seed=None)

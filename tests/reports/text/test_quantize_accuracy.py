@@ -3,7 +3,7 @@
 import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.accuracy.checking.accuracy import Accuracy, OutputAccuracy
+from qdqtool.accuracy.report import Accuracy, OutputAccuracy
 from qdqtool.reports.text.quantize import SHOWN_OUTPUTS, print_accuracy
 from qdqtool.samples.split import TOO_FEW
 

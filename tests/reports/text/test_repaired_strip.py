@@ -3,8 +3,7 @@
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.strip import StripReport
-from qdqtool.models.graph.io.save import Sizes
-from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.graph.report import NodeReason, Sizes
 from qdqtool.models.transforms.strip import RemovedNode, RestoredNode
 from qdqtool.reports.text.repaired import render_stripped
 

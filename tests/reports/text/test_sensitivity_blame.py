@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.accuracy.layers.noise_ranking import BlamedLayer, BlameReport
+from qdqtool.accuracy.report import BlamedLayer, BlameReport
 from qdqtool.reports.text.sensitivity import print_blame
 
 LAYER = BlamedLayer(

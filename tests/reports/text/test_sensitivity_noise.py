@@ -7,8 +7,8 @@ import pytest
 from support.metrics import sqnr_db
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
-from qdqtool.accuracy.checking.accuracy import TensorAccuracy
 from qdqtool.accuracy.checking.report import BoundaryResult
+from qdqtool.accuracy.report import TensorAccuracy
 from qdqtool.reports.text.sensitivity import SHOWN_TENSORS, print_noisiest, print_pair_errors, relative_noise
 
 BOUNDARY = BoundaryResult(

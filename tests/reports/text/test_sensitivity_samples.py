@@ -4,7 +4,7 @@ import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.accuracy.checking.report import OutputResult
-from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample
+from qdqtool.accuracy.report import SampleDistribution, WorstSample
 from qdqtool.reports.text.sensitivity import print_worst_sample
 
 SAMPLE = WorstSample(number=17, files=(), sqnr_db=12.345, max_abs=0.25)

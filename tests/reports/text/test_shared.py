@@ -4,12 +4,9 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.models.graph.scope import NodeReason
-from qdqtool.quantization.planning.given_ranges import GivenReport
-from qdqtool.quantization.preparation.prepare import PreparationReport
-from qdqtool.quantization.preparation.step import Site
-from qdqtool.quantization.ranges.method_choice import MethodTrial
-from qdqtool.quantization.ranges.types import Trial, TrialOutput
+from qdqtool.models.graph.report import NodeReason
+from qdqtool.quantization.calibration_report import MethodTrial, PreparationReport, Site, Trial, TrialOutput
+from qdqtool.quantization.report import GivenReport
 from qdqtool.reports.text._shared import print_chosen, print_given, print_preparation, print_skipped
 
 SITES = (Site(name="a", graph="", note=""), Site(name="b", graph="", note=""))

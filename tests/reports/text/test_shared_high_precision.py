@@ -2,8 +2,8 @@
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.models.graph.scope import NodeReason
-from qdqtool.quantization.planning.high_precision import HighPrecisionReport
+from qdqtool.models.graph.report import NodeReason
+from qdqtool.quantization.report import HighPrecisionReport
 from qdqtool.reports.text._shared import print_high_precision
 
 

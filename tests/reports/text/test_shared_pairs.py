@@ -2,8 +2,8 @@
 
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.models.graph.io.save import Sizes
-from qdqtool.quantization.insertion.apply_plan import QuantizedTensor
+from qdqtool.models.graph.report import Sizes
+from qdqtool.quantization.report import QuantizedTensor
 from qdqtool.reports.text._shared import print_counts, print_files, print_opset, print_pairs
 
 

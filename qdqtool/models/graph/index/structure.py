@@ -4,7 +4,6 @@ import glob
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import onnx
 from onnx import TensorProto
@@ -12,6 +11,7 @@ from onnx import TensorProto
 from qdqtool.models.graph.index.qdq import DEQUANTIZE, QUANTIZE
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.report import OutlineNode
 from qdqtool.models.graph.scope import node_bodies
 from qdqtool.numerics import formats
 
@@ -22,26 +22,6 @@ _PAIR = frozenset({QUANTIZE, DEQUANTIZE})
 _UNKNOWN = "quantized"
 _LONGEST = 16
 """Q and DQ nodes in a row that are looked through."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutlineNode:
-    """One operator of the main graph.
-
-    Attributes:
-        name: Its label.
-        op_type: Its operator.
-        inputs: The number in the outline of the operator that makes each of its inputs, -1 for an input of the model.
-            Constants are left out, and so is what the body of an If or Loop reads.
-        formats: For each of these inputs the format of its Q/DQ pair; empty for an input in float.
-        weights: The format of its first constant behind a DQ; empty where it has none.
-    """
-
-    name: str
-    op_type: str
-    inputs: tuple[int, ...]
-    formats: tuple[str, ...]
-    weights: str
 
 
 def outline(model: Model) -> tuple[OutlineNode, ...]:

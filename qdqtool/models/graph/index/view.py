@@ -12,7 +12,8 @@ from typing import Any
 import onnx
 
 from qdqtool.models.graph.model import Model, opset_version
-from qdqtool.models.graph.scope import MAIN, NodeReason, ScopePath, body_path, display, function_path, node_bodies
+from qdqtool.models.graph.report import NodeReason
+from qdqtool.models.graph.scope import MAIN, ScopePath, body_path, display, function_path, node_bodies
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 MAX_CALLS = 64

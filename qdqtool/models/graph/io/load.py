@@ -21,7 +21,6 @@ from qdqtool.models.graph.io.tensors import is_external, iter_tensors
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import node_bodies
 from qdqtool.numerics.cores import LARGE
-from qdqtool.results import Report
 
 
 def check_text(proto: onnx.ModelProto) -> None:
@@ -114,22 +113,6 @@ def _require(where: str, strings: Iterable[object]) -> None:
                 f"{where} has a name or note that is not UTF-8: {text[:40]!r}",
                 hint="the file is damaged, or was written by a program with another encoding",
             )
-
-
-class WrittenModelReport(Report):
-    """The base of the report of a job that writes a model."""
-
-    # No field of the dataclass: the JSON report has none, since no file has one.
-    __slots__ = ("_output_model",)
-
-    @property
-    def output_model(self) -> Model | None:
-        """The model where no output was named; its ``proto`` is an ``onnx.ModelProto`` with all weights inside."""
-        return getattr(self, "_output_model", None)
-
-    def keep(self, model: Model) -> None:
-        """Keep the model that was made."""
-        object.__setattr__(self, "_output_model", model)
 
 
 ModelLike: TypeAlias = str | Path | onnx.ModelProto | Model

@@ -1,4 +1,4 @@
-"""Size and digest of a model file and of its external data, by which two reports of one model are recognized."""
+"""Compute size and digest of a model file and of its external data, by which reports of one model are recognized."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -19,6 +18,7 @@ from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.tensors import iter_tensors, read_bytes
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.report import DataFile, ModelFile
 
 _NOTES = ("doc_string", "producer_name", "producer_version", "metadata_props", "model_version")
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "external_data")
@@ -57,36 +57,6 @@ QUICK_BYTES = 64 << 20
 """External data up to this size is read for its digest where nothing else of a command reads it: 0.05 s."""
 
 _CHUNK = 1 << 18
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFile:
-    """A file of external data.
-
-    Attributes:
-        name: Its name.
-        bytes: Its size.
-        sha256: Its SHA-256 in hexadecimal; None where it was not computed, since the data is large and is not read.
-    """
-
-    name: str
-    bytes: int
-    sha256: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFile:
-    """The file of a model as it was when it was read.
-
-    Attributes:
-        bytes: Its size, without external data.
-        sha256: Its SHA-256 in hexadecimal. It covers the weights in the file, and of external data the names only.
-        external_data: Its files of external data that are there.
-    """
-
-    bytes: int
-    sha256: str
-    external_data: tuple[DataFile, ...]
 
 
 def describe_file(

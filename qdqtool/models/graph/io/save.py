@@ -11,10 +11,10 @@ import onnx
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.data_file import DataWriter, set_inline, stays_external, write_data
 from qdqtool.models.graph.io.external import external_files
-from qdqtool.models.graph.io.model_file import DataFile, ModelFile
 from qdqtool.models.graph.io.output import Staged, check_output, is_stream, output_errors, staged
 from qdqtool.models.graph.io.tensors import is_external, iter_tensors, nbytes, read_bytes
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.report import DataFile, ModelFile
 
 INLINE_LIMIT = 2**31 - 2**26
 """A larger model gets external data: protobuf is limited to 2 GiB, and 64 MiB of that are headroom."""
@@ -132,16 +132,3 @@ def _inline(model: Model, proto: onnx.ModelProto) -> None:
     for tensor in iter_tensors(proto):
         if is_external(tensor):
             set_inline(tensor, read_bytes(model, tensor))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """Bytes of model and data file together, before and after.
-
-    Attributes:
-        before: Bytes of the model that was read.
-        after: Bytes of the model that was written.
-    """
-
-    before: int
-    after: int

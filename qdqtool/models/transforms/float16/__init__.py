@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.models.graph.scope import NodeReason
+from qdqtool.models.graph.report import NodeReason
 from qdqtool.models.transforms.float16.decide import decide
 from qdqtool.models.transforms.float16.edits import Float16Edits
 from qdqtool.models.transforms.taps import TensorKey

@@ -5,7 +5,8 @@ from typing import Any
 
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.batchnorm import fold_batchnorm
-from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange, Site
+from qdqtool.quantization.calibration_report import Site
+from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange
 
 
 class BatchNormStep(PreparationMethod):

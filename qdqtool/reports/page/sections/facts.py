@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from qdqtool.accuracy.checking.accuracy import OutputAccuracy
 from qdqtool.accuracy.checking.report import CheckReport, OutputResult
+from qdqtool.accuracy.report import OutputAccuracy
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import plural
 from qdqtool.jobs.inspect_report import InspectReport

@@ -1,7 +1,7 @@
 """A picture of the graph: operators coloured by their precision, and the Q/DQ pairs between them."""
 
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.models.graph.index.structure import OutlineNode
+from qdqtool.models.graph.report import OutlineNode
 from qdqtool.reports.blocks import Block, Drawing, DrawnNode, NodeState, decibels, share
 from qdqtool.reports.page.layers import Layer, join_layers
 from qdqtool.reports.page.section import Section

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from qdqtool.jobs.inspect_report import Coverage, InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.models.graph.scope import NodeReason
-from qdqtool.quantization.planning.degenerate import DegenerateTensor
+from qdqtool.models.graph.report import NodeReason
+from qdqtool.quantization.report import DegenerateTensor
 from qdqtool.reports.blocks import Block, Column, Columns, Lines, Table, scoped, tabulate, text
 from qdqtool.reports.page.difference import DIFFERENCE, Row, in_numbers
 from qdqtool.reports.page.pair import Pair

@@ -7,7 +7,7 @@ from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.models.graph.io.model_file import DataFile, ModelFile
+from qdqtool.models.graph.report import DataFile, ModelFile
 from qdqtool.reports.blocks import Block, Cell, Column, Table, number, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.story import Story

@@ -8,7 +8,7 @@ from qdqtool.jobs.conversion.report import ConversionReport, WrittenFile
 from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.quantization.preparation.metadata import CalibrationUsed
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.reports.blocks import Block, Cell, Column, Columns, Facts, State, number, tabulate, text
 from qdqtool.reports.kinds.check import data_origin
 from qdqtool.reports.page.section import Section

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from qdqtool.accuracy.checking.accuracy import OutputAccuracy
 from qdqtool.accuracy.checking.report import CheckReport, OutputResult
-from qdqtool.accuracy.checking.sample_errors import SampleDistribution, WorstSample, is_outlier
+from qdqtool.accuracy.checking.sample_errors import is_outlier
+from qdqtool.accuracy.report import OutputAccuracy, SampleDistribution, WorstSample
 from qdqtool.errors import plural
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.reports.blocks import Block, Cell, Column, Columns, Lines, Table, decibels, number, share, tabulate, text

@@ -1,7 +1,7 @@
 """Planned against actual precision of each node, with its kernel."""
 
 from qdqtool.engines.build.report import EngineReport, RefusedReport
-from qdqtool.engines.tensorrt.builder import NodePrecision
+from qdqtool.engines.report import NodePrecision
 from qdqtool.reports.blocks import Block, Cell, Column, Columns, Facts, Lines, State, scoped, tabulate, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.story import Story

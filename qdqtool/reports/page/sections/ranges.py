@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from qdqtool.errors import escape
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.quantization.insertion.weight_scales import WeightScales
-from qdqtool.quantization.ranges.activation_ranges import ActivationRange
+from qdqtool.quantization.report import ActivationRange, WeightScales
 from qdqtool.reports.blocks import UNKNOWN, Block, Cell, Charts, Column, Columns, number, scoped, tabulate, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.tensor_charts import (

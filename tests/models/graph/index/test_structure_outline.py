@@ -3,8 +3,9 @@
 import onnx
 import pytest
 
-from qdqtool.models.graph.index.structure import OutlineNode, outline
+from qdqtool.models.graph.index.structure import outline
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.report import OutlineNode
 
 
 def outlined(text: str) -> tuple[OutlineNode, ...]:

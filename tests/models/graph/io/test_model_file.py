@@ -9,8 +9,9 @@ import pytest
 from support.small import conv_model
 
 from qdqtool.models.graph.io.load import load_model
-from qdqtool.models.graph.io.model_file import DataFile, describe_file, describe_path, described_beside
+from qdqtool.models.graph.io.model_file import describe_file, describe_path, described_beside
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.report import DataFile
 
 
 def saved(folder: Path) -> Path:

@@ -1,0 +1,303 @@
+"""What was measured of a quantized model, as data: outputs, samples, the task metric, layers."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricResult:
+    """The task metric of the model.
+
+    Attributes:
+        name: The metric, or the name of the function.
+        output: The output that was measured; None where a function of the user got all of them.
+        unit: Unit of the values: ``%``, or empty where there is none or nobody knows it.
+        loss_unit: Unit of the losses: ``percentage points``, ``%``, or empty.
+        predictions: Number of predictions; of samples where a function of the user measures.
+        value: Value of the model.
+        baseline: Value of the baseline; None without one.
+        loss: Loss of the model against the baseline; negative where the model is better.
+        saved: Value of the outputs that were saved elsewhere; None without them.
+        saved_loss: Loss of these outputs against the model in the reference session.
+        chance: Why the model is no better than guessing, in words; None where it is better, or nobody can tell.
+        baseline_chance: The same of the baseline.
+    """
+
+    name: str
+    output: str | None
+    unit: str
+    loss_unit: str
+    predictions: int
+    value: float
+    baseline: float | None
+    loss: float | None
+    saved: float | None
+    saved_loss: float | None
+    chance: str | None = None
+    baseline_chance: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstSample:
+    """One sample at which an output is far from the baseline's.
+
+    Attributes:
+        number: Its number in the data, from 0; that of a batch for a model with a fixed batch.
+        files: The files it was made of, relative to the folder of the data; empty where data has no such files.
+        sqnr_db: SQNR of this sample alone; None where the baseline's output is 0 everywhere.
+        max_abs: Largest absolute difference.
+        zero_reference: Whether the baseline's output is 0 everywhere in this sample, and the output is not. No ratio
+            says how bad that is, so it counts as worse than any.
+        nonfinite: Elements that are NaN or infinite in one of the two outputs and not the same in the other. They count
+            as worse than anything, and ``sqnr_db`` leaves them out.
+    """
+
+    number: int
+    files: tuple[str, ...]
+    sqnr_db: float | None
+    max_abs: float
+    zero_reference: bool = False
+    nonfinite: int = 0
+
+    @property
+    def rankable_db(self) -> float | None:
+        """Its SQNR; None where it counts as worse than any."""
+        return None if self.nonfinite else self.sqnr_db
+
+    @property
+    def goodness(self) -> tuple[float, float]:
+        """What samples are sorted by, the worst first."""
+        if self.nonfinite:
+            return 0, -self.nonfinite
+        return (1, -self.max_abs) if self.sqnr_db is None else (2, self.sqnr_db)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleDistribution:
+    """How the SQNR of single samples is distributed. Each sample counts in one of the first four numbers.
+
+    Attributes:
+        samples: Samples with an SQNR; the other figures are of these, interpolated linearly between samples.
+        exact: Samples without an error.
+        zero_reference: Samples in which the baseline's output is 0 everywhere, and the output is not.
+        nonfinite: Samples with NaN or infinities that the baseline has not at the same places.
+        min_db: The lowest SQNR; None, as the other figures, where no sample has one.
+        lower_quartile_db: A quarter of the samples has less.
+        median_db: Half of the samples have less.
+        upper_quartile_db: A quarter of the samples has more.
+        max_db: The highest SQNR.
+    """
+
+    samples: int
+    exact: int
+    zero_reference: int
+    nonfinite: int
+    min_db: float | None = None
+    lower_quartile_db: float | None = None
+    median_db: float | None = None
+    upper_quartile_db: float | None = None
+    max_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputAccuracy:
+    """One output of the quantized model against the float model's.
+
+    Attributes:
+        name: Name of the output.
+        sqnr_db: ``10 log10(sum(a**2) / sum((a - x)**2))`` in dB over all samples; None where it is undefined: equal
+            outputs, or a float output of zeros.
+        exact: Whether every element is equal.
+        finite: Whether the quantized model has NaN or infinity only where the float model has it.
+        other_shapes: Samples for which the two models gave different shapes, as the boxes that a NonMaxSuppression
+            keeps; they are left out.
+        float_nonfinite: Elements of the float model's output that are NaN or infinite; they are left out.
+        standard_error_db: How far ``sqnr_db`` is from that of all samples that there could be, as its standard error;
+            None where one sample decides.
+    """
+
+    name: str
+    sqnr_db: float | None
+    exact: bool
+    finite: bool
+    other_shapes: int = 0
+    float_nonfinite: int = 0
+    standard_error_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorAccuracy:
+    """The error of one pair on its own tensor, with every other tensor still float.
+
+    Attributes:
+        tensor: Name of the tensor.
+        graph: Its scope; empty for the main graph.
+        kind: ``weight`` or ``activation``.
+        sqnr_db: SQNR of the values behind the pair against those in front of it, in dB.
+    """
+
+    tensor: str
+    graph: str
+    kind: str
+    sqnr_db: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroedTensor:
+    """An activation of whose values nearly all are rounded to 0; a few large values can hide that in its SQNR.
+
+    Attributes:
+        tensor: Name of the tensor.
+        graph: Its scope; empty for the main graph.
+        share: Share of its nonzero values that its pair rounds to 0.
+        scale: The scale of the pair.
+    """
+
+    tensor: str
+    graph: str
+    share: float
+    scale: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """The cost of quantizing.
+
+    Attributes:
+        samples: Number of samples that were run, from the start of those that there are to measure on.
+        held_back: Whether they are held-back samples of the calibration data, with which nothing was chosen.
+        validation: The validation data that they are of; None where they are calibration samples.
+        reason: Why they are calibration samples that may have chosen something, in words; empty where they are not.
+        refitted: Whether the written model is another one than that which was measured: its ranges are those of all
+            samples, and the measured model has the ranges of the choosing part.
+        outputs: Every output that is a float tensor.
+        worst: The pairs with the lowest SQNR, worst first.
+        zeroed: Activations with one scale of whose values more than :data:`ZEROED` become 0.
+        metric: The task metric on all samples that there are to measure on; None where none was asked for.
+        problem: Why nothing could be measured; empty where it was.
+    """
+
+    samples: int
+    held_back: bool = False
+    validation: str | None = None
+    reason: str = ""
+    refitted: bool = False
+    outputs: tuple[OutputAccuracy, ...] = ()
+    worst: tuple[TensorAccuracy, ...] = ()
+    zeroed: tuple[ZeroedTensor, ...] = ()
+    metric: MetricResult | None = None
+    problem: str = ""
+
+    @property
+    def part(self) -> str:
+        """What the samples are, in one word."""
+        return "validation" if self.validation is not None else "held-back" if self.held_back else "calibration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerMetric:
+    """The task metric of one layer.
+
+    Attributes:
+        alone: Its value with only this layer quantized.
+        without: Its value with only this layer in float.
+    """
+
+    alone: float
+    without: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricEffect:
+    """The task metric of the float model and of the quantized one.
+
+    Attributes:
+        name: The metric, or the name of a function of the user.
+        output: The output that was measured; None where a function of the user got all of them.
+        unit: Unit of the values; may be empty.
+        loss_unit: Unit of the loss; may be empty.
+        samples: Number of samples that the models were measured on: the choosing part of the data.
+        predictions: Number of predictions on them; of samples where a function of the user measures.
+        float_value: Value of the float model.
+        value: Value with all layers quantized.
+        loss: Loss of the latter against the former.
+        chance: Why the float model is no better than guessing, in words; None where it is, or nobody can tell.
+        layer_samples: Number of samples that each layer was measured on, from the first.
+        layer_predictions: Number of predictions on these.
+        layer_float_value: Value of the float model on these.
+        layer_value: Value with all layers quantized on these.
+    """
+
+    name: str
+    output: str | None
+    unit: str
+    loss_unit: str
+    samples: int
+    predictions: int
+    float_value: float
+    value: float
+    loss: float
+    chance: str | None
+    layer_samples: int
+    layer_predictions: int
+    layer_float_value: float
+    layer_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlamedLayer:
+    """One layer that makes much of the noise.
+
+    Attributes:
+        node: The node that gives the layer its name.
+        op_type: Its operator.
+        graph: Its scope; empty for the main graph.
+        nodes: All nodes that are quantized or stay in float together, since one kernel computes them.
+        noise_share: Its share of the noise that all layers make alone at the worst output, 0 to 1.
+        alone_db: SQNR of that output with only this layer quantized.
+        without_db: The same with only this layer in float; None where it was not measured, or where the output then
+            has no noise.
+        dominant: Whether it makes more noise than all other layers together: in float, more than half of it is gone.
+        macs_share: Its share of the multiply-accumulates of all layers.
+        weights_share: Its share of their weights.
+        exclude: Patterns for ``--nodes-to-exclude`` that match its nodes.
+    """
+
+    node: str
+    op_type: str
+    graph: str
+    nodes: tuple[str, ...]
+    noise_share: float
+    alone_db: float | None
+    without_db: float | None
+    dominant: bool
+    macs_share: float
+    weights_share: float
+    exclude: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlameReport:
+    """What makes the noise at the worst output.
+
+    Attributes:
+        output: The output; empty where nothing was measured.
+        whole_db: Its SQNR with all layers quantized, on the samples of this measurement; None where it has no noise.
+        samples: Number of these samples.
+        runs: How often one sample was run.
+        layers: The layers that were found, the one with the largest share first.
+        rest_share: The largest share that another layer can have.
+        left_out: What could not be switched, and why, in words.
+        float_db: SQNR of the output with all pairs off against the baseline, where that is another model; None where it
+            was not compared, or where the two are equal.
+        problem: Why nothing could be measured; empty where it was.
+    """
+
+    output: str = ""
+    whole_db: float | None = None
+    samples: int = 0
+    runs: int = 0
+    layers: tuple[BlamedLayer, ...] = ()
+    rest_share: float = 0.0
+    left_out: tuple[str, ...] = ()
+    float_db: float | None = None
+    problem: str = ""

@@ -1,0 +1,72 @@
+"""Models in which nothing is quantized: write them as they are, and say why each operator stays float."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from qdqtool.accuracy.search.steps import require_valid
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.structure import outline
+from qdqtool.models.graph.io.external import model_bytes
+from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
+from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.report import NodeReason, Sizes
+from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.existing_pairs import ResolvedModel, existing_hint, propose_for
+from qdqtool.quantization.planning.high_precision import HighPrecision
+from qdqtool.quantization.planning.placement import PlacementProposal, SkippedNode
+
+
+def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[NodeReason, ...]:
+    """What a report says of the nodes that a plan skips."""
+    return tuple(
+        NodeReason(node=entry.node, op_type=entry.op_type, graph=entry.graph, reason=entry.reason.text)
+        for entry in skipped
+    )
+
+
+def nothing_to_add(settled: ResolvedModel) -> PlacementProposal | None:
+    """Return the proposal for a model whose Q/DQ stay where it proposes no pair; None where quantize has to run."""
+    source, recipe = settled.model, settled.recipe
+    converted = read_metadata(source, HIGH_PRECISION_KEY) == recipe.high_precision.value
+    as_asked = converted or recipe.high_precision is HighPrecision.FP32
+    fixes_inputs = recipe.input_shapes or recipe.input_values
+    if settled.existing is not Existing.KEEP or fixes_inputs or not as_asked:
+        return None
+    proposal = propose_for(ModelIndex.of(source), recipe)
+    return None if proposal.slots else proposal
+
+
+def write_unchanged(
+    settled: ResolvedModel, proposal: PlacementProposal, output: Path, external_data: ExternalData
+) -> QuantizeReport:
+    """Write a model as it is, and report why nothing was quantized."""
+    source, recipe = settled.model, settled.recipe
+    findings = require_valid(source, source, recipe.target, hint=existing_hint(settled.existing))
+    saved = save_model(source, output, external_data=external_data)
+    return QuantizeReport(
+        model=str(source.path or ""),
+        output=str(saved.model),
+        external_data=str(saved.data) if saved.data else None,
+        mode=recipe.quantize_mode,
+        target=recipe.target,
+        opset_before=source.default_opset(),
+        opset_after=source.default_opset(),
+        calibration=None,
+        preparation=(),
+        corrected=(),
+        separated=(),
+        quantized=(),
+        skipped=left_in_float(proposal.skipped),
+        degenerate=(),
+        high_precision=None,
+        findings=findings,
+        accuracy=None,
+        ranges_file=None,
+        plan_file=None,
+        codes_not_in_plan=0,
+        sizes=Sizes(before=model_bytes(source), after=saved.bytes),
+        output_file=saved.file,
+        nodes=outline(source),
+        existing=recipe.existing.value,
+    )
