@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qdqtool.engines.build.engine_map import EngineMap
-from qdqtool.engines.build.stored_manifest import read_map
+from qdqtool.engines.build.engine_map import EngineMap, read_map
 
 
 def inspect_engine(engine: str | Path) -> EngineMap:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.output_file import OutputWriter, storable
-from qdqtool.engines.build.engine_map import EngineMap
+from qdqtool.engines.build.engine_map import EngineMap, has_manifest, read_map
 from qdqtool.engines.build.manifest import fingerprint
-from qdqtool.engines.build.stored_manifest import has_manifest, read_map
 from qdqtool.engines.gpu.report import Loaded, RunReport
 from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.engines.gpu.runner import Runner
@@ -127,7 +126,7 @@ def engine_outputs(
 
 def _of_another_file(engine: LoadedEngine, model: Model) -> Iterator[str]:
     """Say where the engine was built from another file: its numbers may be good, but they are those of that model."""
-    if engine.stored is None or model.path is None or engine.stored.model_sha256 == fingerprint(model.path)["sha256"]:
+    if engine.stored is None or model.path is None or engine.stored.model_sha256 == fingerprint(model.path).sha256:
         return
     yield (
         f"{engine.loaded.file} was built from another file than {model.path}: from '{engine.stored.model}', as its "

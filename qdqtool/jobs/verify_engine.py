@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.engines.build.manifest import SUFFIX, manifest_path
-from qdqtool.engines.build.stored_manifest import decode_manifest, manifest_bytes
+from qdqtool.engines.build.manifest import SUFFIX, decode_manifest, manifest_bytes, manifest_path
 from qdqtool.engines.build.verification import (
     EngineCheck,
     check_engine,

@@ -21,7 +21,7 @@ import msgspec
 from qdqtool.accuracy.layers import noise_file
 from qdqtool.cli import recipe_file
 from qdqtool.cli.commands import convert
-from qdqtool.engines.build import manifest, stored_manifest
+from qdqtool.engines.build import manifest
 from qdqtool.engines.tensorrt import kernels
 from qdqtool.jobs import quantize_files
 from qdqtool.linting import baseline, settings
@@ -60,9 +60,7 @@ FILES = {
     "layers-file": FileFormat(
         kernels.LayersFile, (kernels.LAYERS_VERSION,), "Kernels of an engine, of `build --export-layer-info`."
     ),
-    "manifest-file": FileFormat(
-        stored_manifest.StoredManifest, (manifest.SCHEMA_VERSION,), "ENGINE.manifest.json, of `build`."
-    ),
+    "manifest-file": FileFormat(manifest.Manifest, (manifest.SCHEMA_VERSION,), "ENGINE.manifest.json, of `build`."),
     "plan-file": FileFormat(plan_file.PlanFile, (plan_file.SCHEMA_VERSION,), "Plan of `insert`, as JSON or TOML."),
     "ranges-file": FileFormat(
         file_content.RangesFile, ranges_file.READ_VERSIONS, "Ranges of activations, of `calibrate`."

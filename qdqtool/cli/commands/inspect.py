@@ -21,7 +21,7 @@ def command(*, model: Path, tensors: bool, output_format: str) -> None:
     MODEL may also be an engine that build wrote, or its manifest: prints the kernels of the engine with their types
     and bytes, and the conversions between floats and codes that they prove.
     """
-    from qdqtool.engines.build.stored_manifest import has_manifest, is_engine
+    from qdqtool.engines.build.engine_map import has_manifest, is_engine
 
     if has_manifest(model) or is_engine(model):
         from qdqtool.jobs.inspect_engine import inspect_engine

@@ -8,10 +8,16 @@ from typing import Any
 import msgspec
 
 from qdqtool.engines.build.build_model import ModelToBuild
-from qdqtool.engines.build.manifest import describe_model, fingerprint
+from qdqtool.engines.build.manifest import (
+    Manifest,
+    StoredModel,
+    decode_manifest,
+    describe_model,
+    fingerprint,
+    manifest_bytes,
+)
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.report import Locked, MappedKernel
-from qdqtool.engines.build.stored_manifest import StoredManifest, decode_manifest, manifest_bytes
 from qdqtool.engines.report import InputProfile, Refusal
 from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.deployment import OptionValue
@@ -44,7 +50,7 @@ class Lock:
 
     file: Path
     data: bytes
-    stored: StoredManifest
+    stored: Manifest
 
     @classmethod
     def read(cls, file: Path) -> "Lock":
@@ -96,7 +102,7 @@ class Lock:
         known = bool(kernels or self.stored.kernels)
         if known and kernels != self.stored.kernels:
             raise BuildLockedError(self.file, [_kernel_difference(self.stored, len(kernels))])
-        same_bytes = fingerprint(engine)["sha256"] == self.stored.engine.sha256
+        same_bytes = fingerprint(engine).sha256 == self.stored.engine.sha256
         if not same_bytes and manifest is not None and self.is_in(manifest):
             text = (
                 "the engine has other bytes, and would stand beside this manifest; write it to another file to keep it"
@@ -111,10 +117,8 @@ class Lock:
 
 
 def _inputs(model: Model, ready: ModelToBuild, request: EngineRequest, options: BuildOptions) -> dict[str, Any]:
-    described = describe_model(model)
     return {
-        "model": {"sha256": described["sha256"]},
-        "external data": {each["name"]: each["sha256"] for each in described["external_data"]},
+        **_model_facts(describe_model(model)),
         "targets": list(request.targets),
         "specialized": _plain(ready.specialized),
         "profile": _by_input(ready.profiles),
@@ -124,15 +128,21 @@ def _inputs(model: Model, ready: ModelToBuild, request: EngineRequest, options: 
     }
 
 
+def _model_facts(model: StoredModel) -> dict[str, Any]:
+    return {
+        "model": {"sha256": model.sha256},
+        "external data": {each.name: each.sha256 for each in model.external_data},
+    }
+
+
 def _timings(options: BuildOptions) -> str | None:
     cache = options.deployment.timing_cache_file
-    return str(fingerprint(cache)["sha256"]) if cache is not None and cache.is_file() else None
+    return fingerprint(cache).sha256 if cache is not None and cache.is_file() else None
 
 
-def _stored_inputs(stored: StoredManifest) -> dict[str, Any]:
+def _stored_inputs(stored: Manifest) -> dict[str, Any]:
     return {
-        "model": {"sha256": stored.model.sha256},
-        "external data": {each.name: each.sha256 for each in stored.model.external_data},
+        **_model_facts(stored.model),
         "targets": list(stored.targets),
         "specialized": stored.specialized,
         "profile": _by_input(stored.profiles),
@@ -178,7 +188,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _kernel_difference(stored: StoredManifest, count: int) -> str:
+def _kernel_difference(stored: Manifest, count: int) -> str:
     if len(stored.kernels) != count:
         return f"the engine has {count} kernels, in the manifest {len(stored.kernels)}"
     return f"the builder chose other kernels than the {count} in the manifest"

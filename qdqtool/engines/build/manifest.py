@@ -3,23 +3,110 @@
 import hashlib
 import importlib.metadata
 import platform
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from qdqtool.engines.build.report import EngineReport
-from qdqtool.engines.report import NodePrecision
+from qdqtool.engines.build.report import Conversions, EngineReport, GateResult, MappedKernel, MultiplyAccumulates
+from qdqtool.engines.report import Evidence, InputProfile, NodePrecision
+from qdqtool.engines.tensorrt.deployment import OptionValue
+from qdqtool.errors import ModelError
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.model import Model
 from qdqtool.results import __version__
-from qdqtool.samples.calibration_note import read_note
+from qdqtool.samples.calibration_note import CalibrationNote, read_note
 
 SCHEMA_VERSION = 1
 SUFFIX = ".manifest.json"
 _CHUNK = 1 << 22
+_AGAIN = "build the engine again with this version of qdqtool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFile:
+    """A file as a manifest describes it.
+
+    Attributes:
+        name: Its name without folder.
+        bytes: Its size.
+        sha256: Its SHA-256 in hexadecimal.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredModel(StoredFile):
+    """The model file, with the files of its external data.
+
+    Attributes:
+        external_data: The files of its external data.
+    """
+
+    external_data: tuple[StoredFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a manifest says of a build. The file has the keys in this order.
+
+    Attributes:
+        schema_version: Always 1 today.
+        model: The model file as it was read.
+        calibration: What the model says of its calibration; None for a model that says nothing, and in manifests of an
+            earlier version.
+        engine: The engine file.
+        backend: Public id of the builder.
+        versions: Versions of qdqtool, the builder, onnx and Python, and the platform, by name.
+        targets: Compute capabilities that the engine is for; empty for the GPU of the machine that built it.
+        specialized: How the model was specialized for fixed shapes; None where it was built as it is.
+        profiles: Shapes that the engine accepts for dynamic inputs.
+        shape_values: Values that it accepts for inputs that decide shapes.
+        options: Deployment options that were given, by name; None in manifests that are older than these options.
+        timing_cache: The timing cache after the build; None where none was asked for.
+        skipped: Steps that were skipped at the user's request.
+        evidence: Where the actual types of nodes come from.
+        planned: Number of quantized nodes by the type that their Q/DQ ask for.
+        achieved: How many of these nodes run in that type.
+        fallbacks: The quantized nodes that do not run in their planned type.
+        macs: Multiply-accumulates of all kernels by type.
+        kernels: The kernels in the order in which they run; empty without evidence.
+        conversions: The conversions between floats and codes; None where the evidence cannot prove any.
+        gates: Precision gates that were asked for.
+        warnings: Messages of the builder that matter to the user.
+    """
+
+    schema_version: int
+    model: StoredModel
+    calibration: CalibrationNote | None = None
+    engine: StoredFile
+    backend: str
+    versions: dict[str, str]
+    targets: tuple[str, ...]
+    specialized: dict[str, Any] | None = None
+    profiles: tuple[InputProfile, ...] = ()
+    shape_values: tuple[InputProfile, ...] = ()
+    options: dict[str, OptionValue] | None = None
+    timing_cache: StoredFile | None = None
+    skipped: tuple[str, ...] = ()
+    evidence: Evidence
+    planned: dict[str, int]
+    achieved: dict[str, int]
+    fallbacks: tuple[NodePrecision, ...] = ()
+    macs: MultiplyAccumulates
+    kernels: tuple[MappedKernel, ...]
+    conversions: Conversions | None
+    gates: tuple[GateResult, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """The version of the product that built the engine."""
+        return self.versions.get(self.backend, "unknown")
 
 
 def manifest_path(engine: Path) -> Path:
@@ -27,22 +114,17 @@ def manifest_path(engine: Path) -> Path:
     return engine.with_name(f"{engine.name}{SUFFIX}")
 
 
-def fingerprint(path: Path) -> dict[str, Any]:
+def fingerprint(path: Path) -> StoredFile:
     """Return name, size in bytes and sha256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
-    return {"name": path.name, "bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+    return StoredFile(name=path.name, bytes=path.stat().st_size, sha256=digest.hexdigest())
 
 
-def fingerprint_bytes(name: str, data: bytes) -> dict[str, Any]:
-    """Return what :func:`fingerprint` would of a file with that content."""
-    return {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-
-
-def describe_build(model: Model, report: EngineReport, engine: Path, timing_cache: bytes | None) -> dict[str, Any]:
-    """Return the facts of a build that its manifest keeps.
+def describe_build(model: Model, report: EngineReport, engine: Path, timing_cache: bytes | None) -> Manifest:
+    """Return the manifest of a build.
 
     Args:
         model: The model as it was read.
@@ -51,38 +133,44 @@ def describe_build(model: Model, report: EngineReport, engine: Path, timing_cach
         timing_cache: Content of the timing cache after the build; None where none was asked for.
     """
     assert report.engine is not None
-    note = read_note(model)
-    cache_name = str(report.options.get("timing_cache_file"))
-    return {
-        "model": describe_model(model),
-        "calibration": asdict(note) if note is not None else None,
-        "engine": {**fingerprint(engine), "name": Path(report.engine).name},
-        "backend": report.backend,
-        "versions": describe_tools(report.backend, report.version),
-        "targets": report.targets,
-        "specialized": asdict(report.specialized) if report.specialized is not None else None,
-        "profiles": [asdict(profile) for profile in report.profiles],
-        "shape_values": [asdict(values) for values in report.shape_values],
-        "options": report.options,
-        "timing_cache": fingerprint_bytes(cache_name, timing_cache) if timing_cache is not None else None,
-        "skipped": report.skipped,
-        "evidence": report.evidence,
-        "planned": report.planned,
-        "achieved": report.achieved,
-        "fallbacks": _fallbacks(report.nodes),
-        "macs": asdict(report.macs),
-        "kernels": [asdict(kernel) for kernel in report.kernels],
-        "conversions": asdict(report.conversions) if report.conversions is not None else None,
-        "gates": [asdict(gate) for gate in report.gates],
-        "warnings": report.warnings,
-    }
+    return Manifest(
+        schema_version=SCHEMA_VERSION,
+        model=describe_model(model),
+        calibration=read_note(model),
+        engine=replace(fingerprint(engine), name=Path(report.engine).name),
+        backend=report.backend,
+        versions=describe_tools(report.backend, report.version),
+        targets=report.targets,
+        specialized=asdict(report.specialized) if report.specialized is not None else None,
+        profiles=report.profiles,
+        shape_values=report.shape_values,
+        options=report.options,
+        timing_cache=_describe_cache(str(report.options.get("timing_cache_file")), timing_cache),
+        skipped=report.skipped,
+        evidence=report.evidence,
+        planned=report.planned,
+        achieved=report.achieved,
+        fallbacks=tuple(node for node in report.nodes if node.actual != node.planned),
+        macs=report.macs,
+        kernels=report.kernels,
+        conversions=report.conversions,
+        gates=report.gates,
+        warnings=report.warnings,
+    )
 
 
-def describe_model(model: Model) -> dict[str, Any]:
+def describe_model(model: Model) -> StoredModel:
     """Return the fingerprints of the model file and of its external data files."""
     assert model.path is not None
-    data = [fingerprint(path) for path in external_files(model.proto, model.folder)]
-    return {**fingerprint(model.path), "external_data": data}
+    file = fingerprint(model.path)
+    data = tuple(fingerprint(path) for path in external_files(model.proto, model.folder))
+    return StoredModel(name=file.name, bytes=file.bytes, sha256=file.sha256, external_data=data)
+
+
+def _describe_cache(name: str, content: bytes | None) -> StoredFile | None:
+    if content is None:
+        return None
+    return StoredFile(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
 def describe_tools(backend: str, version: str) -> dict[str, str]:
@@ -96,10 +184,45 @@ def describe_tools(backend: str, version: str) -> dict[str, str]:
     }
 
 
-def encode(facts: dict[str, Any]) -> bytes:
-    """Encode facts as indented JSON with a ``schema_version``; equal facts give equal bytes."""
-    return msgspec.json.format(msgspec.json.encode({"schema_version": SCHEMA_VERSION, **facts}), indent=2) + b"\n"
+def encode(manifest: Manifest) -> bytes:
+    """Encode a manifest as indented JSON; equal manifests give equal bytes."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
 
 
-def _fallbacks(nodes: Sequence[NodePrecision]) -> list[dict[str, Any]]:
-    return [asdict(node) for node in nodes if node.actual != node.planned]
+def find_manifest(path: Path) -> Path:
+    """Return the manifest that a user means: the path itself if its name is one's, else the one beside the engine."""
+    return path if path.name.endswith(SUFFIX) else manifest_path(path)
+
+
+def read_manifest(file: Path) -> Manifest:
+    """Return the content of a manifest."""
+    return decode_manifest(manifest_bytes(file), file)
+
+
+def manifest_bytes(file: Path) -> bytes:
+    """Return the bytes of a manifest.
+
+    Raises:
+        ModelError: It cannot be read.
+    """
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def decode_manifest(data: bytes, file: Path) -> Manifest:
+    """Return the content of the bytes of a manifest; ``file`` is for messages.
+
+    Raises:
+        ModelError: They are no manifest, or of another schema version.
+    """
+    try:
+        found = msgspec.json.decode(data, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ModelError(f"{file} is no manifest with a map of the engine: {error}", hint=_AGAIN) from None
+    if found.schema_version != SCHEMA_VERSION:
+        raise ModelError(
+            f"{file} is a manifest of schema version {found.schema_version}; expected {SCHEMA_VERSION}", hint=_AGAIN
+        )
+    return found

@@ -26,9 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from qdqtool.engines.build.manifest import describe_model, fingerprint
+from qdqtool.engines.build.manifest import Manifest, StoredFile, describe_model, fingerprint
 from qdqtool.engines.build.signature import signature_path, verify
-from qdqtool.engines.build.stored_manifest import StoredFile, StoredManifest
 from qdqtool.engines.tensorrt import backends
 from qdqtool.engines.tensorrt.gpus import find_gpus
 from qdqtool.errors import ModelError, plural
@@ -95,12 +94,12 @@ class EngineCheck:
     detail: str
 
 
-def check_engine(engine: Path, stored: StoredManifest) -> EngineCheck:
+def check_engine(engine: Path, stored: Manifest) -> EngineCheck:
     """Check size and sha256 of the engine."""
     return _file("engine", engine, stored.engine)
 
 
-def check_header(engine: Path, stored: StoredManifest) -> EngineCheck:
+def check_header(engine: Path, stored: Manifest) -> EngineCheck:
     """Check size, version and compute capabilities in the header of the engine, where its layout is known.
 
     Raises:
@@ -124,7 +123,7 @@ def check_header(engine: Path, stored: StoredManifest) -> EngineCheck:
     return _passed("header", f"version {header.version}, compute capability {', '.join(header.targets)}")
 
 
-def check_model(model: Path | None, engine: Path, stored: StoredManifest) -> tuple[EngineCheck, ...]:
+def check_model(model: Path | None, engine: Path, stored: Manifest) -> tuple[EngineCheck, ...]:
     """Check the model, and its external data if it has any.
 
     Args:
@@ -150,7 +149,7 @@ def check_model(model: Path | None, engine: Path, stored: StoredManifest) -> tup
     return (checked, data) if data is not None else (checked,)
 
 
-def check_version(stored: StoredManifest) -> EngineCheck:
+def check_version(stored: Manifest) -> EngineCheck:
     """Check that the product is installed in the version that built the engine."""
     if stored.backend not in backends.names():
         return _failed("version", f"the manifest names backend '{stored.backend}', which is unknown")
@@ -165,7 +164,7 @@ def check_version(stored: StoredManifest) -> EngineCheck:
     return _failed("version", found)
 
 
-def check_gpus(stored: StoredManifest) -> EngineCheck:
+def check_gpus(stored: Manifest) -> EngineCheck:
     """Check that the engine was built for a GPU of this machine."""
     gpus, reason = find_gpus()
     if not gpus:
@@ -208,7 +207,7 @@ def installed_version(backend: str) -> str | None:
         return None
 
 
-def _wrong_header(header: EngineHeader, size: int, stored: StoredManifest) -> list[str]:
+def _wrong_header(header: EngineHeader, size: int, stored: Manifest) -> list[str]:
     facts = (
         ("size", f"{header.bytes} bytes", f"the file has {size}", header.bytes == size),
         ("version", header.version, f"the manifest {stored.version}", header.version == stored.version),
@@ -222,15 +221,15 @@ def _wrong_header(header: EngineHeader, size: int, stored: StoredManifest) -> li
     return [f"{name} {found} in the header, {other}" for name, found, other, equal in facts if not equal]
 
 
-def _external_data(model: Path, stored: StoredManifest) -> EngineCheck | None:
+def _external_data(model: Path, stored: Manifest) -> EngineCheck | None:
     """Compare the files that the model names with those of the manifest; None where neither names any."""
     try:
-        found = describe_model(load_model(model))["external_data"]
+        found = describe_model(load_model(model)).external_data
     except ModelError as error:
         return _impossible("external-data", error.message)
     if not found and not stored.model.external_data:
         return None
-    now = {(each["name"], each["sha256"]) for each in found}
+    now = {(each.name, each.sha256) for each in found}
     changed = [each.name for each in stored.model.external_data if (each.name, each.sha256) not in now]
     if changed or len(found) != len(stored.model.external_data):
         return _failed("external-data", f"{_listed(changed)} differs from what the engine was built of")
@@ -246,11 +245,11 @@ def _file(name: str, file: Path, expected: StoredFile) -> EngineCheck:
         found = fingerprint(file)
     except OSError as error:
         raise _unreadable(file, error) from None
-    if (found["bytes"], found["sha256"]) == (expected.bytes, expected.sha256):
+    if (found.bytes, found.sha256) == (expected.bytes, expected.sha256):
         return _passed(name, f"{file.name}: {expected.bytes} bytes, sha256 {_short(expected.sha256)}")
     return _failed(
         name,
-        f"{file.name} has {found['bytes']} bytes with sha256 {_short(found['sha256'])}; "
+        f"{file.name} has {found.bytes} bytes with sha256 {_short(found.sha256)}; "
         f"expected {expected.bytes} with {_short(expected.sha256)}",
     )
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,8 @@ from support.kernels import typed_kernel
 from support.pictures import preprocessing
 
 from qdqtool.engines.build import manifest
-from qdqtool.engines.build.engine_map import Products, map_kernels, sum_macs
+from qdqtool.engines.build.engine_map import Products, has_manifest, is_engine, map_kernels, read_map, sum_macs
 from qdqtool.engines.build.report import Conversion, Conversions, UnknownConversion
-from qdqtool.engines.build.stored_manifest import has_manifest, is_engine, read_map
 from qdqtool.errors import ModelError
 from qdqtool.samples.calibration_note import CalibrationNote
 
@@ -33,20 +31,21 @@ def engine(tmp_path: Path) -> Path:
     """An engine with its manifest."""
     path = tmp_path / "e.engine"
     path.write_bytes(b"engine")
-    facts = {
-        "model": {"name": "m.onnx", "bytes": 3, "sha256": "0"},
-        "engine": manifest.fingerprint(path),
-        "calibration": asdict(NOTE),
-        "backend": "tensorrt-rtx",
-        "versions": {"tensorrt-rtx": "1.7"},
-        "targets": ["8.9"],
-        "evidence": "aot-dump",
-        "planned": {"int8": 1},
-        "achieved": {"int8": 1},
-        "macs": asdict(MACS),
-        "kernels": [asdict(kernel) for kernel in KERNELS],
-        "conversions": asdict(CONVERSIONS),
-    }
+    facts = manifest.Manifest(
+        schema_version=manifest.SCHEMA_VERSION,
+        model=manifest.StoredModel(name="m.onnx", bytes=3, sha256="0"),
+        calibration=NOTE,
+        engine=manifest.fingerprint(path),
+        backend="tensorrt-rtx",
+        versions={"tensorrt-rtx": "1.7"},
+        targets=("8.9",),
+        evidence="aot-dump",
+        planned={"int8": 1},
+        achieved={"int8": 1},
+        macs=MACS,
+        kernels=KERNELS,
+        conversions=CONVERSIONS,
+    )
     manifest.manifest_path(path).write_bytes(manifest.encode(facts))
     return path
 
