@@ -18,7 +18,7 @@ from qdqtool.engines.tensorrt.kernels import Kernel
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
 
-DATA = Path(__file__).parents[1] / "engines" / "tensorrt" / "data"
+DATA = Path(__file__).parents[1] / "tensorrt" / "data"
 HASH = "_0x" + "0" * 32
 STUB = "__myelin_CASK_STUB"
 

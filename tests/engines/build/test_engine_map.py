@@ -10,7 +10,7 @@ from qdqtool.engines.build.engine_map import Products, map_kernels, sum_macs
 from qdqtool.engines.tensorrt.inspector import read_dump
 from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
 
-DATA = Path(__file__).parents[1] / "engines" / "tensorrt" / "data"
+DATA = Path(__file__).parents[1] / "tensorrt" / "data"
 SIZES = {"Float": ("float32", 4), "Int8": ("int8", 1)}
 TENSOR = re.compile(r"\{ Name: ([^,]*), Dimensions: \[([\d,]*)\].*?Datatype: (\w+),")
 

@@ -14,7 +14,7 @@ from qdqtool.engines.tensorrt.inspector import read_dump
 from qdqtool.engines.tensorrt.kernels import Kernel
 from qdqtool.models.graph.model import Model
 
-DATA = Path(__file__).parents[1] / "engines" / "tensorrt" / "data"
+DATA = Path(__file__).parents[1] / "tensorrt" / "data"
 
 
 def gemm(*nodes: str) -> Kernel:

@@ -18,7 +18,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
 
-DATA = Path(__file__).parents[1] / "engines" / "tensorrt" / "data"
+DATA = Path(__file__).parents[1] / "tensorrt" / "data"
 
 
 def dump(name: str) -> tuple[Kernel, ...]:
