@@ -4,7 +4,6 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -94,8 +93,8 @@ def _text(text: str) -> Maker:
     return make
 
 
-def _saved(document: Mapping[str, Any]) -> Maker:
-    return _text(json.dumps(document))
+def _saved(document: saved_reports.Document) -> Maker:
+    return _text(json.dumps(saved_reports.whole(document)))
 
 
 def _model(text: str) -> Maker:
