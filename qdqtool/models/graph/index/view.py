@@ -38,8 +38,7 @@ class Value:
         producer: The node that makes it, if any.
         initializer: Its constant, if it is an initializer of that scope.
         is_input: Whether it is a formal input of the scope.
-        is_output: Whether it is a formal output of the scope, or of a body below that returns it as it is. ONNX allows
-            no such body, but TensorRT's parser takes it.
+        is_output: Whether the scope outputs it, or a body below does, which TensorRT's parser takes and ONNX forbids.
         uses: Every use, in its own scope and in the bodies below it, in the order of the walk.
     """
 
