@@ -147,7 +147,8 @@ class TensorRTRunner:
         host = self._bind(sample)
         self._enqueue()
         self._cuda.synchronize(self._stream)
-        outputs = {tensor.name: self._empty(tensor) for tensor in self._tensors if not tensor.is_input}
+        shapes = self._allocator.shapes
+        outputs = {each.name: np.empty(shapes[each.name], each.dtype) for each in self._tensors if not each.is_input}
         for name, array in outputs.items():
             if name not in host:
                 self._cuda.copy_out(array, self._memory.address(name), self._stream)
@@ -255,9 +256,6 @@ class TensorRTRunner:
     def _set_address(self, name: str, address: int) -> None:
         if not self._context.set_tensor_address(name, address):
             raise self._failed(f"'{name}' cannot be given an address")
-
-    def _empty(self, tensor: EngineTensor) -> Array:
-        return np.empty(self._allocator.shapes[tensor.name], tensor.dtype)
 
     def _enqueue(self) -> None:
         if not self._context.execute_async_v3(int(self._stream)):

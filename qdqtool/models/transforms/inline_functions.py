@@ -8,7 +8,7 @@ import onnx
 from onnx import AttributeProto, checker, inliner
 
 from qdqtool.models.graph.index.calls import MANY, call_counts, call_sites
-from qdqtool.models.graph.index.view import GraphView, NodeView, Scope
+from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.model import Model, Transformed, opset_version
 from qdqtool.models.graph.scope import ScopePath, display, function_path, node_bodies, walk
 from qdqtool.models.report import InlinedFunction
@@ -39,7 +39,7 @@ def inline_repeated(
     found = {
         path: count for path, count in counts.items() if 1 < count < MANY and path in reaching and _fits(view, path)
     }
-    nodes = sum(count * _node_count(view.scope(path)) for path, count in found.items())
+    nodes = sum(count * len(list(_nodes(view.scope(path).container))) for path, count in found.items())
     inlined = _inlined(model, found) if found and nodes <= MOST_NODES else None
     if inlined is None:
         return Transformed(model, ())
@@ -80,10 +80,6 @@ def _fits(view: GraphView, path: ScopePath) -> bool:
     assert isinstance(function, onnx.FunctionProto)
     named = [each for each in proto.functions if (each.domain, each.name) == (function.domain, function.name)]
     return all(entry.version == opset_version(proto, entry.domain) for each in named for entry in each.opset_import)
-
-
-def _node_count(scope: Scope) -> int:
-    return sum(1 for _ in _nodes(scope.container))
 
 
 def _inlined(model: Model, paths: Container[ScopePath]) -> Model | None:

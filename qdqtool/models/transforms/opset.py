@@ -60,7 +60,8 @@ def upgrade_opset(model: Model, version: int) -> Transformed[None]:
     _check_dense(index.view)
     result = apply_edits(model, _conversion_edits(index, version))
     _raise_imports(result.proto, version)
-    result.proto.ir_version = max(result.proto.ir_version, min(_ir_needed(version), NEWEST_IR))
+    needed = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", version)], ignore_unknown=True)
+    result.proto.ir_version = max(result.proto.ir_version, min(needed, NEWEST_IR))
     return Transformed(result, None)
 
 
@@ -89,10 +90,6 @@ def _raise_imports(proto: onnx.ModelProto, version: int) -> None:
             entry.version = max(entry.version, version)
         if not entries and importer is proto:
             importer.opset_import.add(domain="", version=version)
-
-
-def _ir_needed(version: int) -> int:
-    return int(onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", version)], ignore_unknown=True))
 
 
 def _check_distinct_scopes(view: GraphView) -> None:

@@ -257,11 +257,8 @@ def _match(option: str, pattern: str, nodes: list[NodeView], words: Callable[[No
             if words is _names
             else f"it has {', '.join(legal)}",
         )
-    return PatternMatch(option, pattern, tuple(node.label for node in found), sum(map(_is_quantizable, found)))
-
-
-def _is_quantizable(node: NodeView) -> bool:
-    return ops.get(node) is not None
+    quantizable = sum(ops.get(node) is not None for node in found)
+    return PatternMatch(option, pattern, tuple(node.label for node in found), quantizable)
 
 
 def _likely(pattern: str, words: Iterable[str]) -> list[str]:
