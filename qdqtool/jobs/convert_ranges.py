@@ -126,7 +126,7 @@ def _thresholds(ranges: Ranges, method: str) -> dict[str, TensorRange]:
     if not isinstance(percentile, int | float):
         raise UsageError(f"the ranges were found for percentile {percentile!r}, which is no number")
     calibrators.check_percentile("percentile", percentile)
-    goal = calibrators.Goal(format=formats.get(GOAL_FORMAT), percentile=percentile)
+    goal = calibrators.RangeGoal(format=formats.get(GOAL_FORMAT), percentile=percentile)
     chosen, automatic = chosen_method(ranges.record, method), method == calibrators.DEFAULT
     found: dict[str, TensorRange] = {}
     for (scope, name), seen in ranges.tensors.items():

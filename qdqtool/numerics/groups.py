@@ -127,7 +127,7 @@ def scale_on_grid(x: Array, fmt: NumberFormat, granularity: Granularity, *, tole
     Returns:
         Scales in the type of ``x``, of the shape that ``granularity`` asks for; None where a group lies on no grid.
     """
-    search = _Search(x, fmt, granularity, tolerance)
+    search = _GridSearch(x, fmt, granularity, tolerance)
     if search.take(_likely(search.peaks, fmt)) and fmt.kind == "integer":
         search.take(search.peaks / code for code in range(int(fmt.high) - 1, int(fmt.high) // 2, -1))
     return None if search.missing.any() else search.scale
@@ -140,7 +140,7 @@ def _likely(peaks: Array, fmt: NumberFormat) -> Iterator[Array]:
             yield peak / code
 
 
-class _Search:
+class _GridSearch:
     """The groups whose scale is found.
 
     Attributes:

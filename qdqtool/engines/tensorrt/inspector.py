@@ -160,7 +160,7 @@ class _Tensor(msgspec.Struct, frozen=True, kw_only=True):
         return KernelTensor(self.name, onnx_type(stated), tuple(map(extent, self.dimensions)))
 
 
-class _Weights(msgspec.Struct, frozen=True, kw_only=True):
+class _LayerWeights(msgspec.Struct, frozen=True, kw_only=True):
     """The weight of a convolution."""
 
     type: str = msgspec.field(name="Type")
@@ -175,7 +175,7 @@ class _Layer(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[_Tensor, ...] = msgspec.field(name="Inputs")
     outputs: tuple[_Tensor, ...] = msgspec.field(name="Outputs")
     constants: tuple[_Tensor, ...] = msgspec.field(name="Constants", default=())
-    weights: _Weights | None = msgspec.field(name="Weights", default=None)
+    weights: _LayerWeights | None = msgspec.field(name="Weights", default=None)
     tactic: str = msgspec.field(name="TacticName", default="")
     metadata: str = msgspec.field(name="Metadata", default="")
 

@@ -113,7 +113,7 @@ class PlannedNode:
 
 def planned_nodes(model: Model) -> list[PlannedNode]:
     """Return every weighted node with a quantized operand, of every scope, in the order of the walk."""
-    return list(_Planner(ModelIndex.of(model)).nodes())
+    return list(_TypePlanner(ModelIndex.of(model)).nodes())
 
 
 def quantized_types(model: Model) -> frozenset[str]:
@@ -126,7 +126,7 @@ def quantized_types(model: Model) -> frozenset[str]:
     return frozenset(kinds | custom)
 
 
-class _Planner:
+class _TypePlanner:
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
 

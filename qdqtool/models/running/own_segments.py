@@ -52,7 +52,7 @@ class Stages:
 
 def make_stages(proto: onnx.ModelProto, split: EvaluatorSplit) -> Stages:
     """Divide the nodes of a model into stages, each node as early as its inputs allow."""
-    planner = _Planner(split)
+    planner = _StagePlanner(split)
     for node in proto.graph.node:
         planner.add(node)
     for output in proto.graph.output:
@@ -69,7 +69,7 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
             yield from names_read(inner)
 
 
-class _Planner:
+class _StagePlanner:
     def __init__(self, split: EvaluatorSplit) -> None:
         self.stages: list[Stage] = []
         self.constant: list[OwnNode] = []

@@ -54,7 +54,7 @@ def convert_scope(index: ModelIndex, scope: Scope, imports: Imports, namer: Name
     for node in prepared.nodes.values():
         check_convertible(node, version)
     converted = _convert(prepared, scope, imports, version)
-    difference = _Difference(index, prepared, namer, version)
+    difference = _OpsetDifference(index, prepared, namer, version)
     difference.compare(scope.path, prepared.graph, converted)
     return difference.edits
 
@@ -109,7 +109,7 @@ def _reason(error: Exception) -> str:
     return re.sub(r"^\S+\.(h|cc):\d+: ", "", first).rsplit("failed: ", 1)[-1]
 
 
-class _Difference:
+class _OpsetDifference:
     """The changes of the converter to a stand-in, as edits of the real graph."""
 
     def __init__(self, index: ModelIndex, prepared: ConverterInput, namer: Namer, version: int) -> None:
@@ -180,7 +180,7 @@ class _Difference:
 class _Names:
     """The real names in one scope, including those of new tensors."""
 
-    def __init__(self, difference: _Difference, path: ScopePath, after: onnx.GraphProto) -> None:
+    def __init__(self, difference: _OpsetDifference, path: ScopePath, after: onnx.GraphProto) -> None:
         self.path = path
         self.anchor = "upgraded"
         self._difference = difference

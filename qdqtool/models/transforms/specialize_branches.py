@@ -23,7 +23,7 @@ TensorKey = tuple[ScopePath, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
+class _BranchSite:
     """An If with a constant condition: its place, and the attributes of the taken and of the dropped branch."""
 
     scope: ScopePath
@@ -55,7 +55,7 @@ def inline_branches(model: Model) -> Transformed[int]:
     return Transformed(_without_dead_code(result, suspects), len(sites))
 
 
-def _decided(index: ModelIndex) -> Iterator[_Site]:
+def _decided(index: ModelIndex) -> Iterator[_BranchSite]:
     gone: set[NodeView | None] = set()
     # Owners come before their bodies, so an If inside a replaced If is left to the next round.
     for scope in index.view.scopes:
@@ -73,7 +73,7 @@ def _upwards(scope: Scope | None) -> Iterator[Scope]:
         scope = scope.parent
 
 
-def _site(node: NodeView, constants: Constants) -> _Site | None:
+def _site(node: NodeView, constants: Constants) -> _BranchSite | None:
     condition = node.input(0) if node.is_op("If") else None
     decided = constants.array(condition) if condition is not None else None
     if decided is None or decided.size != 1:
@@ -81,10 +81,10 @@ def _site(node: NodeView, constants: Constants) -> _Site | None:
     taken, dropped = ("then_branch", "else_branch") if decided.reshape(()) else ("else_branch", "then_branch")
     branch = node.attribute(taken)
     whole = isinstance(branch, onnx.GraphProto) and not branch.sparse_initializer
-    return _Site(node.scope.path, node.index, taken, dropped) if whole and any(node.key) else None
+    return _BranchSite(node.scope.path, node.index, taken, dropped) if whole and any(node.key) else None
 
 
-def _read_by_dropped(view: GraphView, site: _Site) -> Iterator[TensorKey]:
+def _read_by_dropped(view: GraphView, site: _BranchSite) -> Iterator[TensorKey]:
     """Yield tensors that may have no reader left: the condition, those of the dropped branch, and the If's outputs."""
     node = view.scope(site.scope).nodes[site.index]
     yield from ((site.scope, name) for name in node.key if name)
@@ -123,8 +123,8 @@ class _Inliner:
         self._namer = Namer(view)
         self._definers = Counter(value.name for value in view.values())
 
-    def run(self, sites: Iterable[_Site]) -> None:
-        by_scope: dict[ScopePath, list[_Site]] = {}
+    def run(self, sites: Iterable[_BranchSite]) -> None:
+        by_scope: dict[ScopePath, list[_BranchSite]] = {}
         for site in sites:
             by_scope.setdefault(site.scope, []).append(site)
         # Inner scopes first: a scope is rebuilt after its bodies.

@@ -20,7 +20,7 @@ from qdqtool.quantization.cluster.model_files import ModelFiles, files_of, find_
 from qdqtool.quantization.cluster.task import Answer, Batch, BatchRanges, Job, ModelAbsent, close_model, run_batch
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.collector import CollectedRanges
-from qdqtool.quantization.ranges.types import CHUNK, CalibrationRecord, Part, TensorKey
+from qdqtool.quantization.ranges.types import CHUNK, CalibrationRecord, RangesPart, TensorKey
 from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.sample import Sample
 
@@ -138,7 +138,7 @@ class ClusterCollector(CollectedRanges):
         super().__init__(keys, holds_back=bool(self._held))
 
     def chunks(
-        self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
+        self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
     ) -> Iterator[int]:
         """Run the samples of a part that are not done; pause after each batch, in the order of the data.
 
@@ -186,7 +186,7 @@ class ClusterCollector(CollectedRanges):
         finally:
             self._cluster.cancel([future for _, future in waiting])
 
-    def _batches(self, feeds: Feeds, digests: Sequence[bytes], part: Part) -> Iterator[Batch]:
+    def _batches(self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart) -> Iterator[Batch]:
         """Divide samples into batches: whole chunks where they are not too large."""
         samples: list[Sample] = []
         size = 0

@@ -22,7 +22,7 @@ from qdqtool.quantization.preparation.calibration import calibrated_values, runs
 from qdqtool.quantization.preparation.prepare import prepare_as_recorded
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.collector import RangeCollector
-from qdqtool.quantization.ranges.types import CalibrationRecord, Part, TensorKey, TensorRange
+from qdqtool.quantization.ranges.types import CalibrationRecord, RangesPart, TensorKey, TensorRange
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.report import DataDescription
@@ -168,7 +168,7 @@ class OpenModel:
         collector = RangeCollector(self._index, self._values, self._runs, histograms=histograms, held=batch.held)
         feeds = Feeds(_FromNumber(batch), self.job.data)
         digests = [*itertools.repeat(b"", batch.start), *batch.digests]
-        for _ in collector.chunks(feeds, digests, Part(batch.start, batch.stop, batch.start)):
+        for _ in collector.chunks(feeds, digests, RangesPart(batch.start, batch.stop, batch.start)):
             pass
         return collector
 

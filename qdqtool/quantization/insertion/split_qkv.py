@@ -76,25 +76,25 @@ def _joins_parts(node: NodeView) -> bool:
     return names and all(maker is not None and _matrix_product(maker) is not None for maker in made)
 
 
-def _cut(model: Model, find: Callable[[ModelIndex], Iterator["_Site"]]) -> Transformed[tuple[str, ...]]:
+def _cut(model: Model, find: Callable[[ModelIndex], Iterator["_QkvSite"]]) -> Transformed[tuple[str, ...]]:
     index = ModelIndex.of(model.fork())
     surgery = _Surgery(index)
     done = tuple(site.product.label for site in find(index) if surgery.cut(site))
     return Transformed(apply_edits(index.model, surgery.edits + surgery.dead.edits()) if done else model, done)
 
 
-def _quantized_sites(index: ModelIndex) -> Iterator["_Site"]:
+def _quantized_sites(index: ModelIndex) -> Iterator["_QkvSite"]:
     for site in _sites(index):
         operands = site.product.input(0), site.product.input(WEIGHT)
         if all(map(_comes_dequantized, operands)) and is_fused_qkv(site.product, index.constants):
             yield site
 
 
-def _float_sites(index: ModelIndex, split: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_Site"]:
+def _float_sites(index: ModelIndex, split: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_QkvSite"]:
     return (site for site in _sites(index) if (site.product.scope.path, site.product.key) in split)
 
 
-def _sites(index: ModelIndex) -> Iterator["_Site"]:
+def _sites(index: ModelIndex) -> Iterator["_QkvSite"]:
     """Yield the products whose stored weights can be divided into equal parts along their output channels."""
     for node in index.view.nodes():
         product = _matrix_product(node) if not node.scope.in_function else None
@@ -102,7 +102,7 @@ def _sites(index: ModelIndex) -> Iterator["_Site"]:
         if axis is not None and node.scope.opset >= OPSET_OF_JOINING:
             width = _width(node.input(WEIGHT), axis, index.constants)
             if width and width % PARTS == 0:
-                yield _Site(node, axis, width)
+                yield _QkvSite(node, axis, width)
 
 
 def _matrix_product(node: NodeView) -> ProductOp | None:
@@ -146,7 +146,7 @@ def _axis_in_front(node: NodeView, axis: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
+class _QkvSite:
     """A product, the axis of its weight's output channels, and their number."""
 
     product: NodeView
@@ -171,7 +171,7 @@ class _Surgery:
         self.dead = DeadCode(self.index.view)
         self._namer = Namer(self.index.view)
 
-    def cut(self, site: _Site) -> bool:
+    def cut(self, site: _QkvSite) -> bool:
         """Add the edits for one product; return False, without edits, where its bias cannot be divided."""
         product, whole = site.product, site.product.output()
         cut_inputs = {WEIGHT: site.axis}
@@ -191,7 +191,7 @@ class _Surgery:
             self.dead.drop_use(product, index)
         return True
 
-    def _part(self, site: _Site, cut_inputs: dict[int, int], part: int) -> str:
+    def _part(self, site: _QkvSite, cut_inputs: dict[int, int], part: int) -> str:
         """Add the edits of one part, the product itself or a copy; return the name of its output."""
         product, scope = site.product, site.product.scope.path
         inputs = list(product.proto.input)

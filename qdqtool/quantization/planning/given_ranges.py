@@ -177,7 +177,7 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
         recipe.require_ranges(f"it has no use for ranges {path}, which are of activations")
     proposal = propose_for(index, recipe)
     slots, wanted = proposal.slots, [entry.slot for entry in proposal.activations]
-    weights = _Weights(index, recipe)
+    weights = _GivenWeights(index, recipe)
     for entry in slots:
         if entry.kind == "weight" and entry.slot.tensor in found.constants:
             weights.add(entry, found)
@@ -223,7 +223,7 @@ def nearest_mode(model: Model, found: Encodings) -> str:
     return next((mode for mode in modes.of_few_bits() if modes.get(mode).weights in weights), modes.DEFAULT)
 
 
-class _Weights:
+class _GivenWeights:
     """Collects the scales of constants that fit, and why the others do not."""
 
     def __init__(self, index: ModelIndex, recipe: Recipe) -> None:

@@ -78,7 +78,7 @@ WEIGHTS_AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Weight:
+class _PlannedWeight:
     """A weight whose scales are wanted: those that are known, or its values."""
 
     entry: ProposedSlot
@@ -124,10 +124,10 @@ class WeightPlanner:
     ) -> Iterator[DerivedScales]:
         """Yield the scales of each weight, while those of the next one are being found."""
 
-        def weights() -> Iterator[_Weight]:
+        def weights() -> Iterator[_PlannedWeight]:
             for entry in slots:
                 known = rounded.get(entry.slot)
-                yield _Weight(entry, known, index.constant(index.value(entry.slot)) if known is None else None)
+                yield _PlannedWeight(entry, known, index.constant(index.value(entry.slot)) if known is None else None)
 
         return ahead(
             lambda weight: weight.known or self._derive(weight.entry, weight.array, index), weights(), WEIGHTS_AHEAD

@@ -96,9 +96,9 @@ class Recipe:
         if not self.mode.needs_ranges:
             raise UsageError(f"quantize mode '{self.quantize_mode}' quantizes weights only: {problem}", hint=hint)
 
-    def goal(self, fmt: NumberFormat) -> calibrators.Goal:
+    def goal(self, fmt: NumberFormat) -> calibrators.RangeGoal:
         """Return the goal for which thresholds of activations are chosen."""
-        return calibrators.Goal(format=fmt, percentile=self.percentile or calibrators.PERCENTILE)
+        return calibrators.RangeGoal(format=fmt, percentile=self.percentile or calibrators.PERCENTILE)
 
     def parameters(self) -> dict[str, float]:
         """Return the parameters of the method, as a ranges file stores them."""

@@ -23,7 +23,14 @@ from qdqtool.quantization.ranges.checkpoint import RangesCheckpoint
 from qdqtool.quantization.ranges.collector import RangeCollector
 from qdqtool.quantization.ranges.method_choice import ModelTrial, encode_choice, encode_dominant
 from qdqtool.quantization.ranges.shard import Shard
-from qdqtool.quantization.ranges.types import CalibrationRecord, Part, PreparationStep, Ranges, TensorKey, TensorRange
+from qdqtool.quantization.ranges.types import (
+    CalibrationRecord,
+    PreparationStep,
+    Ranges,
+    RangesPart,
+    TensorKey,
+    TensorRange,
+)
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds, Progress
@@ -55,7 +62,7 @@ class Collector(Protocol):
         ...
 
     def chunks(
-        self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
+        self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
     ) -> Iterator[int]:
         """Run the samples of a part that are not done, and yield one past the last that is done."""
         ...
@@ -133,7 +140,7 @@ def fold_samples(
         CapabilityError: No machine is left that runs samples. The file holds what is done.
     """
     count = len(samples.feeds)
-    part = scope.shard.part(count) if scope.shard else Part(0, count, 0)
+    part = scope.shard.part(count) if scope.shard else RangesPart(0, count, 0)
     checkpoint = RangesCheckpoint(scope.keep) if scope.keep else None
     earlier = checkpoint.earlier(Ranges(record, collector.ranges, part=part)) if checkpoint else None
     if earlier is not None:

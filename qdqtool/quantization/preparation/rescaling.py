@@ -128,14 +128,14 @@ def _new_vector(constants: Constants, node: NodeView, position: int, by: Factors
 _Positive = Annotated[float, msgspec.Meta(gt=0, le=1e30)]
 
 
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _PointFactors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tensor: str
     scope: list[str]
     factors: list[_Positive]
 
 
-class _Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    joints: list[_Entry]
+class _RescalingParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    joints: list[_PointFactors]
 
 
 def encode_factors(factors: Mapping[RescalingPoint, Factors]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def decode_factors(
         UsageError: The values are malformed, or the model has no such rescaling point.
     """
     try:
-        entries = msgspec.convert(dict(parameters), _Parameters).joints
+        entries = msgspec.convert(dict(parameters), _RescalingParameters).joints
     except msgspec.ValidationError as error:
         reason = str(error).replace("`", "'")
         raise UsageError(f"the ranges have malformed parameters of step '{step}': {reason}") from None

@@ -10,7 +10,7 @@ import numpy as np
 from qdqtool.models.graph.scope import display
 from qdqtool.models.plan import Slot
 from qdqtool.quantization.ranges import calibrators
-from qdqtool.quantization.ranges.calibrators import Goal, Threshold, clipped_fraction
+from qdqtool.quantization.ranges.calibrators import RangeGoal, Threshold, clipped_fraction
 from qdqtool.quantization.ranges.histogram import Counts, Histogram, encode_counts
 from qdqtool.quantization.ranges.method_choice import chosen_method, threshold
 from qdqtool.quantization.ranges.types import CalibrationRecord, Ranges, TensorRange
@@ -34,7 +34,7 @@ class RangeChoice:
 
     slot: Slot
     seen: TensorRange
-    goal: Goal
+    goal: RangeGoal
     own: Threshold
     group: int | None = None
 

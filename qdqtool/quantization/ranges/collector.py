@@ -19,7 +19,7 @@ from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.numerics.counting import Counter, Table, new_table
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.ranges.histogram import Histogram, exponent_for, widen
-from qdqtool.quantization.ranges.types import CHUNK, UNSEEN, Part, Ranges, TensorKey, TensorRange
+from qdqtool.quantization.ranges.types import CHUNK, UNSEEN, Ranges, RangesPart, TensorKey, TensorRange
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.sample import sample_digest
@@ -165,7 +165,7 @@ class RangeCollector(CollectedRanges):
         super().__init__(map(tensor_key, self._values), holds_back=bool(self._held))
 
     def chunks(
-        self, feeds: Feeds, digests: Sequence[bytes], part: Part, progress: Progress | None = None
+        self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
     ) -> Iterator[int]:
         """Run the samples of a part that are not done; pause after each chunk.
 

@@ -28,9 +28,9 @@ from qdqtool.quantization.ranges.histogram import Histogram, decode_counts, enco
 from qdqtool.quantization.ranges.types import (
     UNSEEN,
     CalibrationRecord,
-    Part,
     PreparationStep,
     Ranges,
+    RangesPart,
     TensorKey,
     TensorRange,
 )
@@ -152,7 +152,7 @@ def _step(made: PreparationStep) -> StoredStep:
     return StoredStep(step=made.step, parameters=dict(made.parameters), trial=trial)
 
 
-def _part(document: RangesFile, path: Path) -> Part | None:
+def _part(document: RangesFile, path: Path) -> RangesPart | None:
     found = document.part
     if found is None:
         return None
@@ -161,7 +161,7 @@ def _part(document: RangesFile, path: Path) -> Part | None:
             f"ranges {path}: part {found.start} to {found.stop} of {document.data.samples} samples, "
             f"done to {found.done}, contradicts itself"
         )
-    return Part(found.start, found.stop, found.done)
+    return RangesPart(found.start, found.stop, found.done)
 
 
 def _choosing(

@@ -13,7 +13,7 @@ import msgspec
 from qdqtool.errors import UsageError
 from qdqtool.quantization.calibration_report import MethodTrial
 from qdqtool.quantization.ranges import calibrators
-from qdqtool.quantization.ranges.calibrators import Goal, Threshold
+from qdqtool.quantization.ranges.calibrators import RangeGoal, Threshold
 from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, TensorRange
 
 METHOD_CHOICE = "calibration-method"
@@ -30,7 +30,7 @@ def chosen_method(record: CalibrationRecord, method: str) -> str:
     return method if method != calibrators.DEFAULT else _choice(record.preparation)
 
 
-def threshold(method: str, seen: TensorRange, goal: Goal, *, automatic: bool) -> Threshold:
+def threshold(method: str, seen: TensorRange, goal: RangeGoal, *, automatic: bool) -> Threshold:
     """Choose the threshold of one tensor.
 
     Args:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from qdqtool.errors import ArgumentError, UsageError
-from qdqtool.quantization.ranges.types import CHUNK, UNSEEN, CalibrationRecord, Part, Ranges, TensorKey, TensorRange
+from qdqtool.quantization.ranges.types import (
+    CHUNK,
+    UNSEEN,
+    CalibrationRecord,
+    Ranges,
+    RangesPart,
+    TensorKey,
+    TensorRange,
+)
 
 Named = tuple[str, Ranges]
 """The origin of ranges, in words, and the ranges."""
@@ -40,7 +48,7 @@ def merge_ranges(shards: Sequence[tuple[str, Ranges]]) -> Ranges:
     return Ranges(base.record, tensors, {key: unreadable[key] for key in tensors if key in unreadable})
 
 
-def _part(name: str, ranges: Ranges) -> Part:
+def _part(name: str, ranges: Ranges) -> RangesPart:
     if ranges.part is None:
         raise UsageError(f"{name} is no shard: it has the ranges of all samples already")
     if not ranges.part.is_whole:
@@ -81,8 +89,8 @@ def _method(record: CalibrationRecord) -> str:
     return " ".join([record.method, *(f"{name}={value}" for name, value in sorted(record.parameters.items()))])
 
 
-def _require_cover(parts: Sequence[tuple[str, Part]], samples: int) -> None:
-    ends = [("", Part(0, 0, 0)), *parts, ("", Part(samples, samples, samples))]
+def _require_cover(parts: Sequence[tuple[str, RangesPart]], samples: int) -> None:
+    ends = [("", RangesPart(0, 0, 0)), *parts, ("", RangesPart(samples, samples, samples))]
     for (left, before), (right, after) in pairwise(ends):
         if after.start < before.stop:
             raise UsageError(
@@ -116,7 +124,7 @@ class Shard:
         if not 1 <= self.number <= self.of:
             raise ArgumentError(f"shard {self.number}/{self.of} does not exist; shards count from 1 to {self.of}")
 
-    def part(self, samples: int) -> Part:
+    def part(self, samples: int) -> RangesPart:
         """Return its samples: whole chunks, as many as the other shards have, or one more or less.
 
         Raises:
@@ -129,7 +137,7 @@ class Shard:
                 hint=f"the most is {chunks}: `--shard 1/{chunks}`" if chunks > 1 else "leave the option out",
             )
         start = chunks * (self.number - 1) // self.of * CHUNK
-        return Part(start, min(chunks * self.number // self.of * CHUNK, samples), start)
+        return RangesPart(start, min(chunks * self.number // self.of * CHUNK, samples), start)
 
 
 def parse_shard(text: str, option: str) -> Shard:

@@ -107,7 +107,7 @@ class CalibrationRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RangesPart:
     """The part of the samples that ranges cover.
 
     Attributes:
@@ -142,7 +142,7 @@ class Ranges:
     record: CalibrationRecord
     tensors: Mapping[TensorKey, TensorRange] = field(default_factory=dict)
     unreadable: Mapping[TensorKey, str] = field(default_factory=dict)
-    part: Part | None = None
+    part: RangesPart | None = None
     choosing: Mapping[TensorKey, TensorRange] | None = None
 
     @property

@@ -16,7 +16,7 @@ from qdqtool.quantization.cluster.machine import this_machine
 from qdqtool.quantization.cluster.model_files import files_of
 from qdqtool.quantization.cluster.task import Batch, BatchRanges, Job, ModelAbsent
 from qdqtool.quantization.planning.recipe import Preparation, Recipe
-from qdqtool.quantization.ranges.types import CHUNK, Part
+from qdqtool.quantization.ranges.types import CHUNK, RangesPart
 from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.report import DataDescription
 from qdqtool.samples.sample import Sample, sample_digest
@@ -114,7 +114,7 @@ def test_batches_are_chunks_or_less_where_samples_are_large(
     made = ClusterCollector(place, None, [], held={13, 17})  # type: ignore[arg-type]
     feeds = Feeds(samples, DataDescription("data", COUNT, None, {}))
 
-    found = list(made._batches(feeds, digests, Part(0, stop, done)))
+    found = list(made._batches(feeds, digests, RangesPart(0, stop, done)))
 
     assert [(batch.start, batch.stop) for batch in found] == bounds
     for batch in found:

@@ -10,7 +10,7 @@ from qdqtool.models.plan import Slot
 from qdqtool.numerics import formats
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.activation_ranges import RangeChoice, bound_threshold, final_thresholds
-from qdqtool.quantization.ranges.calibrators import Goal
+from qdqtool.quantization.ranges.calibrators import RangeGoal
 from qdqtool.quantization.ranges.method_choice import encode_choice, threshold
 from qdqtool.quantization.ranges.types import CalibrationRecord
 
@@ -23,7 +23,7 @@ VALUES = {
 
 
 def choice(values: np.ndarray, method: str = "auto", group: int | None = None, *, peaked: bool = False) -> RangeChoice:
-    goal, found = Goal(format=formats.get("int8"), peaked=peaked), seen(values)
+    goal, found = RangeGoal(format=formats.get("int8"), peaked=peaked), seen(values)
     own = threshold(method, found, goal, automatic=method == "auto")
     return RangeChoice(Slot((), "x"), found, goal, own, group)
 

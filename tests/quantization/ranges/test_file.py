@@ -14,7 +14,14 @@ from qdqtool.errors import UsageError
 from qdqtool.quantization.calibration_report import Trial, TrialOutput
 from qdqtool.quantization.ranges import file
 from qdqtool.quantization.ranges.file import encode_ranges, read_ranges
-from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorRange
+from qdqtool.quantization.ranges.types import (
+    UNSEEN,
+    CalibrationRecord,
+    PreparationStep,
+    Ranges,
+    RangesPart,
+    TensorRange,
+)
 
 RECORD = CalibrationRecord(
     method="max",
@@ -165,21 +172,21 @@ def test_a_histogram_that_contradicts_its_range_is_refused(tmp_path, changes, me
 
 def test_a_part_is_read_as_it_was_written_and_must_lie_within_the_data(tmp_path):
     path = tmp_path / "r.json"
-    ranges = Ranges(RECORD, {}, {}, Part(0, 2, 1))
+    ranges = Ranges(RECORD, {}, {}, RangesPart(0, 2, 1))
     path.write_bytes(encode_ranges(ranges))
     assert read_ranges(path) == ranges
     assert read_ranges(path).samples == 1
-    path.write_bytes(encode_ranges(Ranges(RECORD, {}, {}, Part(1, 4, 2))))
+    path.write_bytes(encode_ranges(Ranges(RECORD, {}, {}, RangesPart(1, 4, 2))))
     with pytest.raises(UsageError, match="part 1 to 4 of 3 samples, done to 2, contradicts itself"):
         read_ranges(path)
 
 
 def test_the_choosing_part_is_kept_until_the_calibration_has_ended(tmp_path):
     path, key = tmp_path / "r.json", ((), "x")
-    ranges = Ranges(RECORD, {key: range_of([-1.0, 4.0])}, {}, Part(0, 3, 1), {key: range_of([4.0])})
+    ranges = Ranges(RECORD, {key: range_of([-1.0, 4.0])}, {}, RangesPart(0, 3, 1), {key: range_of([4.0])})
     path.write_bytes(encode_ranges(ranges))
     assert read_ranges(path) == ranges
-    for part in (None, Part(0, 3, 3)):
+    for part in (None, RangesPart(0, 3, 3)):
         path.write_bytes(encode_ranges(replace(ranges, part=part)))
         assert read_ranges(path) == replace(ranges, part=part, choosing=None)
     assert b"choosing" not in path.read_bytes()
@@ -200,7 +207,7 @@ def test_the_choosing_part_is_kept_until_the_calibration_has_ended(tmp_path):
 )
 def test_a_choosing_part_that_contradicts_the_rest_is_refused(tmp_path, change, message):
     path, key = tmp_path / "r.json", ((), "x")
-    ranges = Ranges(RECORD, {key: range_of([-1.0, 4.0])}, {}, Part(0, 3, 1), {key: range_of([-1.0, 4.0])})
+    ranges = Ranges(RECORD, {key: range_of([-1.0, 4.0])}, {}, RangesPart(0, 3, 1), {key: range_of([-1.0, 4.0])})
     document = json.loads(encode_ranges(ranges))
     change(document)
     path.write_text(json.dumps(document))
@@ -295,9 +302,9 @@ def test_what_a_range_contradicts_itself_in_is_listed(tmp_path, changes, text):
 )
 def test_a_part_has_its_bounds_in_order(tmp_path, bounds, is_read):
     path = tmp_path / "r.json"
-    path.write_bytes(encode_ranges(Ranges(RECORD, part=Part(*bounds))))
+    path.write_bytes(encode_ranges(Ranges(RECORD, part=RangesPart(*bounds))))
     if is_read:
-        assert read_ranges(path).part == Part(*bounds)
+        assert read_ranges(path).part == RangesPart(*bounds)
         return
     with pytest.raises(UsageError, match=f"part {bounds[0]} to {bounds[1]} of 3 samples, done to {bounds[2]}, contra"):
         read_ranges(path)

@@ -8,14 +8,16 @@ from support.magnitudes import seen
 
 from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges.file import encode_ranges, read_stored
-from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Part, Ranges, TensorRange
+from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges, RangesPart, TensorRange
 
 PLAIN = TensorRange(-1.0, 2.0, 2.0, 4)
 TAKEN = "quantizing with `--force` takes them all the same"
 COUNTED = seen(np.float32([-1, 2, 0.5]))
 
 
-def stored(folder: Path, *found: TensorRange, method: str = "max", part: Part | None = None) -> tuple[Path, Ranges]:
+def stored(
+    folder: Path, *found: TensorRange, method: str = "max", part: RangesPart | None = None
+) -> tuple[Path, Ranges]:
     record = CalibrationRecord(method=method, samples=40, random=False, seed=None, data_sha256="d", model_sha256="m")
     ranges = Ranges(record, {((), f"t{number}"): each for number, each in enumerate(found)}, {}, part)
     path = folder / "r.json"
@@ -59,12 +61,12 @@ def test_the_method_of_the_file_decides_where_none_is_named(tmp_path):
     ("part", "held", "hint"),
     [
         (
-            Part(0, 40, 16),
+            RangesPart(0, 40, 16),
             "are of an interrupted calibration, with 16 of 40 samples",
             "run the same calibration again, which goes on where it stopped; " + TAKEN,
         ),
         (
-            Part(16, 40, 40),
+            RangesPart(16, 40, 40),
             "are those of a shard, with 24 of 40 samples",
             "join all shards: `qdqtool merge SHARD... -o RANGES`; " + TAKEN,
         ),

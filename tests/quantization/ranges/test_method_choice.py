@@ -14,7 +14,7 @@ from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep
 
 RECORD = CalibrationRecord(method="auto", samples=8, random=False, seed=None, data_sha256="", model_sha256="")
 OTHER = PreparationStep("bias-correction", {"method": "max"})
-INT8 = calibrators.Goal(format=formats.get("int8"))
+INT8 = calibrators.RangeGoal(format=formats.get("int8"))
 TAIL = seen(np.random.default_rng(0).laplace(size=100_000).astype(np.float32))
 """Values that every method clips elsewhere, but `auto`, which is `mse` for them."""
 

@@ -4,7 +4,7 @@ import pytest
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.quantization.ranges.shard import Shard, parse_shard
-from qdqtool.quantization.ranges.types import Part
+from qdqtool.quantization.ranges.types import RangesPart
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,13 @@ def test_a_shard_that_does_not_exist_is_refused(number, of, message):
 @pytest.mark.parametrize(
     ("number", "of", "samples", "part"),
     [
-        (1, 1, 5, Part(0, 5, 0)),
-        (1, 1, 32, Part(0, 32, 0)),
-        (1, 2, 17, Part(0, 16, 0)),
-        (2, 2, 17, Part(16, 17, 16)),
-        (1, 3, 100, Part(0, 32, 0)),
-        (2, 3, 100, Part(32, 64, 32)),
-        (3, 3, 100, Part(64, 100, 64)),
+        (1, 1, 5, RangesPart(0, 5, 0)),
+        (1, 1, 32, RangesPart(0, 32, 0)),
+        (1, 2, 17, RangesPart(0, 16, 0)),
+        (2, 2, 17, RangesPart(16, 17, 16)),
+        (1, 3, 100, RangesPart(0, 32, 0)),
+        (2, 3, 100, RangesPart(32, 64, 32)),
+        (3, 3, 100, RangesPart(64, 100, 64)),
     ],
 )
 def test_a_shard_holds_whole_chunks_and_the_last_one_the_rest(number, of, samples, part):

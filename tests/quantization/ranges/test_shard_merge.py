@@ -12,7 +12,14 @@ from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges.file import encode_ranges
 from qdqtool.quantization.ranges.histogram import Histogram, exponent_for
 from qdqtool.quantization.ranges.shard import merge_ranges
-from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorRange
+from qdqtool.quantization.ranges.types import (
+    UNSEEN,
+    CalibrationRecord,
+    PreparationStep,
+    Ranges,
+    RangesPart,
+    TensorRange,
+)
 
 RECORD = CalibrationRecord(
     method="entropy", samples=80, random=False, seed=None, data_sha256="d", model_sha256="m", parameters={}
@@ -38,11 +45,11 @@ def seen(values: list[float]) -> TensorRange:
 def run(chunks: list[list[float]], start: int, stop: int) -> Ranges:
     """What a run over some of the chunks gives, each of 16 samples that hold its values."""
     found = {KEY: seen(list(chain(*chunks[start:stop])))}
-    return Ranges(RECORD, found, part=Part(16 * start, 16 * stop, 16 * stop))
+    return Ranges(RECORD, found, part=RangesPart(16 * start, 16 * stop, 16 * stop))
 
 
 def shard(start: int, stop: int, **changes: object) -> Ranges:
-    return Ranges(replace(RECORD, **changes), {KEY: seen([1.0])}, part=Part(start, stop, stop))
+    return Ranges(replace(RECORD, **changes), {KEY: seen([1.0])}, part=RangesPart(start, stop, stop))
 
 
 @given(st.lists(st.lists(FLOATS, max_size=6), min_size=5, max_size=5), st.sets(st.integers(1, 4)), st.randoms())
@@ -96,13 +103,13 @@ def test_what_is_no_shard_or_was_interrupted_is_refused():
     with pytest.raises(UsageError, match="a is no shard"):
         merge_ranges([("a", replace(shard(0, 80), part=None))])
     with pytest.raises(UsageError, match="a is of an interrupted calibration: 16 of its 80 samples are done"):
-        merge_ranges([("a", replace(shard(0, 80), part=Part(0, 80, 16)))])
+        merge_ranges([("a", replace(shard(0, 80), part=RangesPart(0, 80, 16)))])
     with pytest.raises(UsageError, match="nothing to merge"):
         merge_ranges([])
 
 
 def test_a_tensor_that_one_shard_could_not_read_has_no_range():
-    blind = Ranges(RECORD, {KEY: UNSEEN}, {KEY: "its shape changes"}, Part(32, 80, 80))
+    blind = Ranges(RECORD, {KEY: UNSEEN}, {KEY: "its shape changes"}, RangesPart(32, 80, 80))
     merged = merge_ranges([("a", shard(0, 32)), ("b", blind)])
     assert merged.tensors == {KEY: UNSEEN}
     assert merged.unreadable == {KEY: "its shape changes"}
@@ -111,8 +118,8 @@ def test_a_tensor_that_one_shard_could_not_read_has_no_range():
 def test_only_what_could_not_be_read_is_listed_in_the_order_of_the_tensors():
     keys = [((), name) for name in "abc"]
     tensors = dict.fromkeys(keys, seen([1.0]))
-    one = Ranges(RECORD, tensors, {keys[2]: "late"}, Part(0, 32, 32))
-    two = Ranges(RECORD, tensors, {keys[0]: "early"}, Part(32, 80, 80))
+    one = Ranges(RECORD, tensors, {keys[2]: "late"}, RangesPart(0, 32, 32))
+    two = Ranges(RECORD, tensors, {keys[0]: "early"}, RangesPart(32, 80, 80))
     merged = merge_ranges([("one", one), ("two", two)])
     assert list(merged.unreadable.items()) == [(keys[0], "early"), (keys[2], "late")]
     assert merged.tensors == {keys[0]: UNSEEN, keys[1]: seen([1.0, 1.0]), keys[2]: UNSEEN}
@@ -131,7 +138,7 @@ def test_messages_say_which_files_and_what_to_do():
         merge_ranges([("a", shard(0, 32)), ("b", shard(32, 80, data_sha256="e"))])
     assert caught.value.message == "a and b cannot be merged: each is of another data"
     with pytest.raises(UsageError) as caught:
-        merge_ranges([("a", replace(shard(16, 80), part=Part(16, 80, 32)))])
+        merge_ranges([("a", replace(shard(16, 80), part=RangesPart(16, 80, 32)))])
     assert caught.value.message == "a is of an interrupted calibration: 16 of its 64 samples are done"
     assert caught.value.hint == "run the same calibration again; it goes on where it stopped"
 

@@ -7,7 +7,14 @@ import pytest
 from support.magnitudes import seen
 
 from qdqtool.quantization.calibration_report import Trial
-from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Part, PreparationStep, Ranges, TensorRange
+from qdqtool.quantization.ranges.types import (
+    UNSEEN,
+    CalibrationRecord,
+    PreparationStep,
+    Ranges,
+    RangesPart,
+    TensorRange,
+)
 
 RECORD = CalibrationRecord(method="max", samples=80, random=False, seed=None, data_sha256="d", model_sha256="m")
 PLAIN = TensorRange(-1.0, 2.0, 2.0, 4)
@@ -28,12 +35,14 @@ def test_a_tensor_without_values_changes_nothing_on_either_side():
 def test_ranges_know_their_samples_and_what_had_no_values():
     tensors = {((), "x"): PLAIN, (("s",), "y"): UNSEEN}
     assert Ranges(RECORD, tensors).samples == 80
-    assert Ranges(RECORD, tensors, part=Part(16, 48, 32)).samples == 16
+    assert Ranges(RECORD, tensors, part=RangesPart(16, 48, 32)).samples == 16
     assert Ranges(RECORD, tensors).unseen() == ((("s",), "y"),)
     assert RECORD.chunk == 16
 
 
-@pytest.mark.parametrize(("part", "is_whole"), [(Part(0, 8, 8), True), (Part(0, 8, 7), False), (Part(0, 8, 0), False)])
+@pytest.mark.parametrize(
+    ("part", "is_whole"), [(RangesPart(0, 8, 8), True), (RangesPart(0, 8, 7), False), (RangesPart(0, 8, 0), False)]
+)
 def test_a_part_is_whole_when_its_last_sample_is_done(part, is_whole):
     assert part.is_whole is is_whole
 

@@ -120,7 +120,7 @@ def find_infinity_constants(index: ModelIndex) -> InfinityConstants:
     carried: set[Value] = set()
     for value in index.view.values():
         sign = _sign_of_huge(value, index.constants)
-        walk = _Walk(index.constants)
+        walk = _InfinityWalk(index.constants)
         if sign and value.uses and not value.is_output and walk.is_harmless(value, sign):
             roots.add(value)
             carried |= walk.reached.keys()
@@ -147,7 +147,7 @@ def _huge_numbers(value: Value, constants: Constants) -> Iterable[float]:
     return (float(number) for number in array[np.abs(array) > LARGEST].flat)
 
 
-class _Walk:
+class _InfinityWalk:
     """Follows a huge constant to its uses.
 
     Attributes:

@@ -44,7 +44,7 @@ from qdqtool.quantization.planning.placement.weighted import decide_weighted, le
 
 
 @dataclass(slots=True)
-class _Groups:
+class _JoinedGroups:
     """Groups of tensors with one scale, as a union-find forest: each tensor points to another of its group."""
 
     parents: dict[Value, Value] = field(default_factory=dict)
@@ -72,7 +72,7 @@ def share_ranges(
         The slots, those of a group with its number, and the Concats without slots that could share a scale.
     """
     origins = {at: origin(index.value(slot.slot)) for at, slot in enumerate(slots) if _may_share(slot)}
-    groups, wanted = _Groups(), set(origins.values())
+    groups, wanted = _JoinedGroups(), set(origins.values())
     joined = list(_joined(concats, groups, wanted))
     members: dict[Value, list[int]] = {}
     for at, value in origins.items():
@@ -91,7 +91,7 @@ def origin(value: Value) -> Value:
     return first
 
 
-def _joined(concats: Sequence[NodeView], groups: _Groups, wanted: set[Value]) -> Iterator[tuple[NodeView, Value]]:
+def _joined(concats: Sequence[NodeView], groups: _JoinedGroups, wanted: set[Value]) -> Iterator[tuple[NodeView, Value]]:
     """Join inputs and output of each Concat whose output is quantized, directly or behind another such Concat."""
     for node in reversed(concats):
         output = node.output()

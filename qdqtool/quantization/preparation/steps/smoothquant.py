@@ -67,7 +67,7 @@ class SmoothQuantStep(RescalingStep):
             yield ProposedChange(model=model, left=left)
             return
         given = _given_alpha(request.asked)
-        search = _Search(index, points, data, given)
+        search = _AlphaSearch(index, points, data, given)
         alphas = dict(zip(search.points, side_by_side(search.alpha, search.points), strict=True))
         alone = [point_site(point, "it is better as it is") for point, alpha in alphas.items() if alpha is None]
         factors = {point: search.factors(point, alpha) for point, alpha in alphas.items() if alpha is not None}
@@ -83,7 +83,7 @@ def _given_alpha(asked: Preparation) -> float | None:
     return asked.smoothquant if isinstance(asked.smoothquant, float) else None
 
 
-class _Search:
+class _AlphaSearch:
     """Chooses alphas.
 
     Args:

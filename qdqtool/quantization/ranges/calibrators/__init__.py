@@ -8,14 +8,14 @@ import functools
 from qdqtool.errors import ArgumentError
 from qdqtool.quantization.ranges import calibrators as _package
 from qdqtool.quantization.ranges.calibrators._density import clipped_fraction
-from qdqtool.quantization.ranges.calibrators._types import PERCENTILE, Calibrator, Goal, Threshold
+from qdqtool.quantization.ranges.calibrators._types import PERCENTILE, Calibrator, RangeGoal, Threshold
 from qdqtool.registry import load_unit, suggestion, unit_names
 
 __all__ = [
     "DEFAULT",
     "PERCENTILE",
     "Calibrator",
-    "Goal",
+    "RangeGoal",
     "Threshold",
     "check_percentile",
     "clipped_fraction",

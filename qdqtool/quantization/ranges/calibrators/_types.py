@@ -11,7 +11,7 @@ PERCENTILE = 99.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
+class RangeGoal:
     """The purpose of a threshold.
 
     Attributes:
@@ -53,6 +53,6 @@ class Calibrator(Protocol):
 
     needs_histogram: bool
 
-    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
         """Choose the threshold of one tensor from its statistics; between 0 and ``seen.amax``."""
         ...

@@ -18,7 +18,7 @@ from qdqtool.quantization.ranges.calibrators._density import (
     clipped_fraction,
     split_outliers,
 )
-from qdqtool.quantization.ranges.calibrators._types import Goal, Threshold
+from qdqtool.quantization.ranges.calibrators._types import RangeGoal, Threshold
 from qdqtool.quantization.ranges.calibrators.mse import search
 from qdqtool.quantization.ranges.types import TensorRange
 
@@ -29,7 +29,7 @@ GAIN = 0.02
 class _Auto:
     needs_histogram = True
 
-    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
         """Choose the threshold, with the method that found it and the reason."""
         if seen.histogram is None or seen.amax == 0:
             return Threshold(seen.amax, "max", "nothing is clipped")
@@ -47,7 +47,7 @@ class _Auto:
 CALIBRATOR = _Auto()
 
 
-def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: Goal) -> Threshold:
+def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: RangeGoal) -> Threshold:
     what = f"{apart.share:.2g} of the values lie far away, up to {seen.amax:g}, and are clipped"
     if apart.is_mask:
         # A mask is at least 1,000 and 16 times the bulk, so the threshold lies well below it.

@@ -21,7 +21,7 @@ import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.quantization.ranges.calibrators import mse
-from qdqtool.quantization.ranges.calibrators._types import Goal, Threshold
+from qdqtool.quantization.ranges.calibrators._types import RangeGoal, Threshold
 from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.quantization.ranges.types import TensorRange
 
@@ -31,7 +31,7 @@ BINS = 2048
 class _Entropy:
     needs_histogram = True
 
-    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
         """Choose the threshold with the least divergence; for peaked tensors that with the least squared error."""
         if goal.peaked:
             return mse.CALIBRATOR.threshold(seen, goal)

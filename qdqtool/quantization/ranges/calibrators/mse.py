@@ -6,7 +6,7 @@ import numpy as np
 
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.quantization.ranges.calibrators._density import Density, squared_error
-from qdqtool.quantization.ranges.calibrators._types import Goal, Threshold
+from qdqtool.quantization.ranges.calibrators._types import RangeGoal, Threshold
 from qdqtool.quantization.ranges.types import TensorRange
 
 FACTORS = 2.0 ** (-np.arange(129) / 16)
@@ -42,7 +42,7 @@ def search(density: Density, fmt: NumberFormat) -> Found:
 class _Mse:
     needs_histogram = True
 
-    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
         """Choose the threshold with the least error."""
         if seen.histogram is None or seen.amax == 0:
             return Threshold(seen.amax, "mse", "nothing is clipped")

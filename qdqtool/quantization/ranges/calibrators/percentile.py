@@ -3,7 +3,7 @@
 import numpy as np
 
 from qdqtool.quantization.ranges.calibrators import mse
-from qdqtool.quantization.ranges.calibrators._types import Goal, Threshold
+from qdqtool.quantization.ranges.calibrators._types import RangeGoal, Threshold
 from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.quantization.ranges.types import TensorRange
 
@@ -11,7 +11,7 @@ from qdqtool.quantization.ranges.types import TensorRange
 class _Percentile:
     needs_histogram = True
 
-    def threshold(self, seen: TensorRange, goal: Goal) -> Threshold:
+    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
         """Choose the percentile of all magnitudes, zeros included, interpolated inside a bin; as ``mse`` if peaked."""
         if goal.peaked:
             return mse.CALIBRATOR.threshold(seen, goal)

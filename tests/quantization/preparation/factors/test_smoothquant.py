@@ -59,12 +59,12 @@ def test_a_search_reads_a_weight_three_times(tmp_path: Path, monkeypatch: pytest
     """For the noise that is expected, for its peaks, and to try alphas on: weights may be gigabytes."""
     read: list[object] = []
 
-    class Counted(smoothquant._Search):
+    class Counted(smoothquant._AlphaSearch):
         def _read(self, weight: StoredWeight) -> np.ndarray:
             read.append(weight)
             return super()._read(weight)
 
-    monkeypatch.setattr(smoothquant, "_Search", Counted)
+    monkeypatch.setattr(smoothquant, "_AlphaSearch", Counted)
     gains = np.ones(CHANNELS)
     gains[[3, 70]] = 40
     unseen_db(network(gains), 12, "auto", tmp_path)

@@ -15,11 +15,11 @@ from qdqtool.quantization.ranges.calibrators import clipped_fraction
 from qdqtool.quantization.ranges.types import TensorRange
 
 AUTO = calibrators.get("auto")
-INT8, FP8 = (calibrators.Goal(format=formats.get(name)) for name in ("int8", "float8e4m3fn"))
+INT8, FP8 = (calibrators.RangeGoal(format=formats.get(name)) for name in ("int8", "float8e4m3fn"))
 SCORES = np.random.default_rng(23).standard_normal((64, 64, 64)).astype(np.float32) * 3
 
 
-def sqnr(values: np.ndarray, threshold: calibrators.Threshold, goal: calibrators.Goal = INT8) -> float:
+def sqnr(values: np.ndarray, threshold: calibrators.Threshold, goal: calibrators.RangeGoal = INT8) -> float:
     scale = np.float32(threshold.amax / goal.format.high).reshape(())
     return sqnr_db(values, fake_quantize(values, scale, goal.format, PerTensor())) or np.inf
 
@@ -119,7 +119,7 @@ def test_it_clips_exactly_where_that_saves_more_than_two_percent(tail, goal):
         assert threshold.reason == "clipping would save next to nothing"
 
 
-def _spread_error(values: np.ndarray, weights: np.ndarray, amax: float, goal: calibrators.Goal) -> float:
+def _spread_error(values: np.ndarray, weights: np.ndarray, amax: float, goal: calibrators.RangeGoal) -> float:
     rounded = fake_quantize(
         values.astype(np.float32), np.float32(amax / goal.format.high).reshape(()), goal.format, PerTensor()
     )
@@ -156,7 +156,7 @@ def test_strays_are_clipped_to_what_serves_the_bulk():
 def test_what_half_the_smallest_code_exceeds_is_lost(name, end, is_lost):
     """Half the smallest code is 2,540 / 254 = 10 in int8, 2,540 / 24 = 106 in float4e2m1, 2,540 / 14 = 181 in int4."""
     found = ranged({**dict.fromkeys(range(end - 3, end), 1_000), 2_539: 30_000}, low=-2_540.0)
-    threshold = AUTO.threshold(found, calibrators.Goal(format=formats.get(name)))
+    threshold = AUTO.threshold(found, calibrators.RangeGoal(format=formats.get(name)))
     assert threshold.apart == ("mask" if is_lost else None)
 
 

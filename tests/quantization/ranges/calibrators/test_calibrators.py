@@ -13,7 +13,7 @@ from qdqtool.numerics import formats
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.types import TensorRange
 
-GOAL = calibrators.Goal(format=formats.get("int8"))
+GOAL = calibrators.RangeGoal(format=formats.get("int8"))
 SEEN = [TensorRange(-3.0, 2.0, 3.0, 10), TensorRange(0.0, 0.0, 0.0, 1), TensorRange(1e-30, 1e30, 1e30, 2)]
 SIGNED = [formats.get(name) for name in ("int4", "int8", "int16", "float8e4m3fn", "float8e5m2", "float4e2m1")]
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)

@@ -13,7 +13,7 @@ from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.calibrators.entropy import divergence, even_bins
 
 ENTROPY = calibrators.get("entropy")
-GOAL = calibrators.Goal(format=formats.get("int8"))
+GOAL = calibrators.RangeGoal(format=formats.get("int8"))
 
 
 def published_threshold(values: np.ndarray, bins: int, width: float, levels: int = 128) -> float:

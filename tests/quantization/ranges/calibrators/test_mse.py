@@ -16,7 +16,7 @@ from qdqtool.quantization.ranges.calibrators.mse import search
 from qdqtool.quantization.ranges.types import TensorRange
 
 MSE = calibrators.get("mse")
-GOAL = calibrators.Goal(format=formats.get("int8"))
+GOAL = calibrators.RangeGoal(format=formats.get("int8"))
 FORMATS = [formats.get(name) for name in ("int8", "int4", "float8e4m3fn", "float8e5m2", "float4e2m1")]
 NEAR = 1.01
 """How near to the least error of all thresholds: thresholds are tried 2.1 % apart, and where the optimum is steepest

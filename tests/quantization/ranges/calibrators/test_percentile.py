@@ -16,7 +16,7 @@ from qdqtool.quantization.ranges.calibrators.percentile import magnitude_at
 from qdqtool.quantization.ranges.types import TensorRange
 
 PERCENTILE = calibrators.get("percentile")
-GOAL = calibrators.Goal(format=formats.get("int8"))
+GOAL = calibrators.RangeGoal(format=formats.get("int8"))
 
 
 @pytest.mark.parametrize("percentile", [50, 90, 99, 99.9, 99.99])
