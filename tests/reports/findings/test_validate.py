@@ -93,7 +93,7 @@ def test_sarif_rules_lead_to_their_pages_where_the_package_has_an_address(
     driver = sarif.read(render("sarif", report)).tool.driver
 
     assert driver.version == "9.9"
-    assert driver.rules[0].help_uri == f"https://docs.example/qdqtool/linting/rules/{driver.rules[0].id}.md"
+    assert driver.rules[0].help_uri == f"https://docs.example/qdqtool/rules/{driver.rules[0].id}.md"
 
 
 def test_reports_have_a_hint(report: ValidateReport):
