@@ -27,10 +27,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     if name not in _homes():
         raise AttributeError(f"module 'qdqtool' has no attribute '{name}'")
-    home = _homes()[name]
-    return (
-        importlib.import_module(f"{home}.{name}") if home == "qdqtool" else getattr(importlib.import_module(home), name)
-    )
+    home = importlib.import_module(_homes()[name])
+    is_module = hasattr(home, "__path__")
+    return importlib.import_module(f"{home.__name__}.{name}") if is_module else getattr(home, name)
 
 
 def __dir__() -> list[str]:

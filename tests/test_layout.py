@@ -15,6 +15,8 @@ from support.paths import ROOT
 
 LONGEST_MODULE = 320
 LONGEST_JOB = 200
+LISTS = {"jobs/options"}
+"""Modules of declarations, which decide nothing."""
 """A job is orchestration: what is longer decides something that another package should decide."""
 LARGEST_SUBPACKAGE = 4500
 LARGE_SUBPACKAGES = {"linting/rules", "models/graph"}
@@ -111,7 +113,8 @@ def test_modules_and_packages_are_of_a_size_to_read():
 def test_jobs_are_short():
     jobs = {path: text for path, text in sources("qdqtool").items() if path.parts[:-1] == ("jobs",)}
     assert len(jobs) > 10
-    assert [str(path) for path, text in jobs.items() if len(text.splitlines()) > LONGEST_JOB] == []
+    long = {str(path.with_suffix("")) for path, text in jobs.items() if len(text.splitlines()) > LONGEST_JOB}
+    assert long == LISTS
 
 
 def test_every_module_says_in_one_sentence_what_it_is():

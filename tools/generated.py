@@ -10,18 +10,27 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from support.json_schemas import schemas
 
+from qdqtool.api import declarations
 from qdqtool.reports.markdown import formats, rules
 
 ROOT = Path(__file__).resolve().parent.parent
 ARCHITECTURE = "docs/architecture.md"
 SCHEMAS = "qdqtool/reports/schemas"
 LAYERS = re.compile(r"(?<=<!-- layers: make generated writes this table -->\n).*?(?=<!-- end of layers -->)", re.DOTALL)
+KEYWORDS = "qdqtool/api/keywords.py"
+KEYWORDS_HEAD = '''"""The keywords of each function. Generated from the options: ``make generated`` writes it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypedDict
+
+from qdqtool.api.any_data import DataLike, FileName, Metric, Shapes, Values
+'''
 MAPPINGS = ("properties", "$defs")
 """Keys of a schema whose members get a line each."""
 
@@ -87,8 +96,37 @@ def subpackages(name: str, order: Sequence[str]) -> str:
     return "; ".join(part for part in (ordered, ", ".join(f"`{each}`" for each in others)) if part)
 
 
+def keywords() -> dict[str, str]:
+    """Return the module with the keywords of the Python functions, made of the declarations of options."""
+    hints = {command: dict(_hints(command)) for command in declarations.COMMANDS}
+    first, *others = (hints[command].items() for command in declarations.CALIBRATING)
+    shared = {name: hint for name, hint in first if all((name, hint) in other for other in others)}
+    classes = [_keyword_class("Calibration", "Options of every function that calibrates.", "TypedDict", shared)]
+    for command, found in hints.items():
+        calibrates = command in declarations.CALIBRATING
+        own = {name: hint for name, hint in found.items() if not (calibrates and name in shared)}
+        base = "CalibrationKeywords" if calibrates else "TypedDict"
+        text = f"Options of ``{declarations.FUNCTIONS[command]}``."
+        classes.append(_keyword_class(command.title(), text, base, own))
+    return {KEYWORDS: "\n\n".join([KEYWORDS_HEAD, "\n\n\n".join(classes)]) + "\n"}
+
+
+def _hints(command: str) -> Iterator[tuple[str, str]]:
+    """Yield the keywords of a function with their types."""
+    for name, each in declarations.keywords_of(command).items():
+        yield name, f"{each.kind.keyword} | None" if each.default is None else each.kind.keyword
+    if command in declarations.WITH_REPORTS:
+        yield "reports", 'Mapping[Literal["text", "json", "html"], FileName]'
+
+
+def _keyword_class(name: str, text: str, base: str, hints: Mapping[str, str]) -> str:
+    lines = [f"class {name}Keywords({base}, total=False):", f'    """{text}"""', ""]
+    return "\n".join([*lines, *(f"    {keyword}: {hint}" for keyword, hint in hints.items())])
+
+
 GENERATORS: tuple[Callable[[], Mapping[str, str]], ...] = (
     schema_files,
+    keywords,
     layer_table,
     lambda: {"docs/formats.md": formats.page()},
     lambda: {"docs/rules/README.md": rules.index()},

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Unpack
 
-from qdqtool.api.keywords import BuildKeywords, InsertKeywords, checked
-from qdqtool.api.options import build_options, insert_options, settled
+from qdqtool.api.checked import values_of
+from qdqtool.api.keywords import BuildKeywords, InsertKeywords
 from qdqtool.api.outputs import write_or_keep
 from qdqtool.api.reports import report_files
 from qdqtool.engines.build.build_model import stored
-from qdqtool.engines.build.options import BuildOptions
+from qdqtool.engines.build.options import build_request
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import GateError
 from qdqtool.jobs import build as build_job
 from qdqtool.jobs import insert as insert_job
-from qdqtool.jobs.insert import InsertOptions, InsertReport
+from qdqtool.jobs.insert import InsertReport
+from qdqtool.jobs.request import insert_request
 from qdqtool.models.graph.io.load import ModelLike, as_source
+from qdqtool.models.graph.model import Model
+from qdqtool.options import PYTHON
 
 
 def insert_plan(
     model: ModelLike,
     plan: str | Path,
     output: str | Path | None = None,
-    options: InsertOptions | None = None,
     **keywords: Unpack[InsertKeywords],
 ) -> InsertReport:
     """Put the Q/DQ pairs of a plan file into a model.
@@ -33,11 +35,10 @@ def insert_plan(
         model: The model. It is not changed.
         plan: The plan file, TOML or JSON (``docs/plan.md``).
         output: The ``.onnx`` file to write; None to get the model as ``output_model`` of the report.
-        options: How constants and external data are stored.
-        keywords: In place of ``options``: options of ``qdqtool insert``, with ``_`` for ``-``.
+        keywords: Options of ``qdqtool insert``, with ``_`` for ``-``.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown or given twice.
+        ArgumentError: An argument is of no accepted kind, or an option is unknown.
         ModelError: The model cannot be read, or the reference loads it and not the result.
         UsageError: The plan is malformed, does not fit the model, or has something that a target does not take; or the
             result passes 2 GiB and has no output.
@@ -45,8 +46,29 @@ def insert_plan(
         GateError: The opset upgrade was to be verified and changes an output.
     """
     source = as_source(model)
-    chosen = settled(options, checked(keywords, InsertKeywords, "insert_plan"), insert_options)
+    chosen = insert_request(values_of(keywords, "insert", "insert_plan"), PYTHON)
     return write_or_keep(output, chosen, lambda path, final: insert_job.insert_plan(source, plan, path, final))
+
+
+def insert_encodings(
+    model: str | Path | Model, encodings: str | Path, output: str | Path, **keywords: Unpack[InsertKeywords]
+) -> InsertReport:
+    """Put Q/DQ pairs where placement has them into a model, with ranges that another tool found.
+
+    Args:
+        model: The model. It is not changed.
+        encodings: The ranges: a TensorRT calibration cache, an ONNX Runtime calibration table, AIMET encodings or npz.
+        output: The ``.onnx`` file to write.
+        keywords: Options of ``qdqtool insert``, with ``_`` for ``-``.
+
+    Raises:
+        ArgumentError: An option is unknown.
+        ModelError: The model cannot be read.
+        UsageError: The ranges cannot be read, or do not fit the model.
+        OutputError: The output cannot be written.
+    """
+    chosen = insert_request(values_of(keywords, "insert", "insert_encodings"), PYTHON)
+    return insert_job.insert_encodings(model, encodings, output, chosen)
 
 
 def build_engine(
@@ -54,7 +76,6 @@ def build_engine(
     output: str | Path,
     *,
     backend: str = "auto",
-    options: BuildOptions | None = None,
     **keywords: Unpack[BuildKeywords],
 ) -> EngineReport:
     """Build an engine from a Q/DQ (or float) model.
@@ -63,11 +84,10 @@ def build_engine(
         model: The model. A model in memory is written to a temporary file first, which builders read.
         output: The engine to write; ``OUTPUT.manifest.json`` is written beside it.
         backend: ``tensorrt``, ``tensorrt-rtx`` or ``auto`` (the first of the two that is installed).
-        options: How to build.
-        keywords: In place of ``options``: options of ``qdqtool build``, with ``_`` for ``-``.
+        keywords: Options of ``qdqtool build``, with ``_`` for ``-``.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown or given twice.
+        ArgumentError: An argument is of no accepted kind, or an option is unknown.
         CapabilityError: The backend, or the GPU that it needs, is absent.
         ModelError: The model cannot be read.
         UsageError: A shape, target or path does not fit the model.
@@ -77,14 +97,12 @@ def build_engine(
         OutputError: A file cannot be written. In every case no engine is left.
     """
     with report_files(keywords, "build", model) as files:
-        return files.write(_built(model, Path(output), backend, options, keywords))
+        return files.write(_built(model, Path(output), backend, keywords))
 
 
-def _built(
-    model: ModelLike, output: Path, backend: str, options: BuildOptions | None, keywords: BuildKeywords
-) -> EngineReport:
+def _built(model: ModelLike, output: Path, backend: str, keywords: BuildKeywords) -> EngineReport:
     source = as_source(model)
-    chosen = settled(options, checked(cast("dict[str, Any]", keywords), BuildKeywords, "build_engine"), build_options)
+    chosen = build_request(values_of(keywords, "build", "build_engine"))
     if isinstance(source, Path):
         return build_job.build_engine(source, output, backend=backend, options=chosen)
     if source.path is not None and not source.payloads:

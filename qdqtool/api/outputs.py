@@ -7,9 +7,10 @@ from typing import Protocol, TypeVar
 
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.load import load_model
-from qdqtool.models.graph.io.save import ExternalData, TooLargeError
+from qdqtool.models.graph.io.save import TooLargeError
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import WrittenModelReport
+from qdqtool.models.options import ExternalData
 from qdqtool.models.scratch import ScratchFolder
 
 

@@ -1,38 +1,17 @@
 """The options of ``validate`` that fix models."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from qdqtool.cli.options import constant_data_option, emit, output_option, samples_option, shapes_option
+from qdqtool.cli.declared import values_of
+from qdqtool.cli.options import emit
+from qdqtool.linting.options import FixCommand
+from qdqtool.options import build
 
 if TYPE_CHECKING:
     from qdqtool.linting.repair.report import FixReport
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-
-def fix_options(function: Decorated) -> Decorated:
-    """``--fix`` and what goes with it."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-_OPTIONS = (
-    click.option("--fix", is_flag=True, help="Fix what can be fixed with proof; needs -o, --in-place or --diff."),
-    click.option(
-        "--unsafe-fixes", is_flag=True, help="Fix also what changes numbers, or cannot be proven; the loss is printed."
-    ),
-    click.option("--diff", is_flag=True, help="Print what --fix would change, and write nothing."),
-    output_option("The fixed model to write.", required=False),
-    click.option("--in-place", is_flag=True, help="Write each fixed model over its own file."),
-    samples_option("Samples that fixes are proven on, as for 'qdqtool check'.  [default: 4 random ones]"),
-    constant_data_option(),
-    shapes_option("--input-shapes", "Fix the shape of an input that fixes are proven on"),
-)
 
 
 def wants_fixes(options: dict[str, Any]) -> bool:
@@ -60,20 +39,19 @@ def run_fixes(
 
     Args:
         models: The files.
-        options: The values of :func:`fix_options`.
+        options: The values of :class:`~qdqtool.linting.options.FixCommand`.
         policy: A :class:`qdqtool.linting.policy.Policy`.
         fail_on: ``error``, ``warning`` or ``never``.
         output_format: ``text`` or ``json``.
     """
     from qdqtool.errors import escape
     from qdqtool.jobs.fix import FixRequest, fix_models
-    from qdqtool.samples.input_shapes import parse_shapes
-    from qdqtool.samples.request import DataRequest
+    from qdqtool.samples.request import data_request
 
-    shapes = parse_shapes(options["input_shapes"], "--input-shapes")
-    data = DataRequest(path=options["data"], allow_constant=options["allow_constant_data"], input_shapes=shapes)
-    choice = {name: options[name] for name in ("diff", "in_place", "output")}
-    report = fix_models(models, FixRequest(policy=policy, **choice, unsafe=options["unsafe_fixes"], data=data))
+    values = values_of(FixCommand, options)
+    unsafe, _ = values.pop("unsafe_fixes", False), values.pop("fix", False)
+    request = build(FixRequest, values, policy=policy, unsafe=unsafe, data=data_request(values))
+    report = fix_models(models, request)
     code = _exit_code(report, diff=options["diff"], fail_on=fail_on)
     emit(report, output_format, "fixes", passed=code == 0)
     errors = [model.error for model in report.models if model.error is not None]

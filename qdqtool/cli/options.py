@@ -14,23 +14,6 @@ from qdqtool.cli.completion import input_names, offer
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-class ComputedHelp(click.Option):
-    """An option whose help text is made when it is shown: what it lists takes imports that no command waits for.
-
-    Args:
-        help_text: Makes the text.
-    """
-
-    def __init__(self, *args: Any, help_text: Callable[[], str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._help_text = help_text
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The two columns of the option in ``--help``."""
-        self.help = self._help_text()
-        return super().get_help_record(ctx)
-
-
 def model_argument(name: str = "model") -> Callable[[Decorated], Decorated]:
     """The positional MODEL: a path that the loader checks, with messages of its own."""
     return click.argument(name, type=click.Path(path_type=Path), callback=remember_models)
@@ -105,17 +88,6 @@ def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-def external_data_option() -> Callable[[Decorated], Decorated]:
-    """``--external-data``: where weights are stored."""
-    return click.option(
-        "--external-data",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Store weights in a second file: when the input does or the model passes 2 GiB, always, or never.",
-    )
-
-
 def verbosity_options() -> Callable[[Decorated], Decorated]:
     """``-q/--quiet`` and ``-v/--verbose``, which :func:`emit` obeys; neither is an argument of the command."""
 
@@ -161,30 +133,10 @@ def is_verbose() -> bool:
     return _verbosity() == "verbose"
 
 
-def weights_option() -> Callable[[Decorated], Decorated]:
-    """``--weights``: how quantized constants are stored."""
-    return click.option(
-        "--weights",
-        type=click.Choice(["packed", "qdq"]),
-        default="packed",
-        show_default=True,
-        help="Store quantized constants as codes behind a DQ, or as float behind Q and DQ.",
-    )
-
-
 def samples_option(text: str, name: str = "data") -> Callable[[Decorated], Decorated]:
     """``--data`` or ``--calib-data``, which are the same in every command; ``name`` is that of the argument."""
     first, second = sorted(("--data", "--calib-data"), key=lambda option: option != f"--{name.replace('_', '-')}")
     return click.option(first, second, name, type=click.Path(path_type=Path), metavar="DATA", help=text)
-
-
-def constant_data_option() -> Callable[[Decorated], Decorated]:
-    """``--allow-constant-data``."""
-    return click.option(
-        "--allow-constant-data",
-        is_flag=True,
-        help="Use samples that hold one value throughout, such as zeros; they are refused otherwise.",
-    )
 
 
 def shapes_option(name: str, what: str, metavar: str = "NAME:1x3x320x320") -> Callable[[Decorated], Decorated]:
@@ -196,11 +148,6 @@ def shapes_option(name: str, what: str, metavar: str = "NAME:1x3x320x320") -> Ca
         shell_complete=offer(input_names, takes_commas=True),
         help=f"{what}; several with commas, or the option again.",
     )
-
-
-def values_option(what: str) -> Callable[[Decorated], Decorated]:
-    """The option ``--input-values``; :func:`qdqtool.samples.input_shapes.parse_numbers` reads it."""
-    return shapes_option("--input-values", what, "NAME:16000")
 
 
 def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:

@@ -1,43 +1,21 @@
 """Several optimization profiles on the command line: ``--profile N`` stands in front of the shapes of profile N."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from qdqtool.cli.options import Decorated, shapes_option
+from qdqtool.cli.declared import values_of
+from qdqtool.cli.options import Decorated
 from qdqtool.cli.sections import SectionedCommand
+from qdqtool.engines.options import ProfileShapes
+from qdqtool.options import Values, declared
 
-if TYPE_CHECKING:
-    from qdqtool.engines.build.options import ProfileOptions
-    from qdqtool.engines.build.profiles import ShapeOptions
-    from qdqtool.engines.tensorrt.shape_values import ShapeValues
-    from qdqtool.samples.input_shapes import Shapes
-
-KINDS = ("min", "opt", "max")
-SHAPES = tuple(f"{kind}_shapes" for kind in KINDS)
-VALUES = tuple(f"{kind}_shape_values" for kind in KINDS)
-_MEANS = {
-    "min_shapes": "Smallest shapes of dynamic inputs",
-    "opt_shapes": "Shapes to optimize for; alone they are the only ones",
-    "max_shapes": "Largest shapes of dynamic inputs",
-    "min_shape_values": "Smallest values of inputs that decide shapes",
-    "opt_shape_values": "Values to optimize for; alone they are the only ones",
-    "max_shape_values": "Largest values of inputs that decide shapes",
-}
+SHAPES = tuple(each.name for each in declared(ProfileShapes))
 
 Words = Mapping[str, Sequence[str]]
 """What was given for each of the six options, by the name of its parameter."""
-
-
-@dataclass(frozen=True, slots=True)
-class GivenProfiles:
-    """The shapes of all profiles as the user gave them: the first, and what stands behind each ``--profile``."""
-
-    first: Words
-    further: tuple[Words, ...]
 
 
 class ProfilesCommand(SectionedCommand):
@@ -50,58 +28,26 @@ class ProfilesCommand(SectionedCommand):
         ctx.meta[_KEY] = _by_profile(values, order)
         rest = super().parse_args(ctx, args)
         first = ctx.meta[_KEY]["0"]
-        for name in (*SHAPES, *VALUES):
+        for name in SHAPES:
             # A default map has shapes of the first profile; an option on the command line replaces them.
             if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
                 first[name] = list(ctx.params[name])
         return rest
 
 
-def profile_options() -> Callable[[Decorated], Decorated]:
-    """``--profile`` and the six options that it divides into profiles."""
-
-    def options(function: Decorated) -> Decorated:
-        for name in reversed((*SHAPES, *VALUES)):
-            metavar = "NAME:2x-1" if name in VALUES else "NAME:1x3x320x320"
-            function = shapes_option(f"--{name.replace('_', '-')}", _MEANS[name], metavar)(function)
-        text = "The shapes behind it are those of profile N, of several; those in front of it are of profile 0."
-        return click.option("--profile", multiple=True, metavar="N", expose_value=False, help=text)(function)
-
-    return options
+def profile_option() -> Callable[[Decorated], Decorated]:
+    """``--profile``, which divides the six options with shapes into profiles."""
+    text = "The shapes behind it are those of profile N, of several; those in front of it are of profile 0."
+    return click.option("--profile", multiple=True, metavar="N", expose_value=False, help=text)
 
 
-def given_profiles(ctx: click.Context) -> GivenProfiles:
-    """Return the shapes of each profile."""
-    found: dict[str, dict[str, list[str]]] = ctx.meta[_KEY]
+def profile_values(context: click.Context) -> Values:
+    """Return the shapes of the first profile, and as ``profiles`` those that stand behind each ``--profile``."""
+    found: dict[str, dict[str, list[str]]] = context.meta[_KEY]
     _check_numbers(list(found))
     _check_shapes(found)
-    ordered = [found[str(number)] for number in range(len(found))]
-    return GivenProfiles(ordered[0], tuple(ordered[1:]))
-
-
-def shapes_of(words: Words, fixed: "Shapes") -> "ShapeOptions":
-    """Parse the shapes of one profile."""
-    from qdqtool.engines.build.profiles import ShapeOptions
-    from qdqtool.samples.input_shapes import parse_shapes
-
-    low, best, high = (parse_shapes(words.get(name, ()), f"--{name.replace('_', '-')}") for name in SHAPES)
-    return ShapeOptions(min=low, opt=best, max=high, fixed=fixed)
-
-
-def values_of(words: Words) -> "ShapeValues":
-    """Parse the shape values of one profile."""
-    from qdqtool.engines.tensorrt.shape_values import ShapeValues
-    from qdqtool.samples.input_shapes import parse_values
-
-    low, best, high = (parse_values(words.get(name, ()), f"--{name.replace('_', '-')}") for name in VALUES)
-    return ShapeValues(min=low, opt=best, max=high)
-
-
-def further_profiles(given: GivenProfiles) -> "tuple[ProfileOptions, ...]":
-    """Parse the profiles after the first."""
-    from qdqtool.engines.build.options import ProfileOptions
-
-    return tuple(ProfileOptions(shapes=shapes_of(words, {}), shape_values=values_of(words)) for words in given.further)
+    first, *further = (values_of(ProfileShapes, found[str(number)]) for number in range(len(found)))
+    return {**first, "profiles": tuple(further)}
 
 
 _KEY = "qdqtool.profiles"
@@ -127,7 +73,7 @@ _AGAIN = " again"
 
 
 def _divides(parameter: click.Parameter) -> bool:
-    return parameter.name in {"profile", *SHAPES, *VALUES}
+    return parameter.name in {"profile", *SHAPES}
 
 
 def _check_numbers(numbers: Sequence[str]) -> None:

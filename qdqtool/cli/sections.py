@@ -8,6 +8,10 @@ from typing import Any
 
 import click
 
+from qdqtool.cli.declared import DeclaredOption
+from qdqtool.options import declared
+from qdqtool.quantization.planning.options import SelectionOptions
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
@@ -15,17 +19,22 @@ class Layout:
 
     Attributes:
         terms: Words and what they mean, by heading.
-        sections: Names of parameters by heading; those that are in none come last.
+        sections: Names of parameters by heading, in their order. Declared options that are in none follow under the
+            heading of their declaration, others come last.
+        headings: What the command calls a heading of declarations, where it calls it otherwise.
         examples: Command lines.
     """
 
     terms: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     sections: Mapping[str, Sequence[str]]
+    headings: Mapping[str, str] = field(default_factory=dict)
     examples: Sequence[str] = ()
 
 
 REPORT = ("output_format", "quiet", "verbose", "help")
 """The options that say what is printed, which every command with a report has."""
+WHAT = ("target", "quantize_mode", "block_size", *(each.name for each in declared(SelectionOptions)))
+"""The first options of what is quantized, in another order than that of their declarations."""
 HELP_NAMES = ["-h", "--help"]
 
 
@@ -44,6 +53,17 @@ class SectionedCommand(click.Command):
         super().__init__(*args, **{**keywords, "context_settings": settings})
         self._layout = layout
 
+    @property
+    def sections(self) -> dict[str, list[str]]:
+        """The names of the options by heading."""
+        found = {heading: [*names] for heading, names in self._layout.sections.items()}
+        named = {name for names in found.values() for name in names}
+        for each in self.params:
+            if isinstance(each, DeclaredOption) and each.name not in named:
+                section = each.declaration.section
+                found.setdefault(self._layout.headings.get(section, section), []).append(str(each.name))
+        return found
+
     def invoke(self, ctx: click.Context) -> Any:
         """As click does; files of ``--report`` are checked before, and written too where there is no report."""
         from qdqtool.cli.reports import guarded
@@ -58,7 +78,7 @@ class SectionedCommand(click.Command):
         records = {name_of(each): record for each in options if (record := each.get_help_record(ctx)) is not None}
         for heading, rows in self._layout.terms.items():
             _section(formatter, heading, rows)
-        for heading, names in self._layout.sections.items():
+        for heading, names in self.sections.items():
             _section(formatter, heading, [records.pop(name) for name in names if name in records])
         _section(formatter, "Other", [*records.values()])
 

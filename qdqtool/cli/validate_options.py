@@ -1,16 +1,18 @@
 """The options of ``validate``: what to apply, what is known, and how to report."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qdqtool.cli.completion import offer, rule_codes, targets_and_releases
-from qdqtool.cli.options import OutputPath, emit, output_format_option, verbosity_options
+from qdqtool.cli.declared import options_of, values_of
+from qdqtool.cli.options import emit, output_format_option, verbosity_options
 from qdqtool.cli.reports import Pairs, parse_reports
+from qdqtool.linting.options import ValidateCommand
+from qdqtool.options import Values
 from qdqtool.registry import unit_names
 from qdqtool.reports import findings as _formats
 
@@ -35,104 +37,75 @@ def validate_options(function: Decorated) -> Decorated:
     return function
 
 
-def _words(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> list[str]:
-    """Every word of an option that takes commas and may be repeated."""
-    return [word.strip() for value in values for word in value.split(",") if word.strip()]
-
-
-def _list_option(name: str, metavar: str, text: str) -> Callable[[Decorated], Decorated]:
-    find = {"TARGET": targets_and_releases, "CODE": rule_codes}.get(metavar)
-    complete = None if find is None else offer(find, takes_commas=True)
-    return click.option(
-        *name.split(), multiple=True, callback=_words, metavar=f"{metavar},...", help=text, shell_complete=complete
-    )
-
-
 def _reports(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Pairs:
     """Format and file of each report."""
     return parse_reports(REPORT_FORMATS, context, parameter, values)
 
 
-_FILE = click.Path(path_type=Path)
-
-_OPTIONS = (
-    _list_option(
-        "--target targets",
-        "TARGET",
-        "What the model is for: onnx, ort-cpu, tensorrt, tensorrt-rtx, or a release as tensorrt-10.8. Several with "
-        "commas.  [default: tensorrt]",
-    ),
-    _list_option("--sm", "SM", "GPUs that the engine is for, as 8.6 or 86: report the types that they lack."),
-    _list_option("--select", "CODE", "Only rules whose code begins so; ALL for all."),
-    _list_option("--extend-select", "CODE", "These rules besides the selected ones."),
-    _list_option("--ignore", "CODE", "No rules whose code begins so, unless --select names them more closely."),
-    click.option(
-        "--fail-on",
-        type=click.Choice(["error", "warning", "never"]),
-        help="Exit with 1 on a finding of this severity or worse.  [default: error]",
-    ),
-    click.option(
-        "--parser/--no-parser",
-        default=None,
-        help="tensorrt-rtx: also ask the parser of TensorRT for RTX, in a process of its own.  [default: where it is "
-        "installed, up to 1 GB of weights]",
-    ),
-    click.option("--baseline", type=_FILE, metavar="FILE", help="Report only findings that FILE does not hold."),
-    click.option(
-        "--write-baseline", type=OutputPath(), metavar="FILE", help="Store the findings in FILE and exit with 0."
-    ),
-    click.option("--isolated", is_flag=True, help="Read no qdqtool.toml or pyproject.toml."),
-    click.option("--show-settings", is_flag=True, help="Print the settings in force and stop."),
-    click.option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Processes that share the models.  [default: one; more for what is left after a second, where they pay]",
-    ),
-    click.option("--show-context", is_flag=True, help="Text: also print what each node reads and what reads it."),
-    click.option("--statistics", is_flag=True, help="Print how often each rule reported, not the findings."),
-    click.option(
-        "--report",
-        "reports",
+def findings_option(flag: str, name: str) -> Callable[[Decorated], Decorated]:
+    """The option with files for the findings; ``name`` is that of the argument."""
+    return click.option(
+        flag,
+        name,
         multiple=True,
         callback=_reports,
         metavar="FORMAT=FILE",
         help="Also write the report to FILE, in any output format or as html; may be repeated.",
-    ),
+    )
+
+
+_OPTIONS = (
+    options_of(ValidateCommand),
+    click.option("--show-context", is_flag=True, help="Text: also print what each node reads and what reads it."),
+    click.option("--statistics", is_flag=True, help="Print how often each rule reported, not the findings."),
+    findings_option("--report", "reports"),
     output_format_option(*FORMATS),
     verbosity_options(),
 )
 
 
-def settings_of(options: dict[str, Any]) -> "Settings":
+def settings_of(words: Mapping[str, Any]) -> "Settings":
     """The settings of the run: those of the nearest file, with what the command line replaces.
 
     Raises:
         UsageError: The file cannot be read, or options contradict each other.
     """
     from qdqtool.errors import UsageError
-    from qdqtool.linting.parser_answer import PARSER_TARGET
-    from qdqtool.linting.settings import Config, settle
 
-    if options["baseline"] is not None and options["write_baseline"] is not None:
+    if words["baseline"] is not None and words["write_baseline"] is not None:
         raise UsageError(
             "--baseline and --write-baseline exclude each other",
             hint="`--write-baseline FILE` writes all findings",
         )
-    if options["statistics"] and options["output_format"] not in {"text", "json"}:
-        raise UsageError(f"--statistics has no output format {options['output_format']}", hint="use text or json")
+    if words["statistics"] and words["output_format"] not in {"text", "json"}:
+        raise UsageError(f"--statistics has no output format {words['output_format']}", hint="use text or json")
+    return settled(values_of(ValidateCommand, words))
+
+
+def settled(values: Values) -> "Settings":
+    """The settings of the nearest file, with the values that replace them.
+
+    Raises:
+        UsageError: The file cannot be read, or the parser is asked for a target that it does not have.
+    """
+    from qdqtool.errors import UsageError
+    from qdqtool.linting.parser_answer import PARSER_TARGET
+    from qdqtool.linting.settings import Config, settle
+
+    listed = {name: [*values.get(name, ())] or None for name in ("targets", "sm", "select", "extend_select", "ignore")}
+    baseline = values.get("baseline")
     given = Config(
-        targets=options["targets"] or None,
-        sm=options["sm"] or None,
-        select=options["select"] or None,
-        extend_select=options["extend_select"],
-        ignore=options["ignore"] or None,
-        fail_on=options["fail_on"],
-        parser=options["parser"],
-        baseline=str(options["baseline"]) if options["baseline"] is not None else None,
+        fail_on=values.get("fail_on"),
+        parser=values.get("parser"),
+        baseline=str(baseline) if baseline is not None else None,
+        targets=listed["targets"],
+        sm=listed["sm"],
+        select=listed["select"],
+        extend_select=listed["extend_select"],
+        ignore=listed["ignore"],
     )
-    settings = settle(given, isolated=options["isolated"])
-    if options["parser"] and PARSER_TARGET not in settings.policy.targets:
+    settings = settle(given, isolated=values.get("isolated", False))
+    if values.get("parser") and PARSER_TARGET not in settings.policy.targets:
         raise UsageError(f"--parser asks for target {PARSER_TARGET} only", hint=f"add `--target {PARSER_TARGET}`")
     return settings
 

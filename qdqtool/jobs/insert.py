@@ -14,15 +14,15 @@ from qdqtool.models import targets
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_source
 from qdqtool.models.graph.io.output import is_stream
-from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import NodeReason, Sizes, WrittenModelReport
+from qdqtool.models.options import ExternalData, WeightStorage
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.quantization.insertion.apply_plan import apply_plan
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
-from qdqtool.quantization.planning.existing import Existing
 from qdqtool.quantization.planning.given_ranges import match_ranges, nearest_mode
+from qdqtool.quantization.planning.options import Existing
 from qdqtool.quantization.planning.plan_file import read_plan_file
 from qdqtool.quantization.planning.plan_resolve import FilePlanner
 from qdqtool.quantization.planning.planner import Planner, index_to_plan

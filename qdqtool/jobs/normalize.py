@@ -9,8 +9,9 @@ from qdqtool.linting.repair.fix_loop import Permission, Repair
 from qdqtool.linting.repair.proof import Prover
 from qdqtool.linting.repair.report import NormalizeReport, Repaired
 from qdqtool.models.graph.io.load import load_source
-from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.options import ExternalData
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.running.ort_cpu import reference
 from qdqtool.samples.request import DataRequest

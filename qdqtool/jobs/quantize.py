@@ -20,11 +20,11 @@ from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import described_beside
 from qdqtool.models.graph.io.offload import offloaded
-from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import Sizes
+from qdqtool.models.options import ExternalData, WeightStorage
 from qdqtool.models.running.loadable import require_loadable
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.insertion.weight_scales import weight_scales
 from qdqtool.quantization.planning.degenerate import with_zeros
 from qdqtool.quantization.planning.existing_pairs import existing_hint, settle_model

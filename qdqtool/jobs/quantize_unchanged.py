@@ -9,11 +9,11 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.structure import outline
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
-from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.report import NodeReason, Sizes
-from qdqtool.quantization.planning.existing import Existing
+from qdqtool.models.options import ExternalData
 from qdqtool.quantization.planning.existing_pairs import ResolvedModel, existing_hint, propose_for
-from qdqtool.quantization.planning.high_precision import HighPrecision
+from qdqtool.quantization.planning.options import Existing, HighPrecision
 from qdqtool.quantization.planning.placement import PlacementProposal, SkippedNode
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_source
-from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import NodeReason, Sizes
+from qdqtool.models.options import ExternalData
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.transforms.strip import RemovedNode, RestoredNode, strip_from
 from qdqtool.results import Report

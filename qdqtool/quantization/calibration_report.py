@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from qdqtool.quantization.report import GivenReport
-from qdqtool.samples.read_options import Preprocessing
+from qdqtool.samples.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import msgspec
 
 from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, Notes, read_metadata
 from qdqtool.models.graph.model import Model
-from qdqtool.samples.read_options import Preprocessing
+from qdqtool.samples.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

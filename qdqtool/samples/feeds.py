@@ -13,7 +13,8 @@ from qdqtool.registry import load_unit, unit_names
 from qdqtool.samples import readers
 from qdqtool.samples.in_memory import DataPlace, InMemoryData
 from qdqtool.samples.media.images.samples import ImageSamples, write_preview
-from qdqtool.samples.read_options import Preprocessing, ReadOptions
+from qdqtool.samples.options import ReadOptions
+from qdqtool.samples.preprocessing import Preprocessing
 from qdqtool.samples.report import DataDescription
 from qdqtool.samples.sample import Converted, NoLabelsError, Sample, Samples, WithoutStored, labelled, sample_digest
 from qdqtool.samples.signature import InputSpec, check_names, needed

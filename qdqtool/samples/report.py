@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from qdqtool.samples.read_options import Preprocessing
+from qdqtool.samples.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.dtypes import Array
+from qdqtool.options import Values, build
 from qdqtool.samples.feeds import Feeds, load_feeds
 from qdqtool.samples.in_memory import DataPlace
 from qdqtool.samples.noise import random_feeds
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.signature import InputSpec, input_specs, stored_specs
 
 
@@ -101,3 +102,9 @@ def open_feeds(
         for sample in feeds:
             each(sample)
     return feeds
+
+
+def data_request(values: Values) -> DataRequest:
+    """Return the data that the values of options ask for; they are taken out."""
+    path, allow_constant = values.pop("data", None), values.pop("allow_constant_data", False)
+    return build(DataRequest, values, path=path, allow_constant=allow_constant, options=build(ReadOptions, values))

@@ -22,8 +22,8 @@ from qdqtool.jobs.validate import validate_model
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.options import WeightStorage
 from qdqtool.models.transforms.opset import upgrade_opset
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.samples.noise import random_feeds
 from qdqtool.samples.request import DataRequest
 from qdqtool.samples.signature import input_specs, with_shapes

@@ -19,8 +19,8 @@ from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.options import WeightStorage
 from qdqtool.models.transforms.opset import upgrade_opset
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 
 
 @pytest.fixture(params=[13, 15, 17])

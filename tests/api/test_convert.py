@@ -64,7 +64,6 @@ def test_validation_data_of_any_kind_measures(tmp_path: Path):
         ({"min_sqnrs": 3}, "min_sqnr"),
         ({"backend": "trt"}, "tensorrt"),
         ({"save_plan": "p.json"}, "save_plan"),
-        ({"options": qdqtool.ConvertOptions(), "no_build": True}, "both given"),
     ],
 )
 def test_wrong_keywords_are_refused_in_one_line(tmp_path: Path, keywords: dict[str, object], message: str):

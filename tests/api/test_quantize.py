@@ -12,8 +12,15 @@ from support.paths import ROOT
 from support.small import conv_model, matmul_model
 
 import qdqtool
+from qdqtool.api.any_data import as_place
 from qdqtool.errors import ArgumentError, ModelError, UsageError
+from qdqtool.jobs import quantize as quantize_job
+from qdqtool.jobs.quantize import QuantizeOptions
+from qdqtool.models.graph.model import Model
+from qdqtool.quantization.planning.placement import Selection
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.file import encode_ranges
+from qdqtool.samples.request import FileData
 
 ROWS = np.random.default_rng(5).normal(size=(12, 3, 8, 8)).astype(np.float32)
 DIGITS = ROOT / "sample_models/digits_cnn"
@@ -115,13 +122,15 @@ def test_a_result_that_no_proto_holds_needs_an_output(monkeypatch: pytest.Monkey
     assert told.value.hint == "name an output: output='OUT.onnx'; its weights go to a file beside it"
 
 
-def test_options_as_keywords_change_the_model_as_objects_do():
-    wanted = qdqtool.QuantizeOptions(
-        recipe=qdqtool.Recipe(quantize_mode="fp8", selection=qdqtool.Selection(nodes_to_exclude=("conv2",)))
-    )
-    by_object = qdqtool.quantize_model(conv_model(), ROWS, options=wanted)
+def test_options_as_keywords_change_the_model_as_objects_do(tmp_path: Path):
+    wanted = QuantizeOptions(recipe=Recipe(quantize_mode="fp8", selection=Selection(nodes_to_exclude=("conv2",))))
+    data = FileData(path=as_place(ROWS))
+    by_object = quantize_job.quantize_model(Model(conv_model()), data, tmp_path / "a.onnx", wanted)
     by_words = qdqtool.quantize_model(conv_model(), ROWS, quantize_mode="fp8", nodes_to_exclude=["conv2"])
-    assert bytes_of(by_words) == bytes_of(by_object) != bytes_of(qdqtool.quantize_model(conv_model(), ROWS))
+    qdqtool.quantize_model(conv_model(), ROWS, tmp_path / "b.onnx", quantize_mode="fp8", nodes_to_exclude=["conv2"])
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+    assert bytes_of(by_words) != bytes_of(qdqtool.quantize_model(conv_model(), ROWS))
+    assert by_object.skipped == by_words.skipped
     assert [each.node for each in by_words.skipped] == ["conv2"]
 
 
@@ -130,8 +139,9 @@ def test_samples_and_weight_only_modes():
     assert report.calibration is not None
     assert (report.calibration.samples, report.calibration.source) == (5, "generator")
     assert qdqtool.quantize_model(matmul_model(inner=64), quantize_mode="int8-weight-only").calibration is None
-    with pytest.raises(UsageError, match="it needs calibration data"):
+    with pytest.raises(UsageError, match="no calibration data is given") as told:
         qdqtool.quantize_model(conv_model())
+    assert told.value.hint == "pass data or calibration_cache; or, for a trial, random_calibration=True"
     with pytest.raises(UsageError, match="no calibration data is given") as told:
         qdqtool.calibrate(conv_model())
     assert told.value.hint == "pass data; or, for a trial, random_calibration=True"
@@ -144,14 +154,8 @@ def test_data_that_was_kept_serves_several_calls(tmp_path: Path):
     assert bytes_of(qdqtool.quantize_model(conv_model(), kept)) == bytes_of(qdqtool.quantize_model(conv_model(), file))
     assert qdqtool.check_model(conv_model(), data=kept).data.samples == 12
     for place in (kept, ROWS, str(file)):
-        few = qdqtool.FileData(path=place, samples=3)
-        assert qdqtool.check_model(conv_model(), data=few).data.samples == 3
-        assert qdqtool.calibrate(conv_model(), few).record.samples == 3
-        assert qdqtool.check_model(conv_model(), data=qdqtool.DataRequest(path=place, samples=2)).data.samples == 2
-    options = qdqtool.QuantizeOptions(validation_data=ROWS + 1)
-    by_options = qdqtool.quantize_model(conv_model(), ROWS, options=options).accuracy
-    assert by_options is not None
-    assert by_options.validation == "array"
+        assert qdqtool.check_model(conv_model(), data=place, samples=3).data.samples == 3
+        assert qdqtool.calibrate(conv_model(), place, samples=3).record.samples == 3
     assert qdqtool.quantize_model(conv_model(), ROWS, validation_data=ROWS + 1).accuracy.validation == "array"
 
 
@@ -177,9 +181,7 @@ def test_a_metric_reads_labels_of_python_data():
         (None, {"samples": 3}, "samples goes with data only"),
         (None, {"random_calibration": True, "calibration_cache": "r"}, "calibration_cache excludes random_calibration"),
         (ROWS, {"force": True}, "force goes with calibration_cache only"),
-        (ROWS, {"pareto": "p.json"}, "pareto and sensitivity go with min_sqnr or max_metric_loss only"),
-        (qdqtool.RandomData(), {"samples": 3}, "data is a RandomData, and samples is given beside it"),
-        (qdqtool.CachedRanges(path=Path("r")), {"force": True}, "data is a CachedRanges, and force is given beside it"),
+        (ROWS, {"pareto": "p.json"}, "pareto goes with min_sqnr or max_metric_loss only"),
     ],
 )
 def test_what_contradicts_each_other_is_told(data: Any, more: dict[str, Any], message: str):

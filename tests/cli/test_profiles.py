@@ -4,8 +4,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from qdqtool.cli.profiles import ProfilesCommand, given_profiles, profile_options
+from qdqtool.cli.declared import options_of
+from qdqtool.cli.profiles import ProfilesCommand, profile_option, profile_values
 from qdqtool.cli.sections import Layout
+from qdqtool.engines.options import ProfileShapes
 from qdqtool.errors import UsageError
 
 
@@ -15,10 +17,11 @@ def profiles(*words: str):
     @click.command(cls=ProfilesCommand, layout=Layout(sections={}))
     @click.argument("model")
     @click.option("-o")
-    @profile_options()
+    @profile_option()
+    @options_of(ProfileShapes)
     @click.pass_context
     def command(ctx: click.Context, /, **_: object) -> None:
-        seen.append(given_profiles(ctx))
+        seen.append(profile_values(ctx))
 
     seen = []
     done = CliRunner().invoke(command, ["m", *words], catch_exceptions=False)
@@ -27,21 +30,25 @@ def profiles(*words: str):
 
 
 A, B, C = "x:1x3", "x:2x3", "x:4x3"
+SHAPES = {A: {"x": (1, 3)}, B: {"x": (2, 3)}, C: {"x": (4, 3)}}
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         ([], [{}]),
-        (["--opt-shapes", A], [{"opt_shapes": [A]}]),
+        (["--opt-shapes", A], [{"opt_shapes": SHAPES[A]}]),
         (
             ["--profile", "0", "--opt-shapes", A, "--profile=1", f"--opt-shapes={B}"],
-            [{"opt_shapes": [A]}, {"opt_shapes": [B]}],
+            [{"opt_shapes": SHAPES[A]}, {"opt_shapes": SHAPES[B]}],
         ),
-        (["--opt-shapes", A, "--profile", "1", "--opt-shapes", B], [{"opt_shapes": [A]}, {"opt_shapes": [B]}]),
+        (
+            ["--opt-shapes", A, "--profile", "1", "--opt-shapes", B],
+            [{"opt_shapes": SHAPES[A]}, {"opt_shapes": SHAPES[B]}],
+        ),
         (
             ["--profile", "1", "--min-shapes", B, "-o", "e", "--max-shapes", C, "--profile", "0", "--opt-shapes", A],
-            [{"opt_shapes": [A]}, {"min_shapes": [B], "max_shapes": [C]}],
+            [{"opt_shapes": SHAPES[A]}, {"min_shapes": SHAPES[B], "max_shapes": SHAPES[C]}],
         ),
         (
             [
@@ -56,14 +63,15 @@ A, B, C = "x:1x3", "x:2x3", "x:4x3"
                 "--opt-shapes",
                 B,
             ],
-            [{"opt_shapes": [A, "y:1"]}, {"opt_shape_values": ["n:5"], "opt_shapes": [B]}],
+            [{"opt_shapes": {**SHAPES[A], "y": (1,)}}, {"opt_shape_values": {"n": (5,)}, "opt_shapes": SHAPES[B]}],
         ),
-        (["-o", "--profile", "--opt-shapes", A], [{"opt_shapes": [A]}]),
+        (["-o", "--profile", "--opt-shapes", A], [{"opt_shapes": SHAPES[A]}]),
     ],
 )
 def test_shapes_belong_to_the_profile_in_front_of_them(words, expected):
     found = profiles(*words)
-    assert [found.first, *found.further] == expected
+    assert [*found.pop("profiles")] == expected[1:]
+    assert found == expected[0]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ FOUND = {name: found for name in NAMES if (found := command.get_command(CONTEXT,
 def test_every_option_stands_under_one_heading(name: str):
     found = FOUND[name]
     assert isinstance(found, SectionedCommand)
-    listed = Counter(word for words in found._layout.sections.values() for word in words)
+    listed = Counter(word for words in found.sections.values() for word in words)
     options = {
         name_of(each)
         for each in found.get_params(click.Context(found, parent=CONTEXT))

@@ -15,7 +15,8 @@ from support.small import F32, conv_model, make_model, run
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.file import read_ranges
 from qdqtool.quantization.ranges.types import Ranges, TensorRange
 from qdqtool.samples.request import FileData, RandomData

@@ -15,10 +15,9 @@ from support.small import conv_model, make_model, matmul_model, run
 from qdqtool.errors import GateError, OutputError, UsageError
 from qdqtool.jobs import insert as insert_module
 from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
-from qdqtool.models.graph.io.save import ExternalData
 from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.options import ExternalData, WeightStorage
 from qdqtool.models.transforms.opset import upgrade_opset
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.samples.request import DataRequest
 
 X = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}

@@ -19,8 +19,8 @@ from qdqtool.jobs.inspect import inspect_model
 from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.models import targets
+from qdqtool.models.options import WeightStorage
 from qdqtool.numerics import formats
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 
 QUANTIZABLE = [name for name in formats.names() if formats.get(name).first_opset.quantize is not None]
 W = np.random.default_rng(1).uniform(-1, 1, (64, 32)).astype(np.float32)

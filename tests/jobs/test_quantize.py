@@ -22,12 +22,11 @@ from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting import rules
 from qdqtool.models.graph.io.metadata import CALIBRATION_KEY
-from qdqtool.models.graph.io.save import ExternalData
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
-from qdqtool.quantization.planning.high_precision import HighPrecision
+from qdqtool.models.options import ExternalData, WeightStorage
+from qdqtool.quantization.planning.options import HighPrecision, Preparation
 from qdqtool.quantization.planning.placement import Selection
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.samples.request import RandomData
 
 

@@ -13,7 +13,8 @@ from qdqtool.engines.build.profiles import ShapeOptions
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.samples.request import DataRequest, FileData, RandomData
 
 SAMPLES = ROOT / "sample_models"

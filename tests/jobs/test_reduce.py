@@ -19,6 +19,8 @@ from support.planted import network, operators, random_network
 
 import qdqtool as qdq
 from qdqtool.errors import CapabilityError, OutputError, UsageError
+from qdqtool.jobs.reduce import reduce_model
+from qdqtool.jobs.reduction.options import ReduceOptions
 from qdqtool.jobs.reduction.subgraph import INLINE_BYTES
 
 FAIL_ON = ROOT / "tests" / "support" / "fail_on.py"
@@ -44,7 +46,7 @@ def left(path: Path) -> list[str]:
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
 def test_a_crash_is_reduced_to_the_node_that_makes_it(name: str, model: Path, tmp_path: Path):
     small = tmp_path / "small.onnx"
-    report = qdq.reduce_model(model, small, fail_on(name))
+    report = reduce_model(model, small, fail_on(name))
     assert left(small) == ["Elu"]
     assert (report.after.kind, report.after.detail) == ("signal", name)
     done = subprocess.run(shlex.split(report.command), capture_output=True, check=False)
@@ -57,7 +59,7 @@ def test_a_time_out_is_a_failure_of_its_own(tmp_path: Path):
     script.write_text("import pathlib, sys, time\nif b'Elu' in pathlib.Path(sys.argv[1]).read_bytes(): time.sleep(99)")
     onnx.save(random_network(0, 8, {5: "Elu"}), tmp_path / "model.onnx")
     fails = f"{sys.executable} -S {script} {{}}"
-    report = qdq.reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", fails, qdq.ReduceOptions(timeout=4))
+    report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", fails, ReduceOptions(timeout=4))
     assert left(tmp_path / "small.onnx") == ["Elu"]
     assert (report.after.kind, report.short_timeout) == ("time-out", False)
 
@@ -69,7 +71,7 @@ def test_a_time_limit_that_passing_runs_nearly_reach_is_told(tmp_path: Path):
     )
     onnx.save(random_network(0, 3, {1: "Elu"}), tmp_path / "model.onnx")
     fails = f"{sys.executable} -S {script} {{}}"
-    report = qdq.reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", fails, qdq.ReduceOptions(timeout=4.5))
+    report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", fails, ReduceOptions(timeout=4.5))
     assert report.short_timeout
 
 
@@ -81,15 +83,15 @@ def test_a_crash_of_a_candidate_does_not_stand_for_a_message(model: Path, tmp_pa
         "ops = {n.op_type for n in onnx.load(sys.argv[1]).graph.node}\n"
         "sys.exit('refused') if 'Elu' in ops else os.abort()\n"
     )
-    report = qdq.reduce_model(model, tmp_path / "small.onnx", f"{sys.executable} {script} {{}}")
+    report = reduce_model(model, tmp_path / "small.onnx", f"{sys.executable} {script} {{}}")
     assert left(tmp_path / "small.onnx") == ["Elu"]
     assert report.after.message == "refused"
 
 
 def test_what_a_command_prints_can_decide(model: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="does not fail"):
-        qdq.reduce_model(model, tmp_path / "small.onnx", fail_on("say"))
-    report = qdq.reduce_model(model, tmp_path / "small.onnx", fail_on("say"), qdq.ReduceOptions(match="WRONG in \\w+"))
+        reduce_model(model, tmp_path / "small.onnx", fail_on("say"))
+    report = reduce_model(model, tmp_path / "small.onnx", fail_on("say"), ReduceOptions(match="WRONG in \\w+"))
     assert left(tmp_path / "small.onnx") == ["Elu"]
     assert report.after.message == "WRONG in Elu"
 
@@ -98,7 +100,7 @@ def test_the_report_counts_what_was_run_and_repeats_itself(model: Path, tmp_path
     reports = []
     for name in ("a", "b"):
         log = tmp_path / f"{name}.log"
-        reports.append(qdq.reduce_model(model, tmp_path / "small.onnx", fail_on("exit", log=log)))
+        reports.append(reduce_model(model, tmp_path / "small.onnx", fail_on("exit", log=log)))
         assert len(log.read_text().splitlines()) == reports[-1].runs
         bytes_ = (tmp_path / "small.onnx").read_bytes()
         (tmp_path / f"{name}.onnx").write_bytes(bytes_)
@@ -111,7 +113,7 @@ def test_the_report_counts_what_was_run_and_repeats_itself(model: Path, tmp_path
 
 
 def test_the_bug_report_has_command_error_and_versions(model: Path, tmp_path: Path):
-    report = qdq.reduce_model(model, tmp_path / "small.onnx", fail_on("exit"))
+    report = reduce_model(model, tmp_path / "small.onnx", fail_on("exit"))
     assert report.report == str(tmp_path / "small.md")
     text = (tmp_path / "small.md").read_text()
     for part in (report.command, "one of 1 nodes is not supported", "one of 40 nodes", f"- onnx: {onnx.__version__}"):
@@ -154,7 +156,7 @@ def test_external_data_that_is_not_needed_is_left_behind(tmp_path: Path):
     (tmp_path / "given").mkdir()
     path = tmp_path / "given" / "model.onnx"
     onnx.save(proto, path, save_as_external_data=True, location="weights", size_threshold=0)
-    report = qdq.reduce_model(path, tmp_path / "small.onnx", fail_on("SIGSEGV"))
+    report = reduce_model(path, tmp_path / "small.onnx", fail_on("SIGSEGV"))
     assert left(tmp_path / "small.onnx") == ["Elu"]
     assert report.external_data is None
     assert report.sizes_before.bytes > 1_200_000
@@ -176,7 +178,7 @@ def test_large_weights_that_are_needed_go_beside_the_result(tmp_path: Path, monk
         "(w,) = onnx.load(sys.argv[1]).graph.initializer or [None]\n"
         f"sys.exit('wrong') if w and abs(float(numpy_helper.to_array(w).sum()) - {float(weight.sum())}) < 1e-3 else 0\n"
     )
-    report = qdq.reduce_model(path, tmp_path / "small.onnx", f"{sys.executable} {script} {{}}")
+    report = reduce_model(path, tmp_path / "small.onnx", f"{sys.executable} {script} {{}}")
     assert report.external_data == str(tmp_path / "small.onnx.data")
     (tensor,) = onnx.load(str(tmp_path / "small.onnx")).graph.initializer
     assert np.array_equal(numpy_helper.to_array(tensor), weight)
@@ -195,20 +197,20 @@ def test_large_weights_that_are_needed_go_beside_the_result(tmp_path: Path, monk
 )
 def test_wrong_use_is_refused(fails: str, options: dict[str, object], said: str, model: Path, tmp_path: Path):
     with pytest.raises(UsageError, match=said.replace("(", r"\(")):
-        qdq.reduce_model(model, tmp_path / "small.onnx", fails, qdq.ReduceOptions(**options))
+        reduce_model(model, tmp_path / "small.onnx", fails, ReduceOptions(**options))
     assert not (tmp_path / "small.onnx").exists()
 
 
 def test_a_command_that_is_not_there_is_a_lack_of_the_machine(model: Path, tmp_path: Path):
     with pytest.raises(CapabilityError, match="'no-such-program' cannot be started"):
-        qdq.reduce_model(model, tmp_path / "small.onnx", "no-such-program {}")
+        reduce_model(model, tmp_path / "small.onnx", "no-such-program {}")
 
 
 def test_outputs_are_checked_before_anything_runs(model: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="also an input"):
-        qdq.reduce_model(model, model, fail_on("exit"))
+        reduce_model(model, model, fail_on("exit"))
     with pytest.raises(OutputError, match="does not exist"):
-        qdq.reduce_model(model, tmp_path / "no" / "small.onnx", fail_on("exit"))
+        reduce_model(model, tmp_path / "no" / "small.onnx", fail_on("exit"))
 
 
 def test_input_shapes_are_fixed_first(tmp_path: Path):
@@ -216,8 +218,8 @@ def test_input_shapes_are_fixed_first(tmp_path: Path):
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
     path = tmp_path / "model.onnx"
     onnx.save(proto, path)
-    options = qdq.ReduceOptions(input_shapes={"x": (4, 6)})
-    qdq.reduce_model(path, tmp_path / "small.onnx", fail_on("exit"), options)
+    options = ReduceOptions(input_shapes={"x": (4, 6)})
+    reduce_model(path, tmp_path / "small.onnx", fail_on("exit"), options)
     (value,) = onnx.load(str(tmp_path / "small.onnx")).graph.input
     assert all(dim.dim_value for dim in value.type.tensor_type.shape.dim)
 
@@ -241,8 +243,8 @@ def quantized_chain(zero_points: dict[int, int]) -> onnx.ModelProto:
 @pytest.mark.builder
 def test_a_refusal_of_the_parser_is_reduced_to_its_node(tmp_path: Path):
     onnx.save(quantized_chain({5: 3}), tmp_path / "model.onnx")
-    options = qdq.ReduceOptions(options=("--backend", "tensorrt-rtx", "--skip-validate"))
-    report = qdq.reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "build", options)
+    options = ReduceOptions(options=("--backend", "tensorrt-rtx", "--skip-validate"))
+    report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "build", options)
     assert (report.after.kind, report.after.detail) == ("refused", "parse")
     assert "zero point is not 0" in report.after.message
     (kind,) = left(tmp_path / "small.onnx")
@@ -253,7 +255,7 @@ def test_a_refusal_of_the_parser_is_reduced_to_its_node(tmp_path: Path):
 @pytest.mark.builder
 def test_a_refusal_of_a_rule_is_reduced_to_its_node(tmp_path: Path):
     onnx.save(quantized_chain({2: 3}), tmp_path / "model.onnx")
-    report = qdq.reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "build --backend tensorrt-rtx")
+    report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "build --backend tensorrt-rtx")
     assert (report.after.kind, report.after.detail) == ("refused", "validate")
     assert len(left(tmp_path / "small.onnx")) == 1
 
@@ -266,8 +268,8 @@ def test_a_crash_of_the_builder_is_reduced_to_its_product(tmp_path: Path):
         proto.graph.node.append(helper.make_node("Relu", [output.name], [f"after{index}"]))
         output.name = f"after{index}"
     onnx.save(proto, tmp_path / "model.onnx")
-    options = qdq.ReduceOptions(options=("--backend", "tensorrt-rtx", "--skip-validate"))
-    report = qdq.reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "build", options)
+    options = ReduceOptions(options=("--backend", "tensorrt-rtx", "--skip-validate"))
+    report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "build", options)
     assert "crashed with SIGSEGV while building" in report.after.message
     assert "Relu" not in left(tmp_path / "small.onnx")
     assert left(tmp_path / "small.onnx").count("MatMul") == 1
@@ -283,7 +285,7 @@ def broken(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 def test_a_missed_gate_of_check_is_reduced_to_its_pair(tmp_path: Path):
     onnx.save(broken(quantized_chain({})), tmp_path / "model.onnx")
-    report = qdq.reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "check --samples 1")
+    report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "check --samples 1")
     assert report.after.kind == "gate"
     assert report.after.message.startswith("pairs:")
     proto = onnx.load(str(tmp_path / "small.onnx"))
@@ -302,8 +304,8 @@ def test_check_with_a_baseline_cuts_both_models_alike(tmp_path: Path):
         network([helper.make_node("Relu", [one], [two]) for one, two in itertools.pairwise(names)], ["y"]),
         tmp_path / "float.onnx",
     )
-    options = qdq.ReduceOptions(options=("--baseline", str(tmp_path / "float.onnx"), "--samples", "2"))
-    report = qdq.reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "check", options)
+    options = ReduceOptions(options=("--baseline", str(tmp_path / "float.onnx"), "--samples", "2"))
+    report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "check", options)
     assert report.after.message.startswith("activations:")
     small = onnx.load(str(tmp_path / "small.onnx"))
     assert {"q3", "d3"} <= {name for node in small.graph.node for name in node.output}
@@ -312,7 +314,7 @@ def test_check_with_a_baseline_cuts_both_models_alike(tmp_path: Path):
     cut = onnx.load(report.baseline)
     assert [value.name for value in cut.graph.output] == [value.name for value in small.graph.output]
     with pytest.raises(UsageError):  # the written pair fails no other command than the one in the report
-        qdq.reduce_model(tmp_path / "small.onnx", tmp_path / "again.onnx", f"{sys.executable} -c pass {{}}")
+        reduce_model(tmp_path / "small.onnx", tmp_path / "again.onnx", f"{sys.executable} -c pass {{}}")
     assert not qdq.check_model(tmp_path / "small.onnx", baseline=report.baseline).passed
 
 
@@ -323,6 +325,6 @@ def test_a_nan_is_reduced_to_the_node_that_makes_it(tmp_path: Path):
         if node.op_type == "Sqrt":
             node.input[0] = "x"
     onnx.save(proto, tmp_path / "model.onnx")
-    report = qdq.reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "check --samples 1")
+    report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "check --samples 1")
     assert report.after.message.startswith("finite:")
     assert left(tmp_path / "small.onnx") == ["Sqrt"]

@@ -12,7 +12,7 @@ from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.options import Existing
 from qdqtool.quantization.planning.placement import Selection
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.samples.request import FileData

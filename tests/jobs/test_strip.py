@@ -13,8 +13,8 @@ from qdqtool.errors import ModelError
 from qdqtool.jobs.insert import InsertOptions, insert_plan
 from qdqtool.jobs.strip import StripReport, strip_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import WeightStorage
 from qdqtool.models.transforms.strip import strip_from
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 
 X = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}
 ENTRIES = [

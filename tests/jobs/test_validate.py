@@ -19,7 +19,7 @@ from qdqtool.linting.policy import Policy
 from qdqtool.models import targets
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.models.options import WeightStorage
 from qdqtool.reports import json as json_report
 
 HEADER = '<ir_version: 10, opset_import: ["": 21, "local": 1]>\n'

@@ -27,9 +27,9 @@ from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import WeightStorage
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.models.transforms.strip import strip_from
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 
 
 @pytest.fixture(scope="module")

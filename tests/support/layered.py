@@ -13,14 +13,16 @@ from onnx import helper
 
 from qdqtool.accuracy.layers.method_trial import try_methods
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import ExternalData
 from qdqtool.models.plan import QuantPlan
 from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.planning.high_precision import ready_for
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.planning.planners import PlanData, planner_for
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import correct_biases
 from qdqtool.quantization.preparation.calibration import runs_for
 from qdqtool.quantization.preparation.plan_inputs import PlanSources, gather_inputs

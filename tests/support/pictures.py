@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.media.images.options import ImagePreprocessing
+from qdqtool.samples.preprocessing import ImagePreprocessing
 from qdqtool.samples.signature import InputSpec
 
 F32 = np.dtype(np.float32)

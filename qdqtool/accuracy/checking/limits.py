@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, fields
 
 from qdqtool.errors import UsageError
+from qdqtool.options import number, option
 
 DEFAULT_AGREEMENT = 0.9
 """Share of an integer or boolean output that agrees where a limit for float outputs was asked for. Labels of well-made
@@ -72,12 +73,33 @@ class Gates:
     were saved elsewhere, against the reference.
     """
 
-    min_sqnr: float | None = None
-    min_cosine: float | None = None
-    max_steps: float | None = None
-    max_weight_steps: float | None = 0.5
-    max_metric_loss: float | None = None
-    min_agreement: float | None = None
+    min_sqnr: float | None = option(None, "Signal to noise ratio of every float output.", number("DB"), section="Gates")
+    min_cosine: float | None = option(
+        None, "Cosine of every float output with the baseline's.", number("X"), section="Gates"
+    )
+    min_agreement: float | None = option(
+        None,
+        "Share of every integer, boolean and string output that equals the baseline's; 0.9 with --min-sqnr or "
+        "--min-cosine.",
+        number("SHARE"),
+        section="Gates",
+    )
+    max_steps: float | None = option(
+        None, "Distance of every quantized tensor, in steps.", number("K"), section="Gates"
+    )
+    max_weight_steps: float | None = option(
+        0.5,
+        "Distance of packed weights that are not clipped; 'inf' where another tool did not round to nearest.",
+        number("K"),
+        section="Gates",
+    )
+    max_metric_loss: float | None = option(
+        None,
+        "Loss of the metric against the baseline; percentage points for top-1, percent for perplexity, what your "
+        "function returns.",
+        number("X"),
+        section="Gates",
+    )
 
     def bounds_outputs(self) -> bool:
         """Whether any limit on the distance of outputs is set."""

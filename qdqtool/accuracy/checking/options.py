@@ -7,7 +7,10 @@ from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.task_metrics.measure import RequestedMetric
 from qdqtool.accuracy.task_metrics.request import MetricRequest
 from qdqtool.errors import UsageError
-from qdqtool.models.running.ort_cpu import Profile
+from qdqtool.models.options import Profile
+from qdqtool.options import Speech, Values, build
+from qdqtool.samples.options import require_data
+from qdqtool.samples.request import DataRequest, data_request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +68,13 @@ class CheckOptions:
             raise UsageError(
                 "--metric needs the right answers", hint="give `--data FILE.npz` with the inputs and an array 'labels'"
             )
+
+
+def check_request(values: Values, said: Speech) -> tuple[DataRequest, CheckOptions]:
+    """Return the data and the limits of a check.
+
+    Raises:
+        UsageError: An option is for data, and there is none.
+    """
+    require_data(values, "data" in values, said)
+    return data_request(values), build(CheckOptions, values)

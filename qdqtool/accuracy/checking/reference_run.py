@@ -23,9 +23,9 @@ from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.scope import display
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError, imposed_bounds
+from qdqtool.models.options import Profile
 from qdqtool.models.running.nonfinite import first_nonfinite
 from qdqtool.models.running.observer import Observer, Run
-from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.models.running.ort_errors import RunError
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array

@@ -13,8 +13,8 @@ from qdqtool.accuracy.task_metrics.request import labelled_for, score_of
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import Profile
 from qdqtool.models.running.accumulated_error import AccumulatedError
-from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.models.running.own_evaluator import ModelSession, open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array

@@ -41,7 +41,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import Noise
 from qdqtool.quantization.calibration_report import MethodTrial
 from qdqtool.quantization.planning.existing_pairs import propose_for
-from qdqtool.quantization.planning.high_precision import HighPrecision
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.planning.range_planner import RangePlanner

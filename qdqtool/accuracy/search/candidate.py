@@ -29,9 +29,9 @@ from qdqtool.models.graph.scope import display
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.models.targets import type_name
 from qdqtool.quantization.planning import modes
-from qdqtool.quantization.planning.existing import Existing
 from qdqtool.quantization.planning.existing_pairs import notes_beside
-from qdqtool.quantization.planning.high_precision import HighPrecision, high_precision_note
+from qdqtool.quantization.planning.high_precision import high_precision_note
+from qdqtool.quantization.planning.options import Existing, HighPrecision
 from qdqtool.quantization.planning.placement import FOR_ACCURACY, NodeId, SkippedNode
 from qdqtool.quantization.planning.planner import Planned
 from qdqtool.quantization.planning.planners import PlanData, planner_for

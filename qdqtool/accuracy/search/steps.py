@@ -23,18 +23,13 @@ from qdqtool.linting.report import validate_report
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.options import WeightStorage
 from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.models.transforms.taps import TensorKey
 from qdqtool.quantization.insertion.apply_plan import apply_plan
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.insertion.split_qkv import separate_projections
-from qdqtool.quantization.planning.high_precision import (
-    HighPrecision,
-    known_magnitudes,
-    lower,
-    magnitudes_in,
-    measure_magnitudes,
-)
+from qdqtool.quantization.planning.high_precision import known_magnitudes, lower, magnitudes_in, measure_magnitudes
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.planners import PlanData, planner_for
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import correct_biases

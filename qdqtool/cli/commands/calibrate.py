@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from qdqtool.cli.calibration import DATA, HOW, SELECTING, WHAT, data_options, make_data, make_recipe, recipe_options
-from qdqtool.cli.media import LAYOUT as MEDIA_LAYOUT
+from qdqtool.cli.declared import options_of, values_of
 from qdqtool.cli.options import (
     emit,
     model_argument,
@@ -15,18 +14,22 @@ from qdqtool.cli.options import (
     sample_progress,
     verbosity_options,
 )
-from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
+from qdqtool.cli.sections import REPORT, WHAT, Layout, SectionedCommand
+from qdqtool.jobs.options import CalibrateCommand
+from qdqtool.options import COMMAND_LINE
 
 LAYOUT = Layout(
     sections={
         "Result": ("output",),
-        "Data": (*DATA, "shard", "input_shapes", "input_values"),
-        "Where it runs": ("dask",),
-        **MEDIA_LAYOUT,
-        "What is to be quantized": (*WHAT, *SELECTING, "existing"),
-        "How": HOW,
+        "Data": ("calib_data", "allow_constant_data", "samples", "random_calibration", "seed"),
+        "Where it runs": (),
+        "Images": (),
+        "Sound and text": (),
+        "What is to be quantized": WHAT,
+        "How": (),
         "Report": REPORT,
     },
+    headings={"What is quantized": "What is to be quantized"},
     examples=(
         "qdqtool calibrate model.onnx --calib-data images.npz -o ranges.json",
         "qdqtool calibrate model.onnx --calib-data images/ --shard 1/4 -o part1.json",
@@ -40,20 +43,10 @@ LAYOUT = Layout(
 )
 @model_argument()
 @output_option("The ranges file to write, JSON.", is_binary=False)
-@data_options()
-@click.option("--shard", metavar="I/N", help="Run only the I-th of N equal parts of the samples; see `qdqtool merge`.")
-@click.option(
-    "--dask",
-    metavar="SCHEDULER",
-    help="Run the samples on the workers of a Dask cluster: tcp://HOST:PORT or tls://HOST:PORT of its scheduler, or "
-    "local:N for N processes on this machine. The ranges are the same.",
-)
-@recipe_options()
+@options_of(CalibrateCommand)
 @output_format_option()
 @verbosity_options()
-def command(
-    *, model: Path, output: Path, output_format: str, shard: str | None, dask: str | None, **values: Any
-) -> None:
+def command(*, model: Path, output: Path, output_format: str, shard: str | None, **words: Any) -> None:
     """Run MODEL over data and write the range of every tensor that `qdqtool quantize` would quantize.
 
     `qdqtool quantize --calibration-cache RANGES` then gives the same bytes as quantizing with the data, and runs
@@ -62,10 +55,13 @@ def command(
     `qdqtool explain cluster` a calibration on several machines.
     """
     from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file
+    from qdqtool.jobs.request import calibration_data, recipe_request
     from qdqtool.quantization.ranges.shard import parse_shard
 
-    recipe, data = make_recipe(values), make_data(values)
-    place = CalibrationPlace(shard=parse_shard(shard, "--shard") if shard is not None else None, dask=dask)
+    values = values_of(CalibrateCommand, words)
+    recipe, data = recipe_request(values), calibration_data(values, COMMAND_LINE)
+    part = parse_shard(shard, "--shard") if shard is not None else None
+    place = CalibrationPlace(shard=part, dask=values.pop("dask", None))
     with sample_progress() as progress:
         report = calibrate_to_file(model, data, output, recipe, progress, place)
     emit(report, output_format, "calibrate")

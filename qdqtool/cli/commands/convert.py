@@ -1,29 +1,51 @@
 """``qdqtool convert``: a float model and data in; Q/DQ model, engine and one report out."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from qdqtool.cli.commands import build, check, quantize
-from qdqtool.cli.commands._convert_options import sections, step_options, values_of
+from qdqtool.cli.commands import build, check, quantize, validate
+from qdqtool.cli.declared import DeclaredOption, options_of
 from qdqtool.cli.options import emit, model_argument, output_format_option, step_progress, verbosity_options
-from qdqtool.cli.profiles import ProfilesCommand
+from qdqtool.cli.profiles import SHAPES, ProfilesCommand, profile_option, profile_values
 from qdqtool.cli.recipe_file import read_recipe, write_recipe
 from qdqtool.cli.reports import reports_option
 from qdqtool.cli.sections import REPORT, Layout
-from qdqtool.cli.validate_options import settings_of, write_reports
+from qdqtool.cli.validate_options import findings_option, settled, write_reports
+from qdqtool.jobs.conversion.union import ConvertCommand, split, step_options
+from qdqtool.options import COMMAND_LINE, Values, read
 
 if TYPE_CHECKING:
-    from qdqtool.jobs.conversion.options import ConvertOptions
     from qdqtool.jobs.conversion.report import ConversionReport
     from qdqtool.linting.settings import Settings
+
+OPTIONS = {place: each for place, each in step_options().items() if each.only != "python"}
+"""The options of all steps, by step and name there."""
+
+
+def _sections() -> dict[str, tuple[str, ...]]:
+    """Return the headings of the steps, with the names of the options below them."""
+    commands = {"quantize": quantize.command, "build": build.command}
+    commands |= {"validate": validate.command, "check": check.command}
+    own = {place: each.name for place, each in OPTIONS.items()}
+    own |= {("build", "profile"): "profile", ("validate", "reports"): "validate_reports"}
+    found = {}
+    for step, command in commands.items():
+        for heading, names in command.sections.items():
+            here = tuple(own[step, name] for name in names if (step, name) in own)
+            if here:
+                found[f"{step}: {heading}"] = here
+    return found
+
 
 LAYOUT = Layout(
     sections={
         "convert": ("output", "no_build", "recipe", "write_recipe"),
-        **sections(),
+        **_sections(),
         "Report": ("reports", *REPORT),
     },
     examples=(
@@ -49,7 +71,8 @@ LAYOUT = Layout(
     help="The folder for model, plan, ranges, engine, manifest, report.json and report.html. Its files of an earlier "
     "conversion are replaced or removed, others stay.",
 )
-@click.option("--no-build", is_flag=True, help="Build no engine.")
+@options_of(ConvertCommand)
+@profile_option()
 @click.option(
     "--recipe",
     type=click.Path(path_type=Path),
@@ -71,7 +94,7 @@ LAYOUT = Layout(
 @output_format_option()
 @verbosity_options()
 @click.pass_context
-def command(context: click.Context, /, *, model: Path, output: Path, output_format: str, **values: Any) -> None:
+def command(context: click.Context, /, *, model: Path, output: Path, output_format: str, **words: Any) -> None:
     """Quantize MODEL, validate and check the result, and build an engine from it.
 
     These are the commands `quantize`, `validate`, `check --baseline MODEL` and `build`, with their options and gates.
@@ -82,11 +105,13 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
     """
     from qdqtool.jobs.conversion.convert import convert
     from qdqtool.jobs.conversion.options import ConvertProgress
+    from qdqtool.jobs.conversion.request import convert_request
     from qdqtool.reports.page.write import page_of_document
 
-    data, asked = quantize.make_request(values_of("quantize", values))
-    settings = settings_of(_validate_values(values, asked.recipe.target))
-    options = _options(context, values, asked, settings)
+    values = _values(context, words)
+    data, options = convert_request(values, _given(context), COMMAND_LINE)
+    settings = _settings(values, options.target)
+    options = replace(options, policy=settings.policy, fail_on=settings.fail_on, known_findings=settings.baseline)
     with step_progress() as (step, samples, layers):
         report = convert(
             model,
@@ -96,59 +121,51 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
             ConvertProgress(step=step, samples=samples, layers=layers),
             page=page_of_document,
         )
-    _write_findings(report, values)
+    _write_findings(report, words)
     _print(report, output_format)
     context.exit(report.exit_code)
 
 
-command.params.extend(step_options())
+def _add_options() -> None:
+    """Add the options of the steps; that of files for the findings follows those of its step."""
+    steps = [step for step, _ in OPTIONS]
+    for step in dict.fromkeys(steps):
+        for (owner, _), each in OPTIONS.items():
+            if owner == step:
+                click.option(cls=DeclaredOption, declaration=each)(command)
+        if step == "validate":
+            findings_option("--validate-report", "validate_reports")(command)
 
 
-def _options(context: click.Context, values: dict[str, Any], asked: Any, settings: "Settings") -> "ConvertOptions":
-    from qdqtool.jobs.conversion.options import ConvertOptions
-
-    if values["no_build"]:
-        _refuse_idle(context)
-    words = {**values_of("build", values), "calib_data": None, "input_shapes": (), "input_values": ()}
-    backend = words.pop("backend")
-    return ConvertOptions(
-        quantize=asked,
-        policy=settings.policy,
-        fail_on=settings.fail_on,
-        known_findings=settings.baseline,
-        check=check.make_options(values_of("check", values)),
-        blame=values["blame"],
-        build=None if values["no_build"] else build.make_options(context, **words),
-        backend=backend,
-    )
+_add_options()
 
 
-def _refuse_idle(context: click.Context) -> None:
-    """Raise where the command line has an option of an engine that is not built; a recipe may have them."""
-    from qdqtool.errors import UsageError
-
-    others = {"compute_capabilities", "input_shapes", "input_values"}  # of other steps too
-    for name in values_of("build", context.params).keys() - others:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise UsageError(f"--{name.replace('_', '-')} is for an engine, and --no-build asks for none")
+def _values(context: click.Context, words: Mapping[str, Any]) -> Values:
+    """Return the values of all options."""
+    options = [each for each in OPTIONS.values() if each.name not in SHAPES]
+    return {"no_build": words["no_build"], **read(options, words, COMMAND_LINE), **profile_values(context)}
 
 
-def _validate_values(values: dict[str, Any], target: str) -> dict[str, Any]:
-    """The values of ``validate``: the target and the GPUs are those of the other steps."""
+def _given(context: click.Context) -> list[str]:
+    """Return the options that stand on the command line, and not in a recipe."""
+    return [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+
+
+def _settings(values: Values, target: str) -> "Settings":
+    """Return how the quantized model is judged: the target and the GPUs are those of the other steps."""
     from qdqtool.engines.tensorrt.gpus import parse
 
-    found = values_of("validate", values)
-    gpus = values["compute_capabilities"]
-    fixed = {"sm": list(parse(gpus)) if gpus is not None else [], "write_baseline": None, "statistics": False}
-    return {**found, **fixed, "targets": found["targets"] or [target], "output_format": "text"}
+    found = {"targets": (target,), **split(values)["validate"]}
+    gpus = values.get("compute_capabilities")
+    return settled({**found, "sm": parse(gpus) if gpus is not None else ()})
 
 
-def _write_findings(report: "ConversionReport", values: dict[str, Any]) -> None:
+def _write_findings(report: "ConversionReport", words: Mapping[str, Any]) -> None:
     from qdqtool.linting.report import ValidateReport
 
     found = report.step("validate").report
     if isinstance(found, ValidateReport):
-        write_reports(found, values["validate_reports"])
+        write_reports(found, words["validate_reports"])
 
 
 def _print(report: "ConversionReport", output_format: str) -> None:

@@ -5,23 +5,16 @@ from typing import Any
 
 import click
 
-from qdqtool.cli.media import LAYOUT as MEDIA_LAYOUT
-from qdqtool.cli.media import make_read_options, media_options
-from qdqtool.cli.options import (
-    constant_data_option,
-    emit,
-    output_format_option,
-    output_option,
-    sample_progress,
-    samples_option,
-    verbosity_options,
-)
+from qdqtool.cli.declared import options_of, values_of
+from qdqtool.cli.options import emit, output_format_option, output_option, sample_progress, verbosity_options
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
+from qdqtool.jobs.options import RunCommand
 
 LAYOUT = Layout(
     sections={
-        "Data": ("data", "samples", "allow_constant_data"),
-        **MEDIA_LAYOUT,
+        "Data": ("data", "samples"),
+        "Images": (),
+        "Sound and text": (),
         "Output": ("output",),
         "Report": REPORT,
     },
@@ -36,19 +29,11 @@ LAYOUT = Layout(
     cls=SectionedCommand, layout=LAYOUT, short_help="Run an engine on this machine's GPU and keep its outputs."
 )
 @click.argument("engine", type=click.Path(path_type=Path))
-@samples_option(
-    "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
-    "script.py:func."
-)
-@constant_data_option()
-@click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Use only so many samples.  [default: all]")
-@media_options()
+@options_of(RunCommand)
 @output_option("The outputs, as .npz in the layout that `check --outputs` reads.")
 @output_format_option()
 @verbosity_options()
-def command(
-    *, engine: Path, data: Path | None, samples: int | None, allow_constant_data: bool, output: Path, **values: Any
-) -> None:
+def command(*, engine: Path, output: Path, output_format: str, **words: Any) -> None:
     """Run ENGINE on the GPU of this machine and write its outputs.
 
     ENGINE is an engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider for TensorRT
@@ -59,15 +44,13 @@ def command(
     from qdqtool.engines.gpu.requirements import require_gpu
     from qdqtool.errors import UsageError
 
-    if data is None:
+    values = values_of(RunCommand, words)
+    if "data" not in values:
         raise UsageError("there are no samples to run", hint="give them: `--data DATA`")
     require_gpu()  # before the imports below, which take a second
+    from qdqtool.jobs.request import file_data
     from qdqtool.jobs.run import run_engine
-    from qdqtool.samples.request import FileData
 
-    request = FileData(
-        path=data, samples=samples, allow_constant=allow_constant_data, options=make_read_options(values)
-    )
     with sample_progress() as progress:
-        report = run_engine(engine, request, output, progress=progress)
-    emit(report, values["output_format"], "run")
+        report = run_engine(engine, file_data(values), output, progress=progress)
+    emit(report, output_format, "run")

@@ -1,31 +1,22 @@
 """``qdqtool strip``: take Q/DQ nodes out of a model."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from qdqtool.cli.options import (
-    emit,
-    external_data_option,
-    model_argument,
-    output_format_option,
-    output_option,
-    verbosity_options,
-)
+from qdqtool.cli.declared import options_of, values_of
+from qdqtool.cli.options import emit, model_argument, output_format_option, output_option, verbosity_options
+from qdqtool.jobs.options import StripCommand
 
 
 @click.command(short_help="Take Q/DQ nodes out of a model again.")
 @model_argument()
 @output_option("The float model to write.")
-@external_data_option()
-@click.option(
-    "--drop-clipping",
-    is_flag=True,
-    help="Write the model also where a Q may do the work of a Relu or Clip that cannot be put back.",
-)
+@options_of(StripCommand)
 @output_format_option()
 @verbosity_options()
-def command(*, model: Path, output: Path, external_data: str, drop_clipping: bool, output_format: str) -> None:
+def command(*, model: Path, output: Path, output_format: str, **words: Any) -> None:
     """Take every QuantizeLinear/DequantizeLinear out of MODEL.
 
     Pairs are bypassed; stored codes become float weights again. Codes that are graph inputs or outputs, or that feed
@@ -33,7 +24,5 @@ def command(*, model: Path, output: Path, external_data: str, drop_clipping: boo
     Q did its work, it is put back.
     """
     from qdqtool.jobs.strip import strip_model
-    from qdqtool.models.graph.io.save import ExternalData
 
-    report = strip_model(model, output, external_data=ExternalData(external_data), drop_clipping=drop_clipping)
-    emit(report, output_format, "strip")
+    emit(strip_model(model, output, **values_of(StripCommand, words)), output_format, "strip")

@@ -5,10 +5,12 @@ from typing import Any
 
 import click
 
-from qdqtool.cli.fix_options import fix_options, run_fixes, wants_fixes
+from qdqtool.cli.declared import options_of
+from qdqtool.cli.fix_options import run_fixes, wants_fixes
 from qdqtool.cli.options import emit, remember_models
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
 from qdqtool.cli.validate_options import deliver, refuse_with_fixes, settings_of, validate_options
+from qdqtool.linting.options import FixCommand
 
 LAYOUT = Layout(
     terms={
@@ -20,11 +22,11 @@ LAYOUT = Layout(
         )
     },
     sections={
-        "What to judge": ("targets", "sm", "parser", "select", "extend_select", "ignore"),
-        "What counts": ("fail_on", "baseline", "write_baseline"),
+        "What to judge": ("targets", "sm", "parser"),
+        "What counts": (),
         "Report": ("reports", "show_context", "statistics", *REPORT),
-        "Fixes": ("fix", "unsafe_fixes", "diff", "output", "in_place", "data", "allow_constant_data", "input_shapes"),
-        "Run": ("jobs", "isolated", "show_settings"),
+        "Fixes": (),
+        "Run": ("jobs",),
     },
     examples=(
         "qdqtool validate model.onnx",
@@ -38,7 +40,7 @@ LAYOUT = Layout(
 @click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Find every Q/DQ fault of models, without a GPU.")
 @click.argument("models", type=click.Path(path_type=Path), nargs=-1, metavar="MODEL...", callback=remember_models)
 @validate_options
-@fix_options
+@options_of(FixCommand)
 @click.pass_context
 def command(context: click.Context, /, *, models: tuple[Path, ...], **options: Any) -> None:
     """Find every Q/DQ fault of each MODEL, in one pass and without a GPU.

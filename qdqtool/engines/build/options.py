@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool.engines.build.precision_gate import PrecisionGate
+from qdqtool.engines.build.precision_gate import PrecisionGate, parse_gate
 from qdqtool.engines.build.profiles import ShapeOptions
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions
+from qdqtool.engines.tensorrt.gpus import parse
 from qdqtool.engines.tensorrt.shape_values import ShapeValues
 from qdqtool.errors import UsageError
+from qdqtool.options import Values, build
 from qdqtool.samples.request import FileData
 
 DEFAULT_TIMEOUT = 1800.0
+_EXTENTS = ("min", "opt", "max")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,3 +79,34 @@ class BuildOptions:
         """Return the shapes and shape values of every profile; fixed shapes stand in all of them."""
         further = [(replace(each.shapes, fixed=self.shapes.fixed), each.shape_values) for each in self.further_profiles]
         return ((self.shapes, self.shape_values), *further)
+
+
+def build_request(values: Values) -> BuildOptions:
+    """Return how an engine is built, of the values of options, which are taken out.
+
+    Raises:
+        UsageError: A value is illegal.
+    """
+    shapes, shape_values = _profile(values)
+    data, gpus = values.pop("calib_data", None), values.pop("compute_capabilities", None)
+    return build(
+        BuildOptions,
+        values,
+        shapes=replace(shapes, fixed=values.pop("input_shapes", {})),
+        shape_values=shape_values,
+        further_profiles=tuple(
+            ProfileOptions(shapes=each, shape_values=decides)
+            for each, decides in map(_profile, values.pop("profiles", ()))
+        ),
+        calib_data=FileData(path=data, allow_constant=True) if data is not None else None,
+        compute_capabilities=parse(gpus) if gpus is not None else (),
+        require_precision=tuple(map(parse_gate, values.pop("require_precision", ()))),
+        sign_key=values.pop("sign", None),
+        layer_info=values.pop("export_layer_info", None),
+    )
+
+
+def _profile(values: Values) -> tuple[ShapeOptions, ShapeValues]:
+    """Return the shapes and shape values of one profile, which are taken out of ``values``."""
+    shapes = {kind: values.pop(f"{kind}_shapes", {}) for kind in _EXTENTS}
+    return ShapeOptions(**shapes), ShapeValues(**{kind: values.pop(f"{kind}_shape_values", {}) for kind in _EXTENTS})

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdqtool.errors import UsageError
+from qdqtool.options import Kind, integer, option, output
 from qdqtool.registry import suggestion
 
 POOLS: Mapping[str, str] = {"workspace": "WORKSPACE", "tacticSharedMem": "TACTIC_SHARED_MEMORY"}
@@ -31,6 +32,45 @@ _UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[BKMG]?)", re.ASCII | re.IGNORECASE)
 
 
+def parse_pools(words: Sequence[str], name: str = "--mem-pool-size") -> dict[str, int]:
+    """Parse ``workspace:1G,tacticSharedMem:48K`` to bytes by pool, as trtexec reads it.
+
+    A number without a unit counts MiB; fractions are rounded down to whole bytes.
+
+    Raises:
+        UsageError: A word has another form, or names an unknown pool or one pool twice.
+    """
+    found: dict[str, int] = {}
+    for entry in (entry.strip() for word in words for entry in word.split(",")):
+        name, _, text = entry.rpartition(":")
+        size = _SIZE.fullmatch(text)
+        if not name or size is None:
+            raise UsageError(f"{name} '{entry}' cannot be read", hint=_POOL_SYNTAX)
+        pool = next((known for known in POOLS if known.lower() == name.lower()), name)
+        if pool in found:
+            raise UsageError(f"{name} names '{pool}' twice")
+        found[pool] = int(float(size["number"]) * _UNITS[size["unit"].upper() or "M"])
+        _check_pool(pool, found[pool])
+    return found
+
+
+def _check_pool(pool: str, size: int) -> None:
+    if pool not in POOLS:
+        raise UsageError(
+            f"--mem-pool-size names '{pool}', which is no memory pool{suggestion(pool, POOLS)}",
+            hint=f"pools: {', '.join(POOLS)}",
+        )
+    if size < 1:
+        raise UsageError(f"--mem-pool-size gives '{pool}' {size} bytes; it must be 1 or more")
+
+
+DEPLOYMENT = "Deployment"
+"""The heading of the help."""
+_SIZES = Kind(
+    form="text", keyword="Mapping[str, int]", metavar="POOL:SIZE", read=parse_pools, take=dict, is_repeated=True
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentOptions:
     """How an engine is deployed. What the installed TensorRT does not have is refused before anything is parsed.
@@ -50,15 +90,43 @@ class DeploymentOptions:
         UsageError: A value is illegal, or an option needs another one.
     """
 
-    builder_optimization_level: int | None = None
-    mem_pool_size: Mapping[str, int] = field(default_factory=dict)
-    timing_cache_file: Path | None = None
-    error_on_timing_cache_miss: bool = False
-    refit: bool = False
-    strip_weights: bool = False
-    version_compatible: bool = False
-    exclude_lean_runtime: bool = False
-    weight_streaming: bool = False
+    builder_optimization_level: int | None = option(
+        None, "Effort of the builder, 0 to 5; its default is 3.", integer("LEVEL"), section=DEPLOYMENT
+    )
+    mem_pool_size: Mapping[str, int] = option(
+        {},
+        "Limit a memory pool, workspace or tacticSharedMem: workspace:1G; with B, K, M or G, else MiB.",
+        _SIZES,
+        section=DEPLOYMENT,
+    )
+    timing_cache_file: Path | None = option(
+        None,
+        "Read timings of kernels from this file if it is there, and write them to it after the build.",
+        output("FILE"),
+        section=DEPLOYMENT,
+    )
+    error_on_timing_cache_miss: bool = option(
+        False, "Refuse to measure a kernel that the timing cache does not have.", section=DEPLOYMENT
+    )
+    refit: bool = option(False, "Build an engine whose weights can be replaced.", section=DEPLOYMENT)
+    strip_weights: bool = option(
+        False, "Leave the weights out of the engine; a refit brings them back.", section=DEPLOYMENT
+    )
+    version_compatible: bool = option(
+        False,
+        "Build an engine that later releases of the major version run too.",
+        flags=("--version-compatible", "--vc"),
+        section=DEPLOYMENT,
+    )
+    exclude_lean_runtime: bool = option(
+        False, "Leave the lean runtime out of a version compatible engine.", section=DEPLOYMENT
+    )
+    weight_streaming: bool = option(
+        False,
+        "Build an engine whose weights may stay in host memory.",
+        flags=("--weight-streaming", "--allow-weight-streaming"),
+        section=DEPLOYMENT,
+    )
 
     def __post_init__(self) -> None:
         if self.builder_optimization_level is not None and self.builder_optimization_level < 0:
@@ -97,35 +165,3 @@ class DeploymentOptions:
 def spelled(name: str) -> str:
     """Return an attribute of :class:`DeploymentOptions` as the option of the command line: ``--strip-weights``."""
     return f"--{name.replace('_', '-')}"
-
-
-def parse_pools(words: Sequence[str]) -> dict[str, int]:
-    """Parse ``workspace:1G,tacticSharedMem:48K`` to bytes by pool, as trtexec reads it.
-
-    A number without a unit counts MiB; fractions are rounded down to whole bytes.
-
-    Raises:
-        UsageError: A word has another form, or names an unknown pool or one pool twice.
-    """
-    found: dict[str, int] = {}
-    for entry in (entry.strip() for word in words for entry in word.split(",")):
-        name, _, text = entry.rpartition(":")
-        size = _SIZE.fullmatch(text)
-        if not name or size is None:
-            raise UsageError(f"--mem-pool-size '{entry}' cannot be read", hint=_POOL_SYNTAX)
-        pool = next((known for known in POOLS if known.lower() == name.lower()), name)
-        if pool in found:
-            raise UsageError(f"--mem-pool-size names '{pool}' twice")
-        found[pool] = int(float(size["number"]) * _UNITS[size["unit"].upper() or "M"])
-        _check_pool(pool, found[pool])
-    return found
-
-
-def _check_pool(pool: str, size: int) -> None:
-    if pool not in POOLS:
-        raise UsageError(
-            f"--mem-pool-size names '{pool}', which is no memory pool{suggestion(pool, POOLS)}",
-            hint=f"pools: {', '.join(POOLS)}",
-        )
-    if size < 1:
-        raise UsageError(f"--mem-pool-size gives '{pool}' {size} bytes; it must be 1 or more")

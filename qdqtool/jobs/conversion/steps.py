@@ -25,8 +25,8 @@ from qdqtool.jobs.validate import validate_files
 from qdqtool.linting.baseline import read_baseline, without_known
 from qdqtool.linting.report import ValidateReport
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.planning.existing import Existing
 from qdqtool.quantization.planning.existing_pairs import settle_model
+from qdqtool.quantization.planning.options import Existing
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.ranges import encodings

@@ -14,10 +14,11 @@ import onnx
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
 from qdqtool.models.graph.io.copying import copy_fields
-from qdqtool.models.graph.io.save import ExternalData, SavedFiles, save_model
+from qdqtool.models.graph.io.save import SavedFiles, save_model
 from qdqtool.models.graph.io.tensors import is_external, iter_tensors, nbytes
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import node_bodies, walk
+from qdqtool.models.options import ExternalData
 
 
 def pruned(proto: onnx.ModelProto, kept_unused: Collection[str]) -> onnx.ModelProto:

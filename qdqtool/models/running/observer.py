@@ -7,7 +7,7 @@ import numpy as np
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
-from qdqtool.models.running.ort_cpu import Profile
+from qdqtool.models.options import Profile
 from qdqtool.models.running.ort_errors import LoopShapeError
 from qdqtool.models.running.own_evaluator import open_session
 from qdqtool.models.running.own_support import plan_split

@@ -9,7 +9,6 @@ profile stands for ``deployed`` where a session runs once: weights are neither p
 """
 
 import ctypes
-import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,10 +20,11 @@ import onnx
 
 from qdqtool.models.graph.index.types import with_open_dimensions
 from qdqtool.models.graph.io.offload import as_external_data
-from qdqtool.models.graph.io.save import ExternalData, inlined, save_model
+from qdqtool.models.graph.io.save import inlined, save_model
 from qdqtool.models.graph.io.tensors import is_external, is_pending, iter_tensors
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
+from qdqtool.models.options import ExternalData, Profile
 from qdqtool.models.report import Reference
 from qdqtool.models.running.machine import cpu_features, cpu_name
 from qdqtool.models.running.ort_errors import missing_onnxruntime, run_error, session_error
@@ -36,16 +36,6 @@ PROVIDER = "CPUExecutionProvider"
 _FATAL_ONLY = 4
 MANY_FEEDS = 256
 """From so many feeds on, they bypass the check of ONNX Runtime's Python class, whose time is quadratic in them."""
-
-
-class Profile(enum.Enum):
-    """The configuration of a session: for the exact meaning of the model, or the default of ONNX Runtime."""
-
-    SEMANTIC = "semantic"
-    UNPACKED = "unpacked"
-    OPTIMIZED = "optimized"
-    DEPLOYED = "deployed"
-    LEAN = "lean"
 
 
 class Session:

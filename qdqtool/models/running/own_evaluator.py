@@ -21,8 +21,9 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.tensors import element_count, iter_tensors
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import Profile
 from qdqtool.models.running.graph_parts import GraphPart, cut_by_weights
-from qdqtool.models.running.ort_cpu import Profile, Session
+from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.own_nodes import evaluate
 from qdqtool.models.running.own_segments import Segment, Stage, Stages, make_stages, run_segment, segment_model
 from qdqtool.models.running.own_support import EvaluatorSplit, OwnNode

@@ -13,10 +13,11 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView, NodeView, Use
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath, display
+from qdqtool.models.options import WeightStorage
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.numerics.granularity import Blocked, PerAxis
-from qdqtool.quantization.insertion.pair_edits import PlacementEdits, WeightStorage
+from qdqtool.quantization.insertion.pair_edits import PlacementEdits
 from qdqtool.quantization.report import QuantizedTensor
 
 _NodeId = tuple[ScopePath, tuple[str, ...]]

@@ -1,6 +1,5 @@
 """Turn a plan into graph edits: nodes and constants of each Q/DQ pair, and the inputs that read its output."""
 
-import enum
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +14,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Use, Value
 from qdqtool.models.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import WeightStorage
 from qdqtool.models.payload import Payload
 from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.numerics.affine import quantize
@@ -22,13 +22,6 @@ from qdqtool.numerics.dtypes import FLOAT8E8M0, FLOAT32, Array
 from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
 from qdqtool.numerics.packing import stored_codes
 from qdqtool.numerics.scheme import QuantParams
-
-
-class WeightStorage(enum.Enum):
-    """How a quantized constant is stored: as packed codes behind a DQ, or as float behind Q and DQ."""
-
-    PACKED = "packed"
-    QDQ = "qdq"
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from qdqtool.models.transforms.inline_functions import inline_repeated
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.planning import modes
-from qdqtool.quantization.planning.existing import Existing
+from qdqtool.quantization.planning.options import Existing, Preparation
 from qdqtool.quantization.planning.placement import (
     FOR_ACCURACY,
     IN_FALLBACK,
@@ -28,7 +28,7 @@ from qdqtool.quantization.planning.placement import (
     propose,
     propose_weights,
 )
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.samples.calibration_note import decode_note
 
 UNPREPARED = Preparation(equalize=False, smoothquant=None, bias_correction=False, awq=False, float_layer=False)

@@ -5,7 +5,6 @@ after that, so that weights are quantized from the given values and not from rou
 values of float16 from the beginning: Q, DQ and codes must agree on them to the last bit.
 """
 
-import enum
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,8 +19,8 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.models.graph.io.tensors import iter_tensors
 from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.options import Profile
 from qdqtool.models.running.observer import Observer, is_fed
-from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.models.transforms.float16 import convert_to_float16
 from qdqtool.models.transforms.float16.magnitudes import largest
 from qdqtool.models.transforms.opset import upgrade_opset
@@ -29,17 +28,11 @@ from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.derive import ScaleRule, round_scale
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 from qdqtool.numerics.scheme import QuantParams
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.ranges.types import CHUNK, Ranges
 from qdqtool.quantization.report import HighPrecisionReport
 from qdqtool.quantization.statistics.float_runs import run_sample
 from qdqtool.samples.feeds import Feeds
-
-
-class HighPrecision(enum.Enum):
-    """The type of the float nodes: ``fp32`` leaves them as they are, ``fp16`` is float16 where it holds the values."""
-
-    FP32 = "fp32"
-    FP16 = "fp16"
 
 
 def rule_for(elem_type: int, high_precision: HighPrecision) -> ScaleRule:

@@ -24,7 +24,8 @@ from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.planning.degenerate import degenerate_scales
 from qdqtool.quantization.planning.existing_pairs import propose_for, refuse_nothing
 from qdqtool.quantization.planning.given_ranges import GivenRanges
-from qdqtool.quantization.planning.high_precision import HighPrecision, as_stored, round_given, rule_for
+from qdqtool.quantization.planning.high_precision import as_stored, round_given, rule_for
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import Planned, Planner
 from qdqtool.quantization.planning.range_planner import RangePlanner

@@ -14,7 +14,7 @@ from qdqtool.quantization.preparation.prepare import prepare_as_recorded
 from qdqtool.quantization.ranges.file import read_stored
 from qdqtool.quantization.ranges.types import CalibrationRecord
 from qdqtool.samples.feeds import Feeds
-from qdqtool.samples.read_options import Preprocessing
+from qdqtool.samples.preprocessing import Preprocessing
 from qdqtool.samples.request import FileData, open_feeds
 from qdqtool.samples.sample import data_digest, sample_digest
 

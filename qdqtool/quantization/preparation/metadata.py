@@ -13,7 +13,8 @@ from qdqtool.models.graph.io.metadata import PREPARATION_KEY, Notes, read_metada
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.inline_functions import inline_like
 from qdqtool.quantization.calibration_report import CalibrationUsed
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.quantization.preparation.prepare import Prepared, prepare_as_recorded
 from qdqtool.quantization.ranges import calibrators

@@ -9,7 +9,7 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.calibration_report import PreparationReport, Trial
-from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.preparation.bias_correction import (
     BIAS_CORRECTION,
     Means,

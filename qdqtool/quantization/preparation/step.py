@@ -11,8 +11,8 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.taps import TensorKey
 from qdqtool.numerics.product import Factors
 from qdqtool.quantization.calibration_report import Site
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.planning.placement import ProposedSlot
-from qdqtool.quantization.planning.recipe import Preparation
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 
 Slots = Callable[[ModelIndex], Sequence[ProposedSlot]]

@@ -41,7 +41,8 @@ from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.noise import Noise, standard_error
 from qdqtool.quantization.calibration_report import Trial, TrialOutput
 from qdqtool.quantization.insertion.apply_plan import apply_plan
-from qdqtool.quantization.planning.high_precision import HighPrecision, rule_for
+from qdqtool.quantization.planning.high_precision import rule_for
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.preparation.bias_correction import correct_biases

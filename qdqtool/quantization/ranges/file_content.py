@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from qdqtool.quantization.calibration_report import Trial
-from qdqtool.samples.read_options import Preprocessing
+from qdqtool.samples.preprocessing import Preprocessing
 
 
 class StoredHistogram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import Any
 
 from qdqtool.quantization.calibration_report import Trial
 from qdqtool.quantization.ranges.histogram import Histogram
-from qdqtool.samples.read_options import Preprocessing
+from qdqtool.samples.preprocessing import Preprocessing
 
 CHUNK = 16
 """Samples whose digests and statistics are merged together: data is divided into shards only between chunks."""

@@ -13,8 +13,9 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import Profile
 from qdqtool.models.running.observer import Observer, Run, is_fed
-from qdqtool.models.running.ort_cpu import Profile, Session
+from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.ort_errors import RunError
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array

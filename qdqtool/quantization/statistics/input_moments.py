@@ -8,9 +8,9 @@ from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.ops import ChannelLayout
+from qdqtool.models.options import Profile
 from qdqtool.models.plan import Slot
 from qdqtool.models.running.observer import Observer, is_fed
-from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.gptq import Moments
 from qdqtool.quantization.statistics.float_runs import run_sample

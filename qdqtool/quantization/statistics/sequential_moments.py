@@ -17,9 +17,10 @@ from qdqtool.models.graph.edits.edit import NodeKey
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.tensors import make_tensor
+from qdqtool.models.options import Profile
 from qdqtool.models.plan import Slot
 from qdqtool.models.running.graph_parts import BEFORE, GraphPart, Parts, cut_graph
-from qdqtool.models.running.ort_cpu import Profile, Session
+from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.own_segments import Stage, segment_model
 from qdqtool.models.running.own_support import EvaluatorSplit, plan_split
 from qdqtool.models.transforms.taps import READABLE_AS

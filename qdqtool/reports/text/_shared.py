@@ -15,7 +15,7 @@ from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.report import GivenReport, HighPrecisionReport, QuantizedTensor
 from qdqtool.reports.blocks import scoped
 from qdqtool.reports.terminal import limit, lists_all, named, placed, print_rest, print_written, sizes_line
-from qdqtool.samples.read_options import Preprocessing
+from qdqtool.samples.preprocessing import Preprocessing
 
 SHOWN = 20
 SHOWN_NODES = 4

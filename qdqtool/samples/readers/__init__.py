@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.signature import InputSpec
 
 if TYPE_CHECKING:

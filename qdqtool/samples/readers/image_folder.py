@@ -7,7 +7,7 @@ from qdqtool.samples.media.files import IMAGE
 from qdqtool.samples.media.images.decode import require_pillow
 from qdqtool.samples.media.images.resolve import image_input, resolve
 from qdqtool.samples.media.images.samples import ImageSamples
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.readers import numpy_folder, test_data_set
 from qdqtool.samples.signature import InputSpec
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from qdqtool.samples.media.files import SOUND
 from qdqtool.samples.media.sound.resolve import resolve, sound_input
 from qdqtool.samples.media.sound.samples import SoundSamples, require_soundfile
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.readers import image_folder, numpy_folder, test_data_set
 from qdqtool.samples.signature import InputSpec
 

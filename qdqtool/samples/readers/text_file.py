@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qdqtool.samples.media.text.samples import TextSamples, length_of, open_tokenizer, text_inputs
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.signature import InputSpec
 
 ACCEPTS = ".txt file with a sample in each line"

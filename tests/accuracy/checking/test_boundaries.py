@@ -31,8 +31,8 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.metadata import ROUNDING_KEY
 from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import Profile
 from qdqtool.models.running.accumulated_error import max_steps
-from qdqtool.models.running.ort_cpu import Profile
 from qdqtool.numerics import formats
 
 T = TensorProto

@@ -18,7 +18,7 @@ from qdqtool.accuracy.report import BlameReport
 from qdqtool.errors import UsageError
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
-from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.reports.text.sensitivity import print_pairs_blamed
 
 ALWAYS = BlameRequest(always=True)

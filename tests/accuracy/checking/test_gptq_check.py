@@ -26,7 +26,7 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.gptq import DAMPING, MOST_RMS_STEPS, round_weights
 from qdqtool.numerics.granularity import Blocked, Granularity, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
-from qdqtool.quantization.planning.high_precision import HighPrecision
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.statistics import input_moments
 from qdqtool.samples.request import RandomData

@@ -20,7 +20,7 @@ from qdqtool.linting.policy import Policy
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops.support.random_nodes import random_cause, random_nodes
-from qdqtool.models.running.ort_cpu import Profile
+from qdqtool.models.options import Profile
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.samples.request import DataRequest, RandomData
 

@@ -20,7 +20,8 @@ from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.noise import Noise
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.file import read_ranges
 from qdqtool.quantization.ranges.method_choice import DOMINANT_LAYER
 from qdqtool.quantization.ranges.shard import Shard

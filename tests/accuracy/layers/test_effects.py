@@ -15,8 +15,8 @@ from qdqtool.accuracy.layers.layer_runs import LayerRuns
 from qdqtool.accuracy.layers.masked_runs import float_setting, only_setting
 from qdqtool.models.plan import QuantPlan
 from qdqtool.models.running.accumulated_error import AccumulatedError
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.planning.placement import Selection
-from qdqtool.quantization.planning.recipe import Preparation
 
 CORRECTED = replace(MAX, preparation=Preparation(equalize=False, smoothquant=None, bias_correction=True, awq=False))
 WEIGHTS, FEW_BITS = (replace(MAX, quantize_mode=mode) for mode in ("int8-weight-only", "int4"))

@@ -19,8 +19,9 @@ from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting, SwitchedB
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.offload import offloaded
-from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import ExternalData
 from qdqtool.models.payload import Payload
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.models.running.own_evaluator import open_session

@@ -13,8 +13,9 @@ from qdqtool.accuracy.layers.masked_runs import MaskedRuns
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.io.save import inlined
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import Profile
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
-from qdqtool.models.running.ort_cpu import Profile, Session
+from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.ort_errors import RunError
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerTensor

@@ -25,8 +25,9 @@ from qdqtool.models.graph.model import Model
 from qdqtool.numerics.noise import Noise
 from qdqtool.quantization.calibration_report import MethodTrial
 from qdqtool.quantization.insertion.apply_plan import apply_plan
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.planning.range_planner import RangePlanner
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import Means, correct_biases
 from qdqtool.quantization.preparation.calibration import CalibrationRequest, calibrate_model, runs_for
 from qdqtool.quantization.preparation.prepare import Prepared

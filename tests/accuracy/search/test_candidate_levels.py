@@ -22,7 +22,7 @@ from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
-from qdqtool.quantization.planning.high_precision import HighPrecision
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.recipe import Recipe
 
 INT4 = Recipe(quantize_mode="int4", fallback="int8", preparation=AS_IT_IS)

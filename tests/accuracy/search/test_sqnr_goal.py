@@ -20,10 +20,9 @@ from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.quantization.planning.existing import Existing
-from qdqtool.quantization.planning.high_precision import HighPrecision
+from qdqtool.quantization.planning.options import Existing, HighPrecision, Preparation
 from qdqtool.quantization.planning.placement import Selection
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.samples.request import FileData, RandomData
 from qdqtool.samples.split import split_samples
 

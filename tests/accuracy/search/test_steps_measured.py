@@ -20,8 +20,8 @@ from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.insertion import apply_plan
-from qdqtool.quantization.planning.high_precision import HighPrecision
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import HighPrecision, Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.checkpoint import Interrupted
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.samples.request import FileData

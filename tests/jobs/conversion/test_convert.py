@@ -11,12 +11,22 @@ from onnx import TensorProto, helper, numpy_helper
 
 import qdqtool as qdq
 from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
+from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.precision_gate import parse_gate
 from qdqtool.errors import ArgumentError, CapabilityError, UsageError
-from qdqtool.reports.page.write import write_page
+from qdqtool.jobs.conversion import convert as convert_job
+from qdqtool.jobs.conversion.options import ConvertOptions
+from qdqtool.jobs.quantize import QuantizeOptions
+from qdqtool.linting.policy import Policy
+from qdqtool.quantization.planning.options import Existing
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.reports.page.write import page_of_document, write_page
+from qdqtool.samples.request import FileData
 from qdqtool.samples.split import split_samples
 
-NO_ENGINE = qdq.ConvertOptions(build=None)
+NO_ENGINE = ConvertOptions(build=None)
 STEPS = ["quantize", "validate", "check", "build"]
 
 
@@ -54,8 +64,15 @@ def states(report: qdq.ConversionReport) -> list[str]:
     return [each.state for each in report.steps]
 
 
-def convert(stock: Path, output: Path, options: qdq.ConvertOptions = NO_ENGINE) -> qdq.ConversionReport:
-    return qdq.convert(stock / "net.onnx", stock / "data.npz", output, options)
+def converted(
+    model: Path | qdq.Model, data: Path | FileData | None, output: Path, options: ConvertOptions
+) -> qdq.ConversionReport:
+    source = FileData(path=data) if isinstance(data, Path) else data
+    return convert_job.convert(model, source, output, options, page=page_of_document)
+
+
+def convert(stock: Path, output: Path, options: ConvertOptions = NO_ENGINE) -> qdq.ConversionReport:
+    return converted(stock / "net.onnx", stock / "data.npz", output, options)
 
 
 def test_files_and_report_agree_and_are_the_same_every_time(stock: Path, tmp_path: Path):
@@ -101,7 +118,7 @@ def test_the_reports_are_those_of_the_commands(stock: Path, tmp_path: Path):
 
 
 def test_validation_data_measures(stock: Path, tmp_path: Path):
-    options = qdq.ConvertOptions(quantize=qdq.QuantizeOptions(validation_data=stock / "other.npz"), build=None)
+    options = ConvertOptions(quantize=QuantizeOptions(validation_data=FileData(path=stock / "other.npz")), build=None)
     measured = convert(stock, tmp_path / "out", options).measured_on
 
     assert measured is not None
@@ -109,17 +126,17 @@ def test_validation_data_measures(stock: Path, tmp_path: Path):
 
 
 def test_samples_that_chose_are_said_to_have_chosen(stock: Path, tmp_path: Path):
-    few = qdq.FileData(path=stock / "data.npz", samples=3)
-    measured = qdq.convert(stock / "net.onnx", few, tmp_path / "out", NO_ENGINE).measured_on
+    few = FileData(path=stock / "data.npz", samples=3)
+    measured = converted(stock / "net.onnx", few, tmp_path / "out", NO_ENGINE).measured_on
 
     assert measured is not None
     assert (measured.part, measured.samples, measured.reason) == ("all", 3, "too few to hold any back")
 
 
 def test_weights_alone_need_no_data(stock: Path, tmp_path: Path):
-    recipe = qdq.Recipe(quantize_mode="int8-weight-only")
-    options = qdq.ConvertOptions(quantize=qdq.QuantizeOptions(recipe=recipe), build=None)
-    report = qdq.convert(stock / "net.onnx", None, tmp_path / "out", options)
+    recipe = Recipe(quantize_mode="int8-weight-only")
+    options = ConvertOptions(quantize=QuantizeOptions(recipe=recipe), build=None)
+    report = converted(stock / "net.onnx", None, tmp_path / "out", options)
 
     assert report.passed
     assert report.measured_on is not None
@@ -136,8 +153,8 @@ def test_a_missed_limit_ends_it_and_takes_the_files_of_an_earlier_one_away(stock
     folder = tmp_path / "out"
     convert(stock, folder)
     (folder / "notes.txt").write_text("mine")
-    weights = qdq.QuantizeOptions(recipe=qdq.Recipe(quantize_mode="int8-weight-only"))
-    strict = qdq.ConvertOptions(quantize=weights, check=qdq.CheckOptions(gates=Gates(min_sqnr=200.0)))
+    weights = QuantizeOptions(recipe=Recipe(quantize_mode="int8-weight-only"))
+    strict = ConvertOptions(quantize=weights, check=CheckOptions(gates=Gates(min_sqnr=200.0)))
     pytest.importorskip("tensorrt_rtx")
     report = convert(stock, folder, strict)
 
@@ -154,8 +171,8 @@ def test_a_missed_limit_ends_it_and_takes_the_files_of_an_earlier_one_away(stock
 
 
 def test_a_search_without_success_leaves_a_report_alone(stock: Path, tmp_path: Path):
-    goal = qdq.AccuracyGoal(min_sqnr_db=200.0)
-    options = qdq.ConvertOptions(quantize=qdq.QuantizeOptions(goal=goal), build=None)
+    goal = AccuracyGoal(min_sqnr_db=200.0)
+    options = ConvertOptions(quantize=QuantizeOptions(goal=goal), build=None)
     report = convert(stock, tmp_path / "out", options)
 
     assert states(report) == ["failed", "not reached", "not reached", "not asked for"]
@@ -165,10 +182,10 @@ def test_a_search_without_success_leaves_a_report_alone(stock: Path, tmp_path: P
 
 def test_findings_end_it(stock: Path, tmp_path: Path):
     """TensorRT 10.0 has no float4: the policy is for another target than the model."""
-    weights = qdq.QuantizeOptions(recipe=qdq.Recipe(quantize_mode="nvfp4"))
-    policy = qdq.Policy(targets=("tensorrt-10.0",))
-    options = qdq.ConvertOptions(quantize=weights, policy=policy, build=None)
-    report = qdq.convert(stock / "net.onnx", None, tmp_path / "out", options)
+    weights = QuantizeOptions(recipe=Recipe(quantize_mode="nvfp4"))
+    policy = Policy(targets=("tensorrt-10.0",))
+    options = ConvertOptions(quantize=weights, policy=policy, build=None)
+    report = converted(stock / "net.onnx", None, tmp_path / "out", options)
     direct = qdq.validate_model(tmp_path / "out" / "net.nvfp4.onnx", ["tensorrt-10.0"])
 
     assert direct.summary.errors > 0
@@ -177,19 +194,19 @@ def test_findings_end_it(stock: Path, tmp_path: Path):
 
 
 def test_findings_of_a_path_are_those_of_the_final_path(stock: Path, tmp_path: Path):
-    weights = qdq.QuantizeOptions(recipe=qdq.Recipe(quantize_mode="nvfp4"))
+    weights = QuantizeOptions(recipe=Recipe(quantize_mode="nvfp4"))
     ignores = {"out/net.nvfp4.onnx": ("ALL",)}
-    policy = qdq.Policy(targets=("tensorrt-10.0",), per_model_ignores=ignores, folder=tmp_path)
-    options = qdq.ConvertOptions(quantize=weights, policy=policy, build=None)
+    policy = Policy(targets=("tensorrt-10.0",), per_model_ignores=ignores, folder=tmp_path)
+    options = ConvertOptions(quantize=weights, policy=policy, build=None)
 
-    assert qdq.convert(stock / "net.onnx", None, tmp_path / "out", options).passed
-    assert not qdq.convert(stock / "net.onnx", None, tmp_path / "elsewhere", options).passed
+    assert converted(stock / "net.onnx", None, tmp_path / "out", options).passed
+    assert not converted(stock / "net.onnx", None, tmp_path / "elsewhere", options).passed
 
 
 @pytest.mark.builder
 def test_an_engine_comes_with_its_manifest(stock: Path, tmp_path: Path):
     pytest.importorskip("tensorrt_rtx")
-    options = qdq.ConvertOptions(build=qdq.BuildOptions(compute_capabilities=("8.9",)))
+    options = ConvertOptions(build=BuildOptions(compute_capabilities=("8.9",)))
     report = convert(stock, tmp_path / "out", options)
 
     assert states(report) == ["passed"] * 4
@@ -203,9 +220,9 @@ def test_a_missed_precision_leaves_no_engine(stock: Path, tmp_path: Path):
     """Products with weights of 8 bits and float activations run in float kernels."""
     pytest.importorskip("tensorrt_rtx")
     gate = parse_gate("int8>=100%")
-    recipe = qdq.Recipe(quantize_mode="int8-weight-only")
-    build = qdq.BuildOptions(compute_capabilities=("8.9",), require_precision=(gate,))
-    options = qdq.ConvertOptions(quantize=qdq.QuantizeOptions(recipe=recipe), build=build)
+    recipe = Recipe(quantize_mode="int8-weight-only")
+    build = BuildOptions(compute_capabilities=("8.9",), require_precision=(gate,))
+    options = ConvertOptions(quantize=QuantizeOptions(recipe=recipe), build=build)
     report = convert(stock, tmp_path / "out", options)
 
     assert states(report) == ["passed", "passed", "passed", "failed"]
@@ -216,23 +233,23 @@ def test_a_missed_precision_leaves_no_engine(stock: Path, tmp_path: Path):
 @pytest.mark.parametrize("data", ["absent.npz", "net.onnx"])
 def test_wrong_data_leave_the_folder_as_it_was(stock: Path, tmp_path: Path, data: str):
     with pytest.raises(UsageError):
-        qdq.convert(stock / "net.onnx", stock / data, tmp_path / "out", NO_ENGINE)
+        converted(stock / "net.onnx", stock / data, tmp_path / "out", NO_ENGINE)
     assert list(tmp_path.iterdir()) == []
 
     convert(stock, tmp_path / "out")
     before = digests(tmp_path / "out")
     with pytest.raises(UsageError):
-        qdq.convert(stock / "net.onnx", stock / data, tmp_path / "out", NO_ENGINE)
+        converted(stock / "net.onnx", stock / data, tmp_path / "out", NO_ENGINE)
     assert digests(tmp_path / "out") == before
 
 
 def test_what_later_steps_would_refuse_is_refused_at_once(stock: Path, tmp_path: Path):
     for options in (
-        qdq.ConvertOptions(policy=qdq.Policy(targets=("tensorrt-8",)), build=None),
-        qdq.ConvertOptions(known_findings=tmp_path / "absent.json", build=None),
-        qdq.ConvertOptions(check=qdq.CheckOptions(gates=Gates(min_cosine=2.0)), build=None),
-        qdq.ConvertOptions(check=qdq.CheckOptions(gates=Gates(max_metric_loss=2.0)), build=None),
-        qdq.ConvertOptions(quantize=qdq.QuantizeOptions(recipe=qdq.Recipe(target="ort-cpu"))),
+        ConvertOptions(policy=Policy(targets=("tensorrt-8",)), build=None),
+        ConvertOptions(known_findings=tmp_path / "absent.json", build=None),
+        ConvertOptions(check=CheckOptions(gates=Gates(min_cosine=2.0)), build=None),
+        ConvertOptions(check=CheckOptions(gates=Gates(max_metric_loss=2.0)), build=None),
+        ConvertOptions(quantize=QuantizeOptions(recipe=Recipe(target="ort-cpu"))),
     ):
         with pytest.raises(UsageError):
             convert(stock, tmp_path / "out", options)
@@ -247,9 +264,9 @@ def test_an_absent_builder_is_told_before_anything_else(stock: Path, tmp_path: P
 
     monkeypatch.setattr(type(tensorrt_rtx.BUILDER), "require", absent)
     monkeypatch.setattr(type(tensorrt_rtx.BUILDER), "is_installed", lambda _: False)
-    options = qdq.ConvertOptions(backend="tensorrt-rtx")
+    options = ConvertOptions(backend="tensorrt-rtx")
     with pytest.raises(CapabilityError) as caught:
-        qdq.convert(stock / "absent.onnx", None, tmp_path / "out", options)
+        converted(stock / "absent.onnx", None, tmp_path / "out", options)
     assert caught.value.hint is not None
     assert caught.value.hint.startswith("`--no-build`")
     assert "pip install" in caught.value.hint
@@ -257,16 +274,16 @@ def test_an_absent_builder_is_told_before_anything_else(stock: Path, tmp_path: P
 
 def test_options_that_a_conversion_gives_itself_are_refused(tmp_path: Path):
     with pytest.raises(ArgumentError, match="ranges or plan"):
-        qdq.ConvertOptions(quantize=qdq.QuantizeOptions(plan_file=tmp_path / "p.json"))
+        ConvertOptions(quantize=QuantizeOptions(plan_file=tmp_path / "p.json"))
     with pytest.raises(ArgumentError, match="does not exist yet"):
-        qdq.ConvertOptions(check=qdq.CheckOptions(engine=tmp_path / "e.engine"))
+        ConvertOptions(check=CheckOptions(engine=tmp_path / "e.engine"))
 
 
 def test_the_model_may_lie_in_the_folder_and_is_not_touched(stock: Path, tmp_path: Path):
     model = tmp_path / "net.onnx"
     model.write_bytes((stock / "net.onnx").read_bytes())
     before = digests(tmp_path)
-    qdq.convert(model, stock / "data.npz", tmp_path, NO_ENGINE)
+    converted(model, stock / "data.npz", tmp_path, NO_ENGINE)
 
     assert digests(tmp_path)["net.onnx"] == before["net.onnx"]
     assert len(digests(tmp_path)) == 6
@@ -275,21 +292,21 @@ def test_the_model_may_lie_in_the_folder_and_is_not_touched(stock: Path, tmp_pat
 def test_a_model_in_memory_is_called_model(stock: Path, tmp_path: Path):
     given = qdq.load_model(stock / "net.onnx")
     given.path = None
-    qdq.convert(given, stock / "data.npz", tmp_path / "out", NO_ENGINE)
+    converted(given, stock / "data.npz", tmp_path / "out", NO_ENGINE)
 
     assert "model.int8.onnx" in digests(tmp_path / "out")
 
 
 def test_a_model_that_is_quantized_already_goes_through_as_it_is(stock: Path, tmp_path: Path):
     convert(stock, tmp_path / "out")
-    keep = qdq.QuantizeOptions(recipe=qdq.Recipe(existing=qdq.Existing.KEEP))
-    options = qdq.ConvertOptions(quantize=keep, build=None)
+    keep = QuantizeOptions(recipe=Recipe(existing=Existing.KEEP))
+    options = ConvertOptions(quantize=keep, build=None)
     given = tmp_path / "out" / "net.int8.onnx"
-    report = qdq.convert(given, stock / "data.npz", tmp_path / "kept", options)
+    report = converted(given, stock / "data.npz", tmp_path / "kept", options)
 
     assert states(report) == ["passed", "passed", "passed", "not asked for"]
     assert report.measured_on is not None
     assert report.measured_on.part == "held back"
     assert sorted(digests(tmp_path / "kept")) == ["net.int8.int8.onnx", "report.html", "report.json"]
     with pytest.raises(UsageError, match="quantized already"):
-        qdq.convert(given, stock / "data.npz", tmp_path / "refused", NO_ENGINE)
+        converted(given, stock / "data.npz", tmp_path / "refused", NO_ENGINE)

@@ -15,10 +15,11 @@ from qdqtool.errors import CapabilityError, ModelError, QdqError, UsageError
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.tensors import pending_tensor
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import Profile
 from qdqtool.models.payload import Payload
 from qdqtool.models.running import ort_cpu
 from qdqtool.models.running.machine import cpu_features, cpu_name
-from qdqtool.models.running.ort_cpu import Profile, Session, reference
+from qdqtool.models.running.ort_cpu import Session, reference
 
 
 def test_the_semantic_profile_is_set_as_it_is_described() -> None:

@@ -12,8 +12,9 @@ from benchmarks.comparison.decoder import Decoder, Size
 from qdqtool.accuracy.search.blame import IN_PARTS
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import Profile
 from qdqtool.models.running import own_evaluator
-from qdqtool.models.running.ort_cpu import Profile, Session
+from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.own_evaluator import PartedSession, has_large_weights, open_session
 from qdqtool.quantization.planning.recipe import Recipe
 

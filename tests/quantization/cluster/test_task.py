@@ -15,7 +15,8 @@ from qdqtool.quantization.cluster.collector import ClusterCollector
 from qdqtool.quantization.cluster.machine import this_machine
 from qdqtool.quantization.cluster.model_files import files_of
 from qdqtool.quantization.cluster.task import Batch, BatchRanges, Job, ModelAbsent
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.types import CHUNK, RangesPart
 from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.report import DataDescription

@@ -11,13 +11,13 @@ from support.small import make_model
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.tensors import pending_tensor
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import WeightStorage
 from qdqtool.models.payload import Payload
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.insertion.apply_plan import apply_plan
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 
 STEP = np.float32(0.5)
 QDQ = WeightStorage.QDQ

@@ -18,9 +18,9 @@ from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.models.options import WeightStorage
 from qdqtool.quantization.insertion.split_qkv import separate_like, separate_projections
-from qdqtool.quantization.planning.high_precision import HighPrecision
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.placement import Selection
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.reports.text.quantize import render

@@ -13,7 +13,8 @@ from support.small import conv_model, make_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.quantization.insertion import weight_scales as module
 from qdqtool.quantization.insertion.weight_scales import by_channel
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.report import WeightScales
 
 AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)

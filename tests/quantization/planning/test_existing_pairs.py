@@ -20,7 +20,6 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, PREPARATION_KEY
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.planning.existing import Existing
 from qdqtool.quantization.planning.existing_pairs import (
     ResolvedModel,
     notes_beside,
@@ -28,8 +27,9 @@ from qdqtool.quantization.planning.existing_pairs import (
     settle_existing,
     settle_model,
 )
+from qdqtool.quantization.planning.options import Existing, Preparation
 from qdqtool.quantization.planning.placement import Selection
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.samples.calibration_note import CalibrationNote, encode_note
 from qdqtool.samples.request import FileData
 

@@ -8,8 +8,8 @@ from support.engine_models import Net
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.planning.existing import Existing
 from qdqtool.quantization.planning.existing_pairs import propose_for, refuse_nothing
+from qdqtool.quantization.planning.options import Existing
 from qdqtool.quantization.planning.placement import PlacementProposal, Reason, Selection, SkippedNode
 from qdqtool.quantization.planning.placement.proposal import on_request
 from qdqtool.quantization.planning.recipe import Recipe

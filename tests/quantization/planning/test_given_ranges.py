@@ -18,7 +18,8 @@ from qdqtool.jobs.insert import InsertOptions, insert_encodings
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.given_ranges import GivenRanges, match_ranges, nearest_mode
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges import encodings
 from qdqtool.quantization.ranges.encodings import ConstantScales, Encodings, ReadEncodings
 from qdqtool.quantization.ranges.shard import Shard

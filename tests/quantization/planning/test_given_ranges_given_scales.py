@@ -18,12 +18,12 @@ from qdqtool.jobs.insert import InsertReport, insert_encodings
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.options import WeightStorage
 from qdqtool.numerics.derive import SCALE_RANGE
 from qdqtool.numerics.dtypes import FLOAT16
 from qdqtool.numerics.formats import get as number_format
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantScheme
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
 from qdqtool.quantization.planning.given_ranges import ScalesProblem, fit_scales, nearest_mode
 from qdqtool.quantization.planning.placement import Selection
 from qdqtool.quantization.planning.recipe import Recipe

@@ -23,15 +23,15 @@ from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.models.options import WeightStorage
 from qdqtool.quantization.planning.high_precision import (
-    HighPrecision,
     high_precision_note,
     known_magnitudes,
     lower,
     measure_magnitudes,
     ready_for,
 )
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import taken_modes
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges

@@ -10,7 +10,8 @@ from onnx import TensorProto
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
-from qdqtool.quantization.planning.high_precision import HighPrecision, as_stored, round_given, rule_for
+from qdqtool.quantization.planning.high_precision import as_stored, round_given, rule_for
+from qdqtool.quantization.planning.options import HighPrecision
 
 FP16, FP32 = HighPrecision.FP16, HighPrecision.FP32
 F16, F32, BF16 = (np.dtype(each) for each in (np.float16, np.float32, ml_dtypes.bfloat16))

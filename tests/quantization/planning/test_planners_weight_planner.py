@@ -228,7 +228,7 @@ def test_a_plan_may_not_give_them_to_activations_or_whole_tensors(tmp_path, entr
 
 
 def test_weights_that_stay_float_behind_a_q_get_positive_scales(tmp_path):
-    from qdqtool.quantization.insertion.pair_edits import WeightStorage
+    from qdqtool.models.options import WeightStorage
 
     options = int4("tensorrt-rtx", weights=WeightStorage.QDQ)
     quantize_model(product(tmp_path), None, tmp_path / "q.onnx", options)

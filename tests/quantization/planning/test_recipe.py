@@ -9,7 +9,8 @@ from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics import formats
-from qdqtool.quantization.planning.recipe import Preparation, Recipe, with_fixed_inputs
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe, with_fixed_inputs
 
 
 def test_a_model_is_prepared_in_every_way_unless_the_user_says_otherwise():

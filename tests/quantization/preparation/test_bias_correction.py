@@ -13,7 +13,8 @@ from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.product import ProductLayout
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import decode_means, encode_means, mean_shift
 from qdqtool.quantization.preparation.prepare import prepare_as_recorded
 from qdqtool.quantization.ranges.types import PreparationStep

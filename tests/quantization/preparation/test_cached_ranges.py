@@ -14,7 +14,8 @@ from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.convert_ranges import convert_ranges
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.samples.request import FileData, RandomData
 from qdqtool.samples.split import SAME_DATA, THEIRS, UNKNOWN, split_samples

@@ -11,7 +11,8 @@ from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.metadata import PREPARATION_KEY, read_metadata, with_metadata
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.metadata import preparation_note, prepared_like
 from qdqtool.quantization.ranges.types import PreparationStep
 

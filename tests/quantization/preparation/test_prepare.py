@@ -17,7 +17,8 @@ from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.ort_cpu import Session
 from qdqtool.quantization.calibration_report import GATE_LIMIT, Site
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.gate import largest_difference
 from qdqtool.quantization.preparation.prepare import prepare, prepare_as_recorded
 from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange, StepRequest

@@ -9,8 +9,9 @@ from support.small import make_model, run
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
-from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import ExternalData
 from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from qdqtool.quantization.preparation.rescaling import rescale
 

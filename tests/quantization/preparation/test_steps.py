@@ -6,7 +6,7 @@ from support.small import conv_model
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.calibration_report import Trial
-from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.preparation.prepare import prepare_as_recorded
 from qdqtool.quantization.preparation.step import StepRequest
 from qdqtool.quantization.preparation.steps import asked_steps, known_steps

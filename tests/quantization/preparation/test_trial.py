@@ -28,7 +28,8 @@ from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.models.transforms.specialize import specialize
 from qdqtool.quantization.calibration_report import Trial, TrialOutput
 from qdqtool.quantization.insertion.apply_plan import apply_plan
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.trial import decide
 from qdqtool.quantization.ranges.file import read_ranges
 from qdqtool.quantization.ranges.shard import Shard

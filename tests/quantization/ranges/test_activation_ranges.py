@@ -11,8 +11,9 @@ from support.small import conv_model, make_model
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.convert_ranges import convert_ranges
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.planning.placement import Selection
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.histogram import decode_counts
 from qdqtool.quantization.report import ActivationRange

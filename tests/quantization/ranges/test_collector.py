@@ -8,7 +8,8 @@ import pytest
 from support.small import conv_model
 
 from qdqtool.jobs.calibrate import CalibrationPlace, calibrate
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.file import encode_ranges, read_ranges
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import CHUNK

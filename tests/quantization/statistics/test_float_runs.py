@@ -12,7 +12,8 @@ from support.small import make_model
 from qdqtool.errors import ModelError, UsageError
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.model import Model
-from qdqtool.models.running.ort_cpu import Profile, Session
+from qdqtool.models.options import Profile
+from qdqtool.models.running.ort_cpu import Session
 from qdqtool.quantization.statistics.float_runs import KEPT, FloatRuns, nothing_else
 from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.request import open_feeds

@@ -19,7 +19,7 @@ from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.reports.saved.reading import _KINDS, read_document, read_reports
 from qdqtool.reports.schemas import schema_names, schema_text
 from qdqtool.results import Report, __version__
-from qdqtool.samples.media.images.options import ImagePreprocessing
+from qdqtool.samples.preprocessing import ImagePreprocessing
 
 SCHEMAS = ("build-refused", "convert", *ALL)
 

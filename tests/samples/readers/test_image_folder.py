@@ -6,8 +6,8 @@ from support.pictures import image_spec, picture, save_picture
 
 from qdqtool.errors import UsageError
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.media.images.options import ImageOptions
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.media_options import ImageOptions
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.readers import image_folder
 
 UNIT = ReadOptions(images=ImageOptions(preset="unit"))

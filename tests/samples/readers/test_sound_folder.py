@@ -6,8 +6,8 @@ from support.sounds import noise, save_sound, sound_spec
 
 from qdqtool.errors import UsageError
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.media.sound.options import SoundOptions
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.media_options import SoundOptions
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.readers import sound_folder
 
 RATE = ReadOptions(sound=SoundOptions(rate=16000))

@@ -5,8 +5,8 @@ from support.texts import text_spec
 
 from qdqtool.errors import UsageError
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.media.sound.options import SoundOptions
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.media_options import SoundOptions
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.readers import text_file
 
 

@@ -1,7 +1,6 @@
 """Write a model whole or not at all: weights one at a time, and external data where the size requires it."""
 
 import contextlib
-import enum
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from qdqtool.models.graph.io.output import Staged, check_output, is_stream, outp
 from qdqtool.models.graph.io.tensors import is_external, iter_tensors, nbytes, read_bytes
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import DataFile, ModelFile
+from qdqtool.models.options import ExternalData
 
 INLINE_LIMIT = 2**31 - 2**26
 """A larger model gets external data: protobuf is limited to 2 GiB, and 64 MiB of that are headroom."""
@@ -22,14 +22,6 @@ INLINE_LIMIT = 2**31 - 2**26
 
 class TooLargeError(UsageError):
     """A model was to be stored in one file, or in memory, and passes 2 GiB."""
-
-
-class ExternalData(enum.Enum):
-    """Where weights are stored: as in the input unless the size decides, in a second file, or inline."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.plan import Slot, UseRef
 from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.quantization.planning.options import SelectionOptions
 from qdqtool.registry import suggestion
 
 Code = Literal[
@@ -173,24 +174,15 @@ class PatternMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Globs (``*``, ``?``, ``[...]``, case-sensitive) that restrict what is quantized. Excluding wins.
+class Selection(SelectionOptions):
+    """The patterns of a user, and the nodes that a search or calibration decided on.
 
     Attributes:
-        nodes_to_quantize: Only nodes with a matching name or output name; empty for all.
-        nodes_to_exclude: Not these.
-        op_types_to_quantize: Only operators that match; empty for all. An operator that stays float because it gains
-            nothing is quantized when it is named here in full.
-        op_types_to_exclude: Not these.
         float_nodes: Nodes that a search leaves in float for the accuracy.
         fallback_nodes: Nodes that a search gives the fallback format of the recipe.
         dominant_nodes: Nodes that calibration leaves in float, with the reason in words.
     """
 
-    nodes_to_quantize: tuple[str, ...] = ()
-    nodes_to_exclude: tuple[str, ...] = ()
-    op_types_to_quantize: tuple[str, ...] = ()
-    op_types_to_exclude: tuple[str, ...] = ()
     float_nodes: frozenset[NodeId] = frozenset()
     fallback_nodes: frozenset[NodeId] = frozenset()
     dominant_nodes: Mapping[NodeId, str] = field(default_factory=dict)

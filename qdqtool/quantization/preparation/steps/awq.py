@@ -18,7 +18,7 @@ from qdqtool.models.transforms.rescaling_points import (
 from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.calibration_report import Site
-from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.preparation.factors.awq import AwqFactors, TriedBlockProduct, searched_factors
 from qdqtool.quantization.preparation.rescaling import RescalingStep, point_site, rescalings, tried_weights
 from qdqtool.quantization.preparation.step import ProposedChange, Slots, StepRequest

@@ -8,7 +8,7 @@ from qdqtool.models.graph.io.tensors import nbytes
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.rescaling_points import PointKind, RescalingPoint
 from qdqtool.numerics.cores import LARGE, side_by_side
-from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.preparation.factors.equalization import BestFactors, PointNoise
 from qdqtool.quantization.preparation.factors.importance import channel_importance
 from qdqtool.quantization.preparation.rescaling import RescalingStep, point_site, rescalings, with_statistics

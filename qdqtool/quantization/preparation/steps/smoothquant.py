@@ -11,7 +11,7 @@ from qdqtool.models.transforms.rescaling_points import PointKind, RescalingPoint
 from qdqtool.numerics.cores import side_by_side
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
-from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.preparation.factors.equalization import MIGRATION, PointNoise
 from qdqtool.quantization.preparation.factors.smoothquant import (
     TriedProduct,

@@ -6,7 +6,8 @@ import numpy as np
 
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.media.images.options import ImagePreprocessing, Interpolation, PixelRange
+from qdqtool.samples.media_options import Interpolation, PixelRange
+from qdqtool.samples.preprocessing import ImagePreprocessing
 
 if TYPE_CHECKING:
     from PIL import Image

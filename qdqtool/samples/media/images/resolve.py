@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields, replace
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.registry import suggestion
-from qdqtool.samples.media.images.options import Channels, ImageOptions, ImagePreprocessing, Layout
+from qdqtool.samples.media_options import Channels, ImageOptions, Layout
+from qdqtool.samples.preprocessing import ImagePreprocessing
 from qdqtool.samples.signature import Dim, InputSpec, needed
 
 PRESETS: Mapping[str, ImageOptions] = {

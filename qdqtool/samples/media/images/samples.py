@@ -14,8 +14,8 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.media.files import IMAGE, BatchRow, batched, labels_of
 from qdqtool.samples.media.images.decode import decode
 from qdqtool.samples.media.images.geometry import fit, in_type, to_pixels, to_values
-from qdqtool.samples.media.images.options import ImagePreprocessing
 from qdqtool.samples.media.images.resolve import ImageInput
+from qdqtool.samples.preprocessing import ImagePreprocessing
 from qdqtool.samples.sample import Sample
 
 if TYPE_CHECKING:

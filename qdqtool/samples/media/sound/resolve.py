@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.media.sound.options import SoundOptions, SoundPreprocessing
+from qdqtool.samples.media_options import SoundOptions
+from qdqtool.samples.preprocessing import SoundPreprocessing
 from qdqtool.samples.signature import Dim, InputSpec, needed
 
 MOST_CHANNELS = 8

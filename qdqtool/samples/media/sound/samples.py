@@ -12,13 +12,15 @@ import numpy as np
 from qdqtool.errors import CapabilityError, UsageError, plural
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.media.files import SOUND, BatchRow, batched, labels_of
-from qdqtool.samples.media.sound.options import FULL_SCALE, SoundPreprocessing
 from qdqtool.samples.media.sound.resolve import SoundInput
+from qdqtool.samples.preprocessing import SoundPreprocessing
 from qdqtool.samples.sample import Sample
 
 if TYPE_CHECKING:
     from soundfile import SoundFile
 
+FULL_SCALE = 32768
+"""What 1.0 is in the range of int16."""
 
 FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
 """The formats that are decoded, in the words of libsndfile."""

@@ -11,7 +11,8 @@ import numpy as np
 from qdqtool.errors import CapabilityError, UsageError, plural
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.media.files import BatchRow, batched
-from qdqtool.samples.media.text.options import TextOptions, TextPreprocessing
+from qdqtool.samples.media_options import TextOptions
+from qdqtool.samples.preprocessing import TextPreprocessing
 from qdqtool.samples.sample import Sample
 from qdqtool.samples.signature import Dim, InputSpec, needed
 

@@ -17,9 +17,10 @@ from qdqtool.models.graph.io import data_file
 from qdqtool.models.graph.io import save as save_module
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import describe_file
-from qdqtool.models.graph.io.save import ExternalData, save_model
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.io.tensors import make_tensor, pending_tensor, read_array
 from qdqtool.models.graph.model import Model
+from qdqtool.models.options import ExternalData
 from qdqtool.models.payload import Payload
 
 X = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}

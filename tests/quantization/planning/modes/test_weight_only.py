@@ -19,7 +19,7 @@ from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.calibrate import calibrate
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
-from qdqtool.quantization.insertion.pair_edits import WeightStorage
+from qdqtool.models.options import WeightStorage
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import taken_modes

@@ -11,7 +11,8 @@ from support.small import make_model
 
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models.ops.support.weights import StoredWeight
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.steps import smoothquant
 
 CHANNELS, ROWS = 128, 4

@@ -12,7 +12,8 @@ from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, QuantizeReport, quantize_model
 from qdqtool.models.graph.io.metadata import PREPARATION_KEY, read_metadata
 from qdqtool.models.graph.model import Model
-from qdqtool.quantization.planning.recipe import Preparation, Recipe
+from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation import rescaling
 from qdqtool.quantization.preparation.step import StepRequest
 from qdqtool.quantization.preparation.steps import awq as awq_step

@@ -4,8 +4,8 @@ import pytest
 from support.pictures import image_spec
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.media.images.options import ImageOptions
 from qdqtool.samples.media.images.resolve import image_input, resolve
+from qdqtool.samples.media_options import ImageOptions
 from qdqtool.samples.signature import InputSpec
 
 UNIT = ImageOptions(preset="unit")

@@ -12,9 +12,9 @@ from support.pictures import image_spec, picture, save_picture
 
 from qdqtool.errors import ArgumentError
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.media.images.options import ImageOptions
 from qdqtool.samples.media.images.resolve import PRESETS, with_preset
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.media_options import ImageOptions
+from qdqtool.samples.options import ReadOptions
 
 F = np.float32
 OPENCV = np.load(ROOT / "tests" / "golden" / "opencv_resize.npz")

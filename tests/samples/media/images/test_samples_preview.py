@@ -7,9 +7,9 @@ from support.pictures import image_spec, picture, save_picture
 
 from qdqtool.errors import OutputError, UsageError
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.media.images.options import ImageOptions
 from qdqtool.samples.media.images.samples import LINE, MARGIN, SIDE
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.media_options import ImageOptions
+from qdqtool.samples.options import ReadOptions
 
 STYLES = {
     "imagenet": ImageOptions(preset="imagenet", resize="stretch"),

@@ -5,8 +5,8 @@ import pytest
 from support.sounds import sound_spec
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.media.sound.options import SoundOptions
 from qdqtool.samples.media.sound.resolve import resolve, sound_input
+from qdqtool.samples.media_options import SoundOptions
 from qdqtool.samples.signature import InputSpec
 
 RATE = SoundOptions(rate=16000)

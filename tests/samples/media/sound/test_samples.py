@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from support.sounds import noise, save_sound, sound_spec
 
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.media.sound.options import SoundOptions
 from qdqtool.samples.media.sound.samples import windows
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.media_options import SoundOptions
+from qdqtool.samples.options import ReadOptions
 
 
 def options(**given):

@@ -6,8 +6,8 @@ from support.texts import save_tokenizer, text_spec
 
 from qdqtool.errors import UsageError
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.media.text.options import TextOptions
-from qdqtool.samples.read_options import ReadOptions
+from qdqtool.samples.media_options import TextOptions
+from qdqtool.samples.options import ReadOptions
 
 
 @pytest.fixture

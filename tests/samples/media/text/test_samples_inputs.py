@@ -5,8 +5,8 @@ import pytest
 from support.texts import text_spec
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.media.text.options import TextOptions
 from qdqtool.samples.media.text.samples import length_of, text_inputs
+from qdqtool.samples.media_options import TextOptions
 
 F32 = np.dtype(np.float32)
 

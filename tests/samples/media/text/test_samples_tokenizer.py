@@ -6,8 +6,8 @@ import pytest
 from support.texts import WORDS, save_tokenizer
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.media.text.options import TextOptions
 from qdqtool.samples.media.text.samples import open_tokenizer
+from qdqtool.samples.media_options import TextOptions
 
 
 def opened(path, length=6, **given):

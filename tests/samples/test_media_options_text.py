@@ -3,7 +3,8 @@
 import pytest
 
 from qdqtool.errors import ArgumentError
-from qdqtool.samples.media.text.options import TextOptions, TextPreprocessing
+from qdqtool.samples.media_options import TextOptions
+from qdqtool.samples.preprocessing import TextPreprocessing
 
 
 def test_a_length_is_at_least_one():

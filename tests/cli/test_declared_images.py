@@ -12,15 +12,20 @@ from support.pictures import picture, save_picture
 
 from qdqtool import __main__ as entry
 from qdqtool.cli.commands import calibrate
-from qdqtool.cli.images import IMAGES
-from qdqtool.cli.media import MEDIA, make_read_options
+from qdqtool.cli.declared import values_of
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.options import build, declared
 from qdqtool.samples.calibration_note import CalibrationNote, read_note
-from qdqtool.samples.media.images.options import CHOICES, ImagePreprocessing
 from qdqtool.samples.media.images.resolve import PRESETS
+from qdqtool.samples.media_options import CHOICES, ImageOptions
+from qdqtool.samples.options import ReadOptions
+from qdqtool.samples.preprocessing import ImagePreprocessing
 
-NOTHING = dict.fromkeys(MEDIA)
+
+def request(words):
+    """The request that words of the command line make."""
+    return build(ReadOptions, values_of(ReadOptions, words))
 
 
 @pytest.fixture
@@ -39,7 +44,11 @@ def run(*words):
 
 
 def test_the_help_names_every_preset_and_choice():
-    helps = {option.name: option.help for option in calibrate.command.params if option.name in IMAGES}
+    helps = {
+        option.name: option.help
+        for option in calibrate.command.params
+        if option.name in {each.name for each in declared(ImageOptions)}
+    }
     assert all(re.search(rf"\b{name}\b", helps["image_preset"]) for name in PRESETS)
     for name, legal in CHOICES.items():
         option = "image_range" if name == "pixel_range" else f"image_{name}"
@@ -47,9 +56,8 @@ def test_the_help_names_every_preset_and_choice():
 
 
 def test_values_become_a_request():
-    found = make_read_options(
-        NOTHING
-        | {
+    found = request(
+        {
             "image_resize": "letterbox",
             "image_size": "320x640",
             "image_pad_color": "114",
@@ -79,7 +87,7 @@ def test_values_become_a_request():
 )
 def test_malformed_values_are_refused_with_the_form_that_is_legal(option, value, says):
     with pytest.raises(UsageError, match=says):
-        make_read_options(NOTHING | {option: value})
+        request({option: value})
 
 
 def test_ranges_and_reports_record_the_preprocessing_and_another_one_is_noticed(model, tmp_path, capsys):

@@ -10,9 +10,10 @@ from support.pictures import picture, save_picture
 
 import qdqtool
 from qdqtool import __main__ as entry
-from qdqtool.api.any_data import MEDIA_KEYWORDS, read_options
-from qdqtool.cli.media import MEDIA
+from qdqtool.api.checked import values_of
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.options import build
+from qdqtool.samples.options import ReadOptions
 
 
 @pytest.fixture
@@ -24,10 +25,6 @@ def model(tmp_path: Path) -> Path:
     for number in range(20):
         save_picture(tmp_path / "photos" / f"{number}.png", picture(10, 12, number))
     return tmp_path / "net.onnx"
-
-
-def test_the_keywords_are_the_options_of_the_command_line():
-    assert set(MEDIA_KEYWORDS) == set(MEDIA)
 
 
 def test_keywords_and_command_line_give_the_same_bytes(model: Path):
@@ -80,15 +77,13 @@ def test_wrong_values_are_told_with_what_is_legal(model: Path, keywords: dict[st
 
 
 def test_keywords_of_images_need_images(model: Path):
-    with pytest.raises(UsageError, match="goes with data only"):
+    with pytest.raises(UsageError, match="goes with a folder of images, and no such data is given"):
         qdqtool.check_model(model, image_preset="unit")
     with pytest.raises(UsageError, match="holds arrays"):
         qdqtool.calibrate(model, np.ones((4, 3, 8, 8), np.float32), image_preset="unit")
-    data = qdqtool.FileData(path=model.with_name("photos"))
-    with pytest.raises(ArgumentError, match="image_preset is given beside it"):
-        qdqtool.calibrate(model, data, image_preset="unit")
 
 
 def test_one_number_is_for_all_channels():
-    found = read_options({"image_pad_color": 7, "image_mean": 1, "image_range": "0..255"}).images
+    given = {"image_pad_color": 7, "image_mean": 1, "image_range": "0..255"}
+    found = build(ReadOptions, values_of(given, "check", "check_model")).images
     assert (found.pad_color, found.mean, found.pixel_range) == ((7, 7, 7), (1.0,), "0..255")

@@ -4,15 +4,16 @@ import pytest
 from click.testing import CliRunner
 
 from qdqtool.cli.commands import quantize
-from qdqtool.cli.preparation import make_preparation
+from qdqtool.cli.declared import values_of
 from qdqtool.errors import ArgumentError
-from qdqtool.quantization.planning.recipe import Preparation
+from qdqtool.options import build
+from qdqtool.quantization.planning.options import Preparation
 
 DEFAULTS = {"equalize": True, "smoothquant": "auto", "bias_correction": True, "awq": "auto", "float_layer": True}
 
 
 def made(**changes: object) -> Preparation:
-    return make_preparation(DEFAULTS | changes)
+    return build(Preparation, values_of(Preparation, DEFAULTS | changes))
 
 
 def test_the_defaults_of_the_command_line_are_those_of_the_library():
@@ -36,8 +37,8 @@ def test_an_alpha_that_is_none_is_refused(text):
 
 
 def test_the_values_are_taken_out():
-    values = {**DEFAULTS, "target": "tensorrt"}
-    make_preparation(values)
+    values = values_of(Preparation, DEFAULTS) | {"target": "tensorrt"}
+    build(Preparation, values)
     assert values == {"target": "tensorrt"}
 
 

@@ -10,12 +10,12 @@ from support.texts import save_lines, save_tokenizer, text_net
 
 from qdqtool import __main__ as entry
 from qdqtool.cli.commands import calibrate
-from qdqtool.cli.media import MEDIA, SOUND_AND_TEXT, make_read_options
+from qdqtool.cli.declared import values_of
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.options import build, declared
 from qdqtool.samples.calibration_note import read_note
-from qdqtool.samples.media.sound.options import RANGES
-
-NOTHING = dict.fromkeys(MEDIA)
+from qdqtool.samples.media_options import RANGES, SoundOptions, TextOptions
+from qdqtool.samples.options import ReadOptions
 
 
 def run(*words):
@@ -47,7 +47,8 @@ def test_the_help_names_every_range():
 
 def test_values_become_a_request(tmp_path):
     values = (8000, 400, 200, "int16", tmp_path / "t.json", 128, "[PAD]")
-    found = make_read_options(NOTHING | dict(zip(SOUND_AND_TEXT, values, strict=True)))
+    names = [each.name for kind in (SoundOptions, TextOptions) for each in declared(kind)]
+    found = build(ReadOptions, values_of(ReadOptions, dict(zip(names, values, strict=True))))
     sound, text = found.sound, found.text
     assert (sound.rate, sound.length, sound.hop, sound.sample_range) == values[:4]
     assert (text.tokenizer, text.length, text.pad_token) == values[4:]

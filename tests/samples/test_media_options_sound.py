@@ -3,7 +3,8 @@
 import pytest
 
 from qdqtool.errors import ArgumentError
-from qdqtool.samples.media.sound.options import SoundOptions, SoundPreprocessing
+from qdqtool.samples.media_options import SoundOptions
+from qdqtool.samples.preprocessing import SoundPreprocessing
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from qdqtool.errors import ArgumentError
-from qdqtool.samples.media.images.options import ImageOptions
+from qdqtool.samples.media_options import ImageOptions
 
 
 @pytest.mark.parametrize(

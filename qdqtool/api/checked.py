@@ -1,0 +1,105 @@
+"""Keywords of Python functions: checked against their types, and as values for requests."""
+
+import collections.abc
+import os
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from qdqtool.api import keywords
+from qdqtool.api.any_data import DataLike, as_place
+from qdqtool.api.declarations import keywords_of
+from qdqtool.errors import ArgumentError
+from qdqtool.options import PYTHON, Values, read
+from qdqtool.registry import suggestion
+
+_WORDS = {"array": "a list", "object": "a dict", "float": "a number", " got": " not"}
+"""What a Python user calls what JSON calls otherwise."""
+
+
+def checked(given: Mapping[str, Any], kind: type, function: str) -> dict[str, Any]:
+    """Return keywords whose names and types were checked; None is as if the keyword was left out.
+
+    Args:
+        given: The keywords.
+        kind: The class above that lists the legal ones.
+        function: The function that got them, for messages.
+
+    Raises:
+        ArgumentError: A name is unknown, or a value has another type than its keyword.
+    """
+    hints = typing.get_type_hints(kind)
+    for name in given:
+        if name not in hints:
+            raise ArgumentError(
+                f"{function}() has no option '{name}'{suggestion(name, hints)}",
+                hint=f"its options: {', '.join(sorted(hints))}",
+            )
+    return {name: _converted(name, value, hints[name]) for name, value in given.items() if value is not None}
+
+
+def _converted(name: str, value: Any, hint: Any) -> Any:
+    members = typing.get_args(hint) if isinstance(hint, types.UnionType) or _is_union(hint) else (hint,)
+    if hint in {DataLike, DataLike | None}:
+        return value
+    if any(typing.get_origin(member) is collections.abc.Callable for member in members):
+        return _metric(name, value)
+    if Path in members:
+        if not isinstance(value, str | os.PathLike):
+            raise ArgumentError(f"{name} is {value!r}; it must be a path")
+        return Path(value)
+    try:
+        return msgspec.convert(value.item() if isinstance(value, np.generic) else value, hint)
+    except msgspec.ValidationError as error:
+        raise ArgumentError(f"{name} is {value!r}; {_wanted(value, members, error)}") from None
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) is typing.Union
+
+
+def _metric(name: str, value: Any) -> Any:
+    if not (isinstance(value, str) or callable(value)):
+        raise ArgumentError(f"{name} is {value!r}; it must be the name of a metric, or a function")
+    return value
+
+
+def _wanted(value: Any, members: Sequence[Any], error: msgspec.ValidationError) -> str:
+    """Return what a keyword takes, in words."""
+    legal = [word for member in members if typing.get_origin(member) is Literal for word in typing.get_args(member)]
+    if legal:
+        numbers = "a number, " if float in members else ""
+        near = suggestion(value, legal) if isinstance(value, str) else ""
+        return f"legal: {numbers}{', '.join(map(repr, legal))}{near}"
+    if isinstance(value, str) and typing.get_origin(members[0]) is Sequence:
+        return f"it must be a list, such as [{value!r}]"
+    words = str(error).partition(" - at")[0].replace(" | null", "").replace("`", "").replace("Expected", "it must be")
+    for kind, word in _WORDS.items():
+        words = words.replace(kind, word)
+    return words
+
+
+def values_of(given: Mapping[str, Any], command: str, function: str, **arguments: Any) -> Values:
+    """Return the values of the keywords of a function.
+
+    Args:
+        given: The keywords.
+        command: The command that the function belongs to.
+        function: The name of the function, for messages.
+        arguments: Arguments of the function that are options of the command, such as its data; None where one is not
+            given.
+
+    Raises:
+        ArgumentError: A name is unknown, or a value has another type than its keyword.
+    """
+    options = keywords_of(command)
+    kind = getattr(keywords, f"{command.title()}Keywords")
+    found = read(options.values(), checked(given, kind, function), PYTHON)
+    found |= {name: value for name, value in arguments.items() if value is not None}
+    data = [name for name, each in options.items() if each.kind.keyword == "DataLike"]
+    return found | {name: as_place(found[name]) for name in (*data, *arguments) if name in found}

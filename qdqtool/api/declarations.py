@@ -1,0 +1,57 @@
+"""Which options are keywords of which function. ``qdqtool.api.keywords`` is generated from this table."""
+
+from collections.abc import Iterator
+
+from qdqtool.engines.options import BuildCommand
+from qdqtool.jobs.conversion.union import ConvertCommand, step_options
+from qdqtool.jobs.options import (
+    CalibrateCommand,
+    CheckCommand,
+    InsertCommand,
+    QuantizeCommand,
+    RunCommand,
+    SensitivityCommand,
+)
+from qdqtool.options import Option, declared
+
+_COMMANDS = {
+    "build": BuildCommand,
+    "calibrate": CalibrateCommand,
+    "check": CheckCommand,
+    "insert": InsertCommand,
+    "quantize": QuantizeCommand,
+    "run": RunCommand,
+    "sensitivity": SensitivityCommand,
+}
+FUNCTIONS = {
+    "build": "build_engine",
+    "calibrate": "calibrate",
+    "check": "check_model",
+    "convert": "convert",
+    "insert": "insert_plan",
+    "quantize": "quantize_model",
+    "run": "run_engine",
+    "sensitivity": "measure_sensitivity",
+}
+COMMANDS = (*_COMMANDS, "convert")
+"""The commands whose functions take keywords."""
+CALIBRATING = ("calibrate", "quantize", "sensitivity", "convert")
+"""Those of them that calibrate: their common keywords have one class."""
+ARGUMENTS = {"build": ("backend",)}
+"""Options that are arguments of the function, and no keywords."""
+WITH_REPORTS = ("build", "check", "convert", "quantize", "sensitivity")
+"""The commands whose functions take the keyword ``reports``."""
+
+
+def keywords_of(command: str) -> dict[str, Option]:
+    """Return the options of a command that are keywords of its function, by name."""
+    left = ARGUMENTS.get(command, ())
+    return {each.name: each for each in _options(command) if each.only != "command line" and each.name not in left}
+
+
+def _options(command: str) -> Iterator[Option]:
+    if command == "convert":
+        yield from declared(ConvertCommand)
+        yield from step_options().values()
+    else:
+        yield from declared(_COMMANDS[command])

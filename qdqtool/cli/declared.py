@@ -1,0 +1,108 @@
+"""Options of the command line, made of their declarations."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qdqtool.cli import completion
+from qdqtool.cli.options import Decorated, OutputPath
+from qdqtool.options import COMMAND_LINE, Kind, Option, declared, read
+
+
+class DeclaredOption(click.Option):
+    """An option of the command line.
+
+    Args:
+        declaration: Its declaration.
+    """
+
+    def __init__(self, _names: Sequence[str] = (), *, declaration: Option) -> None:
+        kind = declaration.kind
+        super().__init__(
+            [*_flags(declaration), declaration.name],
+            type=_type(kind),
+            is_flag=kind.form in {"flag", "switch"},
+            multiple=kind.is_repeated,
+            metavar=kind.metavar,
+            help=declaration.text if isinstance(declaration.text, str) else None,
+            shell_complete=_complete(kind),
+            **_default(declaration),
+        )
+        self.declaration = declaration
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The two columns of the option in ``--help``. A text that lists plug-in units is made here."""
+        if not isinstance(self.declaration.text, str):
+            self.help = self.declaration.text()
+        return super().get_help_record(ctx)
+
+
+def of_command_line(kind: type) -> Iterator[Option]:
+    """Yield the options of a class of declarations that the command line has."""
+    return (each for each in declared(kind) if each.only != "python")
+
+
+def options_of(kind: type) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that gives a command the options of a class of declarations."""
+
+    def decorate(function: Decorated) -> Decorated:
+        for each in reversed([*of_command_line(kind)]):
+            function = click.option(cls=DeclaredOption, declaration=each)(function)
+        return function
+
+    return decorate
+
+
+def _flags(declaration: Option) -> tuple[str, ...]:
+    flags = declaration.flags or (declaration.flag,)
+    return tuple(f"{flag}/--no-{flag[2:]}" for flag in flags) if declaration.kind.form == "switch" else flags
+
+
+def _default(declaration: Option) -> dict[str, Any]:
+    """Return what click is told of the default; where it is told nothing, an option that is left out is None."""
+    kind, value = declaration.kind, declaration.default
+    if kind.form == "switch" and value is None:
+        return {"default": None}
+    if value is None or kind.form == "flag" or kind.is_repeated:
+        return {}
+    return {"default": kind.word(value), "show_default": True}
+
+
+_TYPES: dict[str, Any] = {
+    "integer": int,
+    "number": float,
+    "file": click.Path(path_type=Path),
+    "output": OutputPath(),
+    "binary": OutputPath(is_binary=True),
+}
+"""The type of click by form; that of other forms is text, or made for the option."""
+
+
+def _type(kind: Kind) -> Any:
+    if kind.form == "choice":
+        return click.Choice(list(kind.words))
+    if kind.form == "integer" and kind.minimum is not None:
+        return click.IntRange(min=kind.minimum)
+    return _TYPES.get(kind.form)
+
+
+def _complete(kind: Kind) -> completion.Complete | None:
+    if kind.offers is None:
+        return None
+    find = completion.units(kind.offers) if "." in kind.offers else getattr(completion, kind.offers)
+    return completion.offer(find, takes_commas=kind.takes_commas)
+
+
+def values_of(kind: type, words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the options that are given or have a default.
+
+    Args:
+        kind: The class of declarations.
+        words: The arguments of the command; those of other options are passed over.
+
+    Raises:
+        UsageError: A word cannot be read.
+    """
+    return read(of_command_line(kind), words, COMMAND_LINE)

@@ -1,0 +1,47 @@
+"""The request for a conversion, made of the values of options."""
+
+from collections.abc import Collection
+
+from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.engines.build.options import build_request
+from qdqtool.errors import UsageError
+from qdqtool.jobs.conversion.options import ConvertOptions
+from qdqtool.jobs.conversion.union import split, step_options
+from qdqtool.jobs.request import Source, quantize_request
+from qdqtool.options import Speech, Values, build
+
+_OF_OTHERS_TOO = "compute_capabilities"
+"""The option of the engine that means something without one."""
+
+
+def convert_request(values: Values, given: Collection[str], said: Speech) -> tuple[Source | None, ConvertOptions]:
+    """Return the data and what each step does, less how the model is judged.
+
+    Args:
+        values: The values.
+        given: The options that the user gave for this conversion alone: a recipe may have more.
+        said: Where they are from.
+
+    Raises:
+        UsageError: Options contradict each other, or one lacks another.
+    """
+    steps = split(values)
+    source, quantize = quantize_request(steps["quantize"], said)
+    no_build = values.get("no_build", False)
+    if no_build:
+        _refuse_idle(given, said)
+    backend = steps["build"].pop("backend", "auto")
+    return source, ConvertOptions(
+        quantize=quantize,
+        check=build(CheckOptions, steps["check"]),
+        blame=steps["check"].get("blame", False),
+        build=None if no_build else build_request(steps["build"]),
+        backend=backend,
+    )
+
+
+def _refuse_idle(given: Collection[str], said: Speech) -> None:
+    """Raise where an option of an engine is given, which is not built."""
+    for (step, name), each in step_options().items():
+        if step == "build" and name != _OF_OTHERS_TOO and each.name in given:
+            raise UsageError(f"{said(each.name)} is for an engine, and {said('no_build')} asks for none")

@@ -1,0 +1,123 @@
+"""The options of ``convert``: those of the four commands that it runs, taken from their declarations.
+
+So an option that one of them gets is an option of ``convert`` too. Where two of them have an option of the same name
+that does not mean the same, the later one gets the name of its command in front: ``--check-min-sqnr``.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from qdqtool.engines.options import BuildCommand
+from qdqtool.jobs.options import CheckCommand, QuantizeCommand
+from qdqtool.linting.options import ValidateCommand
+from qdqtool.options import Option, Values, declared, option
+from qdqtool.samples.options import MEDIA
+
+STEPS: Mapping[str, type] = {
+    "quantize": QuantizeCommand,
+    "build": BuildCommand,
+    "validate": ValidateCommand,
+    "check": CheckCommand,
+}
+"""The commands; of options with the same name, that of the first keeps it."""
+
+_SHARED: Mapping[str, tuple[str, ...]] = {
+    "build": ("input_shapes", "input_values"),
+    "check": ("allow_constant_data", "input_shapes", "input_values", "metric", *MEDIA),
+}
+"""Options that mean the same as those of ``quantize``, and are given once. All but the metric act in the first step."""
+
+_WRITTEN = "the folder gets it"
+_OURS = "it fixes or only looks; run the command itself"
+LEFT_OUT: Mapping[str, Mapping[str, str]] = {
+    "quantize": {"save_ranges": _WRITTEN, "save_plan": _WRITTEN, "list_matches": _OURS},
+    "build": {"calib_data": "that of quantize"},
+    "validate": {
+        "sm": "--compute-capabilities names the GPUs of validate and build",
+        "jobs": "there is one model",
+        "write_baseline": "no finding would fail; run the command itself",
+        "show_settings": _OURS,
+    },
+    "check": {
+        "baseline": "it is MODEL",
+        "data": "it is --validation-data, or the part of --calib-data that quantize held back",
+        "samples": "those of quantize",
+        "seed": "that of quantize",
+        "engine": "an earlier step makes it",
+        "outputs": "the model of which they could be does not exist before",
+    },
+}
+"""Options of the commands that ``convert`` does not have, with the reason."""
+
+_PREFIXED = frozenset(
+    {("validate", "targets"), ("validate", "baseline"), ("build", "skip_validate"), ("check", "profile")}
+)
+"""Options whose name alone would say something else here."""
+
+_HELP: Mapping[tuple[str, str], str] = {
+    ("build", "compute_capabilities"): "GPUs to validate and to build for, as 8.6,8.9 or sm86,sm89. Without it "
+    "tensorrt-rtx builds for 8.0,8.6,8.9,12.0,12.1, less those that lack a type of the model; tensorrt for the GPU in "
+    "the machine.",
+    ("build", "skip_validate"): "Let the builder have the model without validating it for its release first; the step "
+    "validate runs all the same.",
+    ("validate", "targets"): "Other targets to validate for, as onnx, ort-cpu, or a release as tensorrt-10.8. Several "
+    "with commas.  [default: that of --target]",
+    ("check", "min_sqnr"): "Fail where a float output has a lower signal to noise ratio. No layer stays in float for "
+    "it.",
+    (
+        "check",
+        "min_agreement",
+    ): "Share of every integer, boolean and string output that equals the baseline's; 0.9 "
+    "with --check-min-sqnr or --min-cosine.",
+    ("check", "max_metric_loss"): "Fail where the metric loses more against the float model. No layer stays in float "
+    "for it.",
+    (
+        "check",
+        "save_outputs",
+    ): "Write the outputs of the reference, in the layout that `qdqtool check --outputs` reads.",
+}
+"""Help texts that are others here than in the help of the command."""
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ConvertCommand:
+    """Options that ``convert`` alone has."""
+
+    no_build: bool = option(False, "Build no engine.", section="convert")
+
+
+def step_options() -> dict[tuple[str, str], Option]:
+    """Return the options of all steps as ``convert`` has them, by step and name there."""
+    found: dict[tuple[str, str], Option] = {}
+    for step in STEPS:
+        earlier = [*found.values()]
+        for each in _own(step):
+            found[step, each.name] = _renamed(step, each, earlier)
+    return found
+
+
+def split(values: Values) -> dict[str, Values]:
+    """Return the values of each step under their names there."""
+    found: dict[str, Values] = {step: {} for step in STEPS}
+    for (step, name), each in step_options().items():
+        if each.name in values:
+            found[step][name] = values[each.name]
+    if "metric" in values:
+        found["check"]["metric"] = values["metric"]
+    return found
+
+
+def _own(step: str) -> Iterator[Option]:
+    """Yield the options that ``convert`` takes over from a command."""
+    left = {*LEFT_OUT[step], *_SHARED.get(step, ())}
+    return (each for each in declared(STEPS[step]) if each.name not in left)
+
+
+def _renamed(step: str, given: Option, earlier: list[Option]) -> Option:
+    flags = given.flags or (given.flag,)
+    taken = {other.name for other in earlier} | {flag for other in earlier for flag in (*other.flags, other.flag)}
+    found = replace(given, text=_HELP.get((step, given.name), given.text))
+    if (step, given.name) in _PREFIXED or not taken.isdisjoint({given.name, *flags}):
+        prefixed = tuple(f"--{step}-{flag.removeprefix('--')}" for flag in flags if flag.startswith("--"))
+        found = replace(found, name=f"{step}_{given.name}", flags=prefixed)
+    return replace(found, flags=(*flags, "--sm")) if given.name == "compute_capabilities" else found

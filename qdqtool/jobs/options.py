@@ -1,0 +1,303 @@
+"""The options of the commands that quantize and check, with those of the data and the recipe in their places.
+
+Commands, functions of Python and ``convert`` take their options from these classes. The values become requests in
+:mod:`qdqtool.jobs.request`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.models.options import ExternalData, Profile, WeightStorage
+from qdqtool.options import choice, comma_separated, file, integer, number, option, output, text
+from qdqtool.quantization.planning.options import WHAT, HighPrecision, RecipeOptions
+from qdqtool.samples.options import CONSTANT_DATA, DATA, SAMPLES, SEVERAL, SHAPES, VALUES, CalibrationData, ReadOptions
+
+METRIC = text("NAME[:OUTPUT]", offers="accuracy.task_metrics.metrics", keyword="Metric")
+WEIGHTS = choice("packed", "qdq", values=WeightStorage)
+EXTERNAL_DATA = choice("auto", "always", "never", values=ExternalData)
+_WEIGHTS = "Store quantized constants as codes behind a DQ, or as float behind Q and DQ."
+_EXTERNAL_DATA = "Store weights in a second file: when the input does or the model passes 2 GiB, always, or never."
+
+
+@dataclass(init=False, repr=False, eq=False)
+class CalibrateCommand:
+    """Options of ``calibrate``."""
+
+    data: CalibrationData = field(default_factory=CalibrationData)
+    shard: str | None = option(
+        None,
+        "Run only the I-th of N equal parts of the samples; see `qdqtool merge`.",
+        text("I/N"),
+        section="Data",
+        only="command line",
+    )
+    dask: str | None = option(
+        None,
+        "Run the samples on the workers of a Dask cluster: tcp://HOST:PORT or tls://HOST:PORT of its scheduler, or "
+        "local:N for N processes on this machine. The ranges are the same.",
+        text("SCHEDULER"),
+        section="Where it runs",
+    )
+    recipe: RecipeOptions = field(default_factory=RecipeOptions)
+
+
+@dataclass(init=False, repr=False, eq=False)
+class CacheOptions:
+    """Ranges that were found before."""
+
+    calibration_cache: Path | None = option(
+        None,
+        "Use the ranges that `qdqtool calibrate` or another tool wrote. With --calib-data as well, the data serves to "
+        "measure the accuracy only.",
+        file("RANGES"),
+        section="Data",
+    )
+    force: bool = option(
+        False, "Use the ranges although they were found on another model or other data.", section="Data"
+    )
+
+
+@dataclass(init=False, repr=False, eq=False)
+class QuantizeCommand:
+    """Options of ``quantize_model``."""
+
+    data: CalibrationData = field(default_factory=CalibrationData)
+    validation_data: Any = option(
+        None,
+        "Other samples to measure the accuracy on. Without them, a fifth of --calib-data is held back for that.",
+        DATA,
+        section="Data",
+    )
+    cache: CacheOptions = field(default_factory=CacheOptions)
+    recipe: RecipeOptions = field(default_factory=RecipeOptions)
+    high_precision_dtype: HighPrecision = option(
+        HighPrecision.FP32,
+        "What stays float: as it is, or in float16 wherever that holds the values; inputs and outputs stay.",
+        choice("fp32", "fp16", values=HighPrecision),
+        section=WHAT,
+    )
+    weights: WeightStorage = option(WeightStorage.PACKED, _WEIGHTS, WEIGHTS, section="Result")
+    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="Result")
+    save_ranges: Path | None = option(None, "Write the ranges too.", output("FILE"), section="Result")
+    save_plan: Path | None = option(
+        None, "Write the plan too (`qdqtool explain plan`).", output("FILE.json"), section="Result"
+    )
+    min_sqnr: float | None = option(
+        None,
+        "Every output keeps this SQNR on held-back samples: the layers that cost most stay in float.",
+        number("DB"),
+        section="Accuracy",
+    )
+    metric: Any = option(
+        None,
+        "Measure the task by the array 'labels' in the data: a metric of `qdqtool check`, or your function "
+        "SCRIPT.py:func.",
+        METRIC,
+        section="Accuracy",
+    )
+    max_metric_loss: float | None = option(
+        None,
+        "--metric: it loses at most that against the float model, on held-back samples; layers stay in float for it.",
+        number("X"),
+        section="Accuracy",
+    )
+    fallback: str | None = option(
+        None,
+        "With a limit: layers that leave the format of the mode get this one, int8 or fp8, and float only where that "
+        "does not do.",
+        text("FORMAT"),
+        section="Accuracy",
+    )
+    pareto: Path | None = option(
+        None,
+        "With a limit: write the curve of accuracy against the share that is quantized.",
+        output("FILE.json"),
+        section="Accuracy",
+    )
+    sensitivity: Path | None = option(
+        None,
+        "With a limit: take what `qdqtool sensitivity -o` or an interrupted search measured, and keep it there.",
+        output("FILE.json"),
+        section="Accuracy",
+    )
+    list_matches: bool = option(
+        False,
+        "Show what would be quantized and what patterns match; no run.",
+        section=WHAT,
+        only="command line",
+    )
+
+
+@dataclass(init=False, repr=False, eq=False)
+class SensitivityCommand:
+    """Options of ``measure_sensitivity``."""
+
+    output: Path | None = option(
+        None,
+        "Keep what is measured for `qdqtool quantize --min-sqnr DB --sensitivity FILE.json`.",
+        output("FILE.json"),
+        flags=("-o", "--output"),
+        section="Report",
+    )
+    metric: Any = option(
+        None,
+        "Measure each layer by the task too: a metric of `qdqtool check`, or your function SCRIPT.py:func.",
+        METRIC,
+        section="Report",
+    )
+    calibration_cache: Path | None = option(
+        None, "Ranges that were found before.", file("RANGES"), section="Data", only="python"
+    )
+    force: bool = option(
+        False, "Use the ranges although they were found on another model or other data.", section="Data", only="python"
+    )
+    data: CalibrationData = field(default_factory=CalibrationData)
+    recipe: RecipeOptions = field(default_factory=RecipeOptions)
+
+
+@dataclass(init=False, repr=False, eq=False)
+class CheckCommand:
+    """Options of ``check_model``."""
+
+    baseline: Path | None = option(
+        None,
+        "The float model to compare with, on the same feeds.",
+        file("FLOAT.onnx"),
+        section="What is compared",
+        only="command line",
+    )
+    data: Any = option(
+        None,
+        "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
+        "script.py:func. Default: random inputs.",
+        DATA,
+        flags=("--data", "--calib-data"),
+        section="Data",
+        only="command line",
+    )
+    allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
+    seed: int = option(0, "Seed of random inputs.", integer(minimum=0), section="Data")
+    samples: int | None = option(
+        None, f"{SAMPLES}  [default: all, or 4 random ones]", integer(minimum=1), section="Data"
+    )
+    input_shapes: Mapping[str, tuple[int, ...]] = option(
+        {}, f"Fix the shape of an input; {SEVERAL}", SHAPES, section="Data"
+    )
+    input_values: Mapping[str, tuple[float, ...]] = option(
+        {},
+        f"Feed an input one value in every sample (a quantized model notes its own); {SEVERAL}",
+        VALUES,
+        section="Data",
+    )
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    engine: Path | None = option(
+        None,
+        "Run this engine on the GPU of this machine, and compare its outputs with the reference. Never run so far: "
+        "`qdqtool explain gpu`.",
+        file("ENGINE"),
+        section="What is compared",
+    )
+    outputs: Path | None = option(
+        None,
+        "Outputs for the same --data that were computed elsewhere, to compare with the reference.",
+        file("FILE.npz"),
+        section="What is compared",
+    )
+    save_outputs: Path | None = option(
+        None,
+        "Write the outputs of the reference, in the layout that --outputs reads.",
+        output("FILE.npz", is_binary=True),
+        section="What is compared",
+    )
+    metric: Any = option(
+        None,
+        "Measure the task by the array 'labels' in --data: top-1, perplexity, or your function SCRIPT.py:func.",
+        METRIC,
+        section="What is compared",
+    )
+    gates: Gates = field(default_factory=Gates)
+    profile: Profile = option(
+        Profile.SEMANTIC,
+        "Outputs as ONNX means them, or as ONNX Runtime computes them with its default optimizations.",
+        choice("semantic", "deployed", values=(Profile.SEMANTIC, Profile.DEPLOYED)),
+        section="What is compared",
+    )
+    blame: bool = option(
+        False, "Name the layers that cost the worst output most, also where every gate holds.", section="Report"
+    )
+
+
+@dataclass(init=False, repr=False, eq=False)
+class InsertCommand:
+    """Options of ``insert_plan`` and ``insert_encodings``."""
+
+    targets: Sequence[str] = option(
+        (),
+        "Refuse what one of these does not take, with the nearest that it does: onnx, ort-cpu, tensorrt, tensorrt-rtx, "
+        "or a release as tensorrt-10.8. Without it the report only notes who does not take the result.",
+        comma_separated("TARGET,...", offers="targets_and_releases"),
+        flags=("--target",),
+        section="",
+    )
+    weights: WeightStorage = option(WeightStorage.PACKED, _WEIGHTS, WEIGHTS, section="")
+    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="")
+    verify: bool = option(
+        False,
+        "Where the opset is raised, run the model before and after: ONNX Runtime must give equal bits.",
+        section="",
+    )
+    input_shapes: Mapping[str, tuple[int, ...]] = option(
+        {}, f"Shapes of dynamic inputs for --verify; {SEVERAL}", SHAPES, section=""
+    )
+
+
+@dataclass(init=False, repr=False, eq=False)
+class RunCommand:
+    """Options of ``run_engine``."""
+
+    data: Any = option(
+        None,
+        "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
+        "script.py:func.",
+        DATA,
+        flags=("--data", "--calib-data"),
+        section="Data",
+        only="command line",
+    )
+    allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
+    samples: int | None = option(None, f"{SAMPLES}  [default: all]", integer(minimum=1), section="Data")
+    reading: ReadOptions = field(default_factory=ReadOptions)
+
+
+@dataclass(init=False, repr=False, eq=False)
+class NormalizeCommand:
+    """Options of ``normalize_model``."""
+
+    data: Any = option(
+        None,
+        "Samples to compare the outputs on, as for 'qdqtool check'.  [default: 4 random ones]",
+        DATA,
+        flags=("--data", "--calib-data"),
+        section="",
+        only="command line",
+    )
+    allow_constant_data: bool = option(False, CONSTANT_DATA, section="")
+    input_shapes: Mapping[str, tuple[int, ...]] = option(
+        {}, f"Fix the shape of an input that the outputs are compared on; {SEVERAL}", SHAPES, section=""
+    )
+    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class StripCommand:
+    """Options of ``strip_model``."""
+
+    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="")
+    drop_clipping: bool = option(
+        False,
+        "Write the model also where a Q may do the work of a Relu or Clip that cannot be put back.",
+        section="",
+    )

@@ -1,0 +1,191 @@
+"""Requests for jobs, made of the values of options. The rules between options stand here, for both ways to give them.
+
+Each function takes the values that it uses out of ``values`` (:func:`qdqtool.options.read` makes them), and spells
+options in messages as ``said`` does.
+"""
+
+from dataclasses import replace
+
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
+from qdqtool.errors import UsageError
+from qdqtool.jobs.insert import InsertOptions
+from qdqtool.jobs.quantize import QuantizeOptions
+from qdqtool.jobs.sensitivity import SensitivityOptions
+from qdqtool.options import Speech, Values, build
+from qdqtool.quantization.planning.options import HighPrecision
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.samples.options import OF_CALIBRATION, ReadOptions, require_data
+from qdqtool.samples.request import DataRequest, FileData, RandomData
+
+Source = FileData | RandomData | CachedRanges
+
+_UNASKED = "no calibration data is given, and nothing is ever calibrated on made-up data unasked"
+
+
+def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
+    """Return the data of a calibration.
+
+    Raises:
+        UsageError: Not exactly one source is named, or an option does not go with it.
+    """
+    path, is_random = values.pop("calib_data", None), values.pop("random_calibration", False)
+    seed, samples = values.pop("seed", None), values.pop("samples", None)
+    allow_constant = values.pop("allow_constant_data", False)
+    if path is not None and is_random:
+        raise UsageError(f"{_data(said)} and {said('random_calibration')} exclude each other")
+    if seed is not None and not is_random:
+        raise UsageError(f"{said('seed')} goes with {said('random_calibration')} only")
+    require_data(values, not is_random, said)
+    reading = build(ReadOptions, values)
+    if is_random:
+        return RandomData(seed=seed or 0, samples=samples)
+    if path is None:
+        raise UsageError(
+            _UNASKED,
+            hint=said.either(
+                "`--calib-data DATA`; or, for a trial, `--random-calibration`",
+                "pass data; or, for a trial, random_calibration=True",
+            ),
+        )
+    return FileData(path=path, samples=samples, allow_constant=allow_constant, options=reading)
+
+
+def file_data(values: Values) -> FileData:
+    """Return the data of a run; there is some."""
+    reading, allow_constant = build(ReadOptions, values), values.pop("allow_constant_data", False)
+    path, samples = values.pop("data"), values.pop("samples", None)
+    return FileData(path=path, samples=samples, allow_constant=allow_constant, options=reading)
+
+
+def recipe_request(values: Values) -> Recipe:
+    """Return the recipe."""
+    return build(Recipe, values, high_precision=values.pop("high_precision_dtype", HighPrecision.FP32))
+
+
+def quantize_request(values: Values, said: Speech) -> tuple[Source | None, QuantizeOptions]:
+    """Return where ranges come from, None for weights alone without data, and how a model is quantized.
+
+    Raises:
+        UsageError: Options contradict each other, or one lacks another.
+    """
+    recipe = recipe_request(values)
+    validation = _validation(values)
+    has_data = "calib_data" in values
+    require_data(values, has_data or validation is not None, said)
+    require_data(values, has_data, said, OF_CALIBRATION)
+    source = _source(values, said, needed=recipe.mode.needs_ranges, measured=validation is not None)
+    goal = _goal(values, said)
+    return source, build(
+        QuantizeOptions,
+        values,
+        recipe=recipe,
+        validation_data=validation,
+        goal=goal,
+        ranges_file=values.pop("save_ranges", None),
+        plan_file=values.pop("save_plan", None),
+        curve_file=values.pop("pareto", None),
+    )
+
+
+def sensitivity_request(values: Values, said: Speech) -> tuple[Source, SensitivityOptions]:
+    """Return where ranges come from, and what is measured.
+
+    Raises:
+        UsageError: Options contradict each other, or there is no data.
+    """
+    recipe = recipe_request(values)
+    source = _cached(values, said) or calibration_data(values, said)
+    return source, build(SensitivityOptions, values, recipe=recipe)
+
+
+def insert_request(values: Values, said: Speech) -> InsertOptions:
+    """Return how a plan is put into a model.
+
+    Raises:
+        UsageError: An option lacks another.
+    """
+    shapes, verify = values.pop("input_shapes", {}), values.pop("verify", False)
+    if shapes and not verify and said.is_python:
+        raise UsageError("input_shapes goes with verify only")
+    return build(InsertOptions, values, verify=DataRequest(input_shapes=shapes) if verify else None)
+
+
+def _data(said: Speech) -> str:
+    """Return the option with the calibration data, which is an argument of Python functions."""
+    return said.either("--calib-data", "data")
+
+
+def _goal(values: Values, said: Speech) -> AccuracyGoal | None:
+    min_sqnr, max_loss = values.pop("min_sqnr", None), values.pop("max_metric_loss", None)
+    measured, has_curve = values.pop("sensitivity", None), "pareto" in values
+    if min_sqnr is None and max_loss is None:
+        limits = f"{said('min_sqnr')} or {said('max_metric_loss')}"
+        if has_curve:
+            raise UsageError(f"{said('pareto')} goes with {limits} only: it writes what the search came by")
+        if measured is not None:
+            raise UsageError(
+                f"{said('sensitivity')} goes with {limits} only: it saves the search what was measured before"
+            )
+        return None
+    return AccuracyGoal(
+        min_sqnr_db=min_sqnr, max_metric_loss=max_loss, whole_curve=has_curve, sensitivity_file=measured
+    )
+
+
+def _validation(values: Values) -> FileData | None:
+    """Return the validation data; labels and preview are of the calibration data alone."""
+    place = values.pop("validation_data", None)
+    if place is None:
+        return None
+    reading = replace(build(ReadOptions, dict(values)), labels=None, preview=None)
+    return FileData(path=place, allow_constant=values.get("allow_constant_data", False), options=reading)
+
+
+def _source(values: Values, said: Speech, *, needed: bool, measured: bool) -> Source | None:
+    """Return where ranges come from: data or a file, to which data may be added; None where none is needed or named."""
+    cached = _cached(values, said)
+    if cached is not None:
+        return cached
+    if "calib_data" in values or values.get("random_calibration", False):
+        return calibration_data(values, said)
+    if said.is_python and "samples" in values:
+        raise UsageError("samples goes with data only")
+    if needed and measured:
+        raise UsageError(
+            f"no calibration data is given; {said('validation_data')} only measures the accuracy",
+            hint=said.either(
+                "`--calib-data DATA` as well, with other samples; alone, it is divided into both",
+                "pass data as well, with other samples; alone, it is divided into both",
+            ),
+        )
+    if needed:
+        raise UsageError(
+            _UNASKED,
+            hint=said.either(
+                "`--calib-data DATA` or `--calibration-cache RANGES`; or, for a trial, `--random-calibration`",
+                "pass data or calibration_cache; or, for a trial, random_calibration=True",
+            ),
+        )
+    for name in ("random_calibration", "seed", "samples", "allow_constant_data"):
+        values.pop(name, None)
+    return None
+
+
+def _cached(values: Values, said: Speech) -> CachedRanges | None:
+    """Return ranges from a file, with the data to measure on; None where no file is named."""
+    cache, force = values.pop("calibration_cache", None), values.pop("force", False)
+    if cache is None:
+        if force:
+            raise UsageError(f"{said('force')} goes with {said('calibration_cache')} only")
+        return None
+    if values.pop("random_calibration", False) or values.pop("seed", None) is not None:
+        raise UsageError(f"{said('calibration_cache')} excludes {said('random_calibration')} and {said('seed')}")
+    path, samples = values.pop("calib_data", None), values.pop("samples", None)
+    allow_constant, reading = values.pop("allow_constant_data", False), build(ReadOptions, values)
+    if path is None and samples is not None:
+        raise UsageError(
+            f"{said('samples')} goes with {_data(said)} only: ranges from a file are of the samples they are of"
+        )
+    data = FileData(path=path, samples=samples, allow_constant=allow_constant, options=reading)
+    return CachedRanges(path=cache, force=force, data=data if path is not None else None)

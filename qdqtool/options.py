@@ -1,0 +1,239 @@
+"""Options: each is declared once, as a field of a light dataclass.
+
+The option of the command line (:mod:`qdqtool.cli.declared`), the typed keyword of Python (:mod:`qdqtool.api.keywords`),
+the key of a recipe and the value in a request (:mod:`qdqtool.jobs.request`) follow from the declaration. A module with
+declarations is read before a command runs, so it imports nothing heavy.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, cast
+
+T = TypeVar("T")
+
+Values = dict[str, Any]
+"""Values of options by name. What makes a request takes those out that it uses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """The values of an option, and how they are written.
+
+    Attributes:
+        form: What the command line takes: ``flag`` is set by its name alone, ``switch`` has a ``--no-`` form,
+            ``output`` is a file to write, and ``binary`` one that no terminal shows.
+        keyword: The type of the Python keyword, with the names of :mod:`qdqtool.api.keywords`.
+        metavar: What help texts have for the value.
+        read: Makes the value of a word of the command line, or of all words where it is repeated. It gets the name of
+            the option for messages. None where the word is the value.
+        take: Makes the value of a Python keyword whose type was checked. None where the keyword is the value.
+        words: The values by legal word.
+        minimum: The smallest legal integer.
+        is_repeated: Whether the option may be given several times.
+        offers: What a shell offers: a function of :mod:`qdqtool.cli.completion`, or a folder of plug-in units.
+        takes_commas: Whether a word may have several values with commas.
+    """
+
+    form: Literal["flag", "switch", "integer", "number", "text", "choice", "file", "output", "binary"]
+    keyword: str
+    metavar: str | None = None
+    read: Callable[[Any, str], Any] | None = None
+    take: Callable[[Any], Any] | None = None
+    words: Mapping[str, Any] = field(default_factory=dict)
+    minimum: int | None = None
+    is_repeated: bool = False
+    offers: str | None = None
+    takes_commas: bool = False
+
+    def word(self, value: Any) -> Any:
+        """Return a value as the command line writes it."""
+        return next((word for word, known in self.words.items() if known == value), value)
+
+
+FLAG = Kind(form="flag", keyword="bool")
+SWITCH = Kind(form="switch", keyword="bool")
+
+
+def integer(metavar: str = "N", minimum: int | None = None) -> Kind:
+    """Return the kind of integers from a minimum on."""
+    return Kind(form="integer", keyword="int", metavar=metavar, minimum=minimum)
+
+
+def number(metavar: str) -> Kind:
+    """Return the kind of numbers."""
+    return Kind(form="number", keyword="float", metavar=metavar)
+
+
+def text(metavar: str, offers: str | None = None, keyword: str = "str") -> Kind:
+    """Return the kind of text that the command line does not look into."""
+    return Kind(form="text", keyword=keyword, metavar=metavar, offers=offers)
+
+
+def choice(*words: str, values: Iterable[Any] | None = None) -> Kind:
+    """Return the kind of a few legal words.
+
+    Args:
+        words: The words.
+        values: The value of each; None where the words are the values.
+    """
+    legal = ", ".join(f'"{word}"' for word in words)
+    known = dict(zip(words, words if values is None else values, strict=True))
+    return Kind(form="choice", keyword=f"Literal[{legal}]", words=known)
+
+
+def file(metavar: str, keyword: str = "FileName") -> Kind:
+    """Return the kind of files and folders that are read."""
+    return Kind(form="file", keyword=keyword, metavar=metavar)
+
+
+def output(metavar: str, *, is_binary: bool = False) -> Kind:
+    """Return the kind of files that are written."""
+    return Kind(form="binary" if is_binary else "output", keyword="FileName", metavar=metavar)
+
+
+def listed(metavar: str, offers: str | None = None) -> Kind:
+    """Return the kind of options that are given several times, each with one text."""
+    return Kind(form="text", keyword="Sequence[str]", metavar=metavar, offers=offers, is_repeated=True, take=tuple)
+
+
+def comma_separated(metavar: str, offers: str | None = None) -> Kind:
+    """Return the kind of options with several words, with commas or given again."""
+    return dataclasses.replace(listed(metavar, offers), read=_split, takes_commas=True)
+
+
+def _split(words: Iterable[str], _option: str) -> tuple[str, ...]:
+    return tuple(word.strip() for each in words for word in each.split(",") if word.strip())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A declared option.
+
+    Attributes:
+        name: The name of its keyword; on the command line it has ``-`` for ``_``.
+        default: The value where it is not given.
+        text: The help text, or a function that makes it when it is shown.
+        kind: Its values.
+        flags: Spellings on the command line, where they are others than the name.
+        section: The heading that it has in help texts.
+        only: The one of both that has it, if it is not for both: an argument of the function, or the order of words on
+            the command line, may stand for it in the other.
+    """
+
+    name: str
+    default: Any
+    text: str | Callable[[], str]
+    kind: Kind
+    section: str
+    flags: tuple[str, ...] = ()
+    only: Literal["command line", "python"] | None = None
+
+    @property
+    def flag(self) -> str:
+        """The spelling of the command line that messages use."""
+        return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
+
+
+def option(  # noqa: PLR0913 -- what an option has is said in one call
+    default: T,
+    text: str | Callable[[], str],
+    kind: Kind = FLAG,
+    *,
+    section: str,
+    name: str = "",
+    flags: tuple[str, ...] = (),
+    only: Literal["command line", "python"] | None = None,
+) -> T:
+    """Declare an option as a field of a dataclass; the attributes are those of :class:`Option`.
+
+    The field has the name of the option unless ``name`` gives another one. A ``dict`` stands for a new one each time.
+    """
+    declaration = Option(name=name, default=default, text=text, kind=kind, section=section, flags=flags, only=only)
+    metadata = {_KEY: declaration}
+    if isinstance(default, dict):
+        return cast("T", field(default_factory=dict, metadata=metadata))
+    return field(default=default, metadata=metadata)
+
+
+_KEY = "option"
+
+
+def declared(kind: type) -> Iterator[Option]:
+    """Yield the options of a class; a field that is a class of options yields these in its place."""
+    for each in dataclasses.fields(kind):
+        found: Option | None = each.metadata.get(_KEY)
+        if found is not None:
+            yield found if found.name else dataclasses.replace(found, name=each.name)
+        elif isinstance(each.default_factory, type) and dataclasses.is_dataclass(each.default_factory):
+            yield from declared(each.default_factory)
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """How messages name options.
+
+    Attributes:
+        is_python: Whether they name keywords, and not options of the command line.
+    """
+
+    is_python: bool
+
+    def __call__(self, name: str) -> str:
+        """Return the spelling of an option."""
+        return name if self.is_python else f"--{name.replace('_', '-')}"
+
+    def either(self, command_line: str, python: str) -> str:
+        """Return one of two texts, such as a hint with what to type."""
+        return python if self.is_python else command_line
+
+
+COMMAND_LINE = Speech(is_python=False)
+PYTHON = Speech(is_python=True)
+
+
+def read(options: Iterable[Option], given: Mapping[str, Any], said: Speech) -> Values:
+    """Return the values of the options that are given.
+
+    Args:
+        options: The options.
+        given: Words of the command line, or keywords, by name. None and an option that is repeated zero times are as if
+            the option was left out.
+        said: Where they are from.
+
+    Raises:
+        UsageError: A word cannot be read.
+    """
+    found = {}
+    for each in options:
+        value = given.get(each.name)
+        if value is None or (isinstance(value, tuple) and not value and not said.is_python):
+            continue
+        if each.kind.words:
+            value = each.kind.words[value]
+        elif said.is_python and each.kind.take is not None:
+            value = each.kind.take(value)
+        elif not said.is_python and each.kind.read is not None:
+            value = each.kind.read(value, each.flag)
+        found[each.name] = value
+    return found
+
+
+def build(kind: type[T], values: Values, **known: Any) -> T:
+    """Return an object of a class of options, and of the classes inside it.
+
+    Args:
+        kind: The class. A field takes the value of the option that it declares, else that of its own name.
+        values: Values by name; those that are used are taken out.
+        known: Values of fields that are known already.
+    """
+    for each in dataclasses.fields(kind):  # type: ignore[arg-type]
+        found: Option | None = each.metadata.get(_KEY)
+        name = found.name if found is not None and found.name else each.name
+        if each.name in known:
+            continue
+        if name in values:
+            known[each.name] = values.pop(name)
+        elif isinstance(each.default_factory, type) and dataclasses.is_dataclass(each.default_factory):
+            known[each.name] = build(each.default_factory, values)
+    return kind(**known)

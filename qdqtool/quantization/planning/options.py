@@ -1,0 +1,216 @@
+"""The options of a recipe: what is quantized, by which method, and how the float model is prepared."""
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from qdqtool.errors import ArgumentError
+from qdqtool.options import SWITCH, Kind, choice, integer, listed, number, option, text
+from qdqtool.quantization.planning import modes
+from qdqtool.samples.options import SEVERAL, SHAPES, VALUES
+
+WHAT = "What is quantized"
+HOW = "How"
+"""Headings of the help."""
+
+
+class Existing(enum.Enum):
+    """What becomes of the Q/DQ of a model that is to be quantized: it is refused, they stay, or they are taken out."""
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+    REPLACE = "replace"
+
+
+class HighPrecision(enum.Enum):
+    """The type of the float nodes: ``fp32`` leaves them as they are, ``fp16`` is float16 where it holds the values."""
+
+    FP32 = "fp32"
+    FP16 = "fp16"
+
+
+def _read_alpha(word: str, name: str) -> float | str | None:
+    try:
+        return _take_alpha(word if word in {"auto", "off"} else float(word))
+    except ValueError:
+        raise ArgumentError(f"{name} is {word!r}; legal: auto, off, or a number from 0 to 1") from None
+
+
+def _take_alpha(value: float | str) -> float | str | None:
+    return None if value == "off" else value
+
+
+_ALPHA = Kind(
+    form="text",
+    keyword='float | Literal["auto", "off"]',
+    metavar="auto|off|ALPHA",
+    read=_read_alpha,
+    take=_take_alpha,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """Options of preparing a float model.
+
+    Attributes:
+        equalize: Whether the ranges of channels are equalised between layers.
+        bias_correction: Whether biases are corrected after quantizing, so that the mean of each output channel is kept.
+        smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations; ``auto`` to search the best for each
+            normalization that has outlier channels; None for no SmoothQuant.
+        awq: Whether the input channels of weights of few bits are scaled by AWQ, where data shows that products gain.
+        float_layer: Whether a small layer stays in float that alone makes most of the noise on calibration samples.
+    """
+
+    equalize: bool = option(
+        True,
+        "Even out the ranges of channels between layers, where that provably changes no result.",
+        SWITCH,
+        section=HOW,
+    )
+    bias_correction: bool = option(
+        True,
+        "Let biases make up for what rounding the weights adds to the mean of each channel.",
+        SWITCH,
+        section=HOW,
+    )
+    smoothquant: float | Literal["auto"] | None = option(
+        "auto",
+        "Make outlier channels behind normalizations smaller and the weights that read them larger: with the best "
+        "alpha for each normalization that has some, or one from 0 to 1 for all.",
+        _ALPHA,
+        section=HOW,
+    )
+    awq: bool = option(
+        True,
+        "In weight-only modes of 4 bits with data: make weights that meet large inputs larger, and the layer in front "
+        "smaller, where products then lose less on data that chose nothing.",
+        choice("auto", "off", values=(True, False)),
+        section=HOW,
+    )
+    float_layer: bool = option(
+        True,
+        "With the calibration method auto: leave a layer in float that has at most 1 % of the work and of the weights, "
+        "and alone makes most of the noise at the worst output.",
+        SWITCH,
+        section=HOW,
+    )
+
+    def __post_init__(self) -> None:
+        alpha = self.smoothquant
+        if not (alpha is None or alpha == "auto" or (isinstance(alpha, float) and 0 <= alpha <= 1)):
+            raise ArgumentError(f"smoothquant is {alpha!r}; legal: 'auto', or a number from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionOptions:
+    """Globs (``*``, ``?``, ``[...]``, case-sensitive) that restrict what is quantized. Excluding wins.
+
+    Attributes:
+        nodes_to_quantize: Only nodes with a matching name or output name; empty for all.
+        nodes_to_exclude: Not these.
+        op_types_to_quantize: Only operators that match; empty for all. An operator that stays float because it gains
+            nothing is quantized when it is named here in full.
+        op_types_to_exclude: Not these.
+    """
+
+    nodes_to_quantize: tuple[str, ...] = option(
+        (),
+        "Only nodes with a matching name or output name. Repeatable.",
+        listed("GLOB", offers="node_names"),
+        section=WHAT,
+    )
+    nodes_to_exclude: tuple[str, ...] = option(
+        (), "Not these nodes. Repeatable.", listed("GLOB", offers="node_names"), section=WHAT
+    )
+    op_types_to_quantize: tuple[str, ...] = option(
+        (),
+        "Only these operators, even one that stays float by default. Repeatable.",
+        listed("GLOB", offers="op_types"),
+        section=WHAT,
+    )
+    op_types_to_exclude: tuple[str, ...] = option(
+        (), "Not these operators. Repeatable.", listed("GLOB", offers="op_types"), section=WHAT
+    )
+
+
+def _modes_help() -> str:
+    both = [name for name in modes.in_order() if modes.get(name).needs_ranges]
+    weights = [name for name in modes.in_order() if not modes.get(name).needs_ranges]
+    return (
+        f"What becomes of activations and weights: {_one_of(both)} for both; {_one_of(weights)} for weights only; "
+        "or a signed format of `qdqtool explain formats` for both."
+    )
+
+
+def _one_of(names: Iterable[str]) -> str:
+    """``a, b or c``."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _block_sizes_help() -> str:
+    sizes = {name: modes.get(name).blocks for name in modes.in_order() if len(modes.get(name).blocks) > 1}
+    return " ".join(
+        f"{name}: weights that share a scale, {_one_of(map(str, sorted(legal)))}.  [default: {legal[0]}]"
+        for name, legal in sizes.items()
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeOptions:
+    """What to quantize, and how to derive scales from ranges.
+
+    Attributes:
+        quantize_mode: Id of a mode (:mod:`qdqtool.quantization.planning.modes`).
+        block_size: Elements that share a scale, in modes with blocks; None for the mode's default.
+        method: Id of a calibrator (:mod:`qdqtool.quantization.ranges.calibrators`).
+        percentile: For the method ``percentile``: how many of a hundred values are not clipped; None for the default.
+        target: Id of a target (:mod:`qdqtool.models.targets`).
+        selection: Which nodes.
+        existing: What becomes of Q/DQ nodes that the model has already.
+        input_shapes: Extents that the user fixes, by input name.
+        input_values: Values that the user fixes, likewise: such an input becomes a constant.
+        preparation: How the float model is prepared.
+    """
+
+    quantize_mode: str = option(
+        modes.DEFAULT, _modes_help, text("MODE", offers="quantization.planning.modes"), section=WHAT
+    )
+    block_size: int | None = option(None, _block_sizes_help, integer(), section=WHAT)
+    method: str = option(
+        "auto",
+        "How ranges are chosen: max, mse, entropy or percentile for all tensors; or auto, which clips a tensor where "
+        "that lowers its error, or takes one of the others if the outputs keep more with it.",
+        text("METHOD", offers="quantization.ranges.calibrators"),
+        name="calibration_method",
+        section=HOW,
+    )
+    percentile: float | None = option(
+        None,
+        "percentile: how many of a hundred values are not clipped.  [default: 99.99]",
+        number("P"),
+        section=HOW,
+    )
+    target: str = option(
+        "tensorrt",
+        "What the model is for: onnx, ort-cpu, tensorrt or tensorrt-rtx.",
+        text("TARGET", offers="target_names"),
+        section=WHAT,
+    )
+    selection: SelectionOptions = field(default_factory=SelectionOptions)
+    existing: Existing = option(
+        Existing.REFUSE,
+        "What becomes of Q/DQ that the model has: refuse such a model, keep them and quantize only what is float, or "
+        "take them out first.",
+        choice("refuse", "keep", "replace", values=Existing),
+        section=WHAT,
+    )
+    input_shapes: Mapping[str, tuple[int, ...]] = option(
+        {}, f"Fix the shape of an input, and fold what that decides; {SEVERAL}", SHAPES, section="Data"
+    )
+    input_values: Mapping[str, tuple[float, ...]] = option(
+        {}, f"Make an input a constant, and fold what that decides; {SEVERAL}", VALUES, section="Data"
+    )
+    preparation: Preparation = field(default_factory=Preparation)

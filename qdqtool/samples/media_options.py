@@ -1,0 +1,305 @@
+"""The options of how images, sound and text become inputs."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.options import Kind, choice, file, integer, number, option, text
+from qdqtool.registry import suggestion
+
+Resize = Literal["crop", "letterbox", "stretch", "none"]
+Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "opencv-bilinear"]
+Channels = Literal["rgb", "bgr", "grey"]
+Layout = Literal["nchw", "nhwc"]
+PixelRange = Literal["0..1", "0..255", "-1..1"]
+SampleRange = Literal["-1..1", "int16"]
+
+Color = tuple[int, int, int]
+"""Red, green and blue, 0 to 255."""
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "resize": get_args(Resize),
+    "interpolation": get_args(Interpolation),
+    "channels": get_args(Channels),
+    "layout": get_args(Layout),
+    "pixel_range": get_args(PixelRange),
+}
+"""The legal values of each attribute of images that is one of a few words."""
+RANGES: tuple[str, ...] = get_args(SampleRange)
+
+IMAGES = "Images"
+SOUND_AND_TEXT = "Sound and text"
+"""Headings of the help."""
+
+SMALLEST_RATIO = 0.01
+_MOST_CHANNELS = 3
+
+
+def _word(attribute: str, metavar: str) -> Kind:
+    """Return the kind of one of a few words, which help texts explain."""
+    legal = CHOICES[attribute]
+
+    def read(value: str, name: str) -> str:
+        if value not in legal:
+            raise UsageError(f"{name} is '{value}'; it must be one of {', '.join(legal)}{suggestion(value, legal)}")
+        return value
+
+    return Kind(form="text", keyword=choice(*legal).keyword, metavar=metavar, read=read)
+
+
+def _read_size(word: str, name: str) -> tuple[int, int]:
+    parts = word.lower().split("x")
+    if len(parts) != 2 or not all(part.isascii() and part.isdecimal() and 0 < int(part) < 1 << 16 for part in parts):
+        raise UsageError(f"{name} is '{word}'; it must be HEIGHTxWIDTH in pixels, such as 320x640")
+    return int(parts[0]), int(parts[1])
+
+
+def _read_numbers(word: str, name: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(part) for part in word.split(","))
+    except ValueError:
+        found = ()
+    positive = name != "--image-std" or all(value > 0 for value in found)
+    if len(found) not in {1, _MOST_CHANNELS} or not all(map(math.isfinite, found)) or not positive:
+        kind = "numbers above 0" if name == "--image-std" else "finite numbers"
+        raise UsageError(f"{name} is '{word}'; it must be one or three {kind} with commas, such as 0.5,0.5,0.5")
+    return found
+
+
+def _read_color(word: str, name: str) -> Color:
+    parts = word.split(",")
+    valid = all(part.isascii() and part.isdecimal() and int(part) < 256 for part in parts)
+    if not valid or len(parts) not in {1, _MOST_CHANNELS}:
+        raise UsageError(f"{name} is '{word}'; it must be R,G,B from 0 to 255, or one number for grey")
+    red, green, blue = (int(part) for part in (parts * _MOST_CHANNELS if len(parts) == 1 else parts))
+    return red, green, blue
+
+
+def _take_numbers(value: float | Sequence[float]) -> tuple[float, ...]:
+    return (float(value),) if isinstance(value, float | int) else tuple(value)
+
+
+def _take_color(value: int | Sequence[int]) -> tuple[int, ...]:
+    return (value,) * _MOST_CHANNELS if isinstance(value, int) else tuple(value)
+
+
+def _form(keyword: str, metavar: str, read: Callable[[Any, str], Any], take: Callable[[Any], Any]) -> Kind:
+    return Kind(form="text", keyword=keyword, metavar=metavar, read=read, take=take)
+
+
+_NUMBERS = _form("float | Sequence[float]", "X,X,X", _read_numbers, _take_numbers)
+_COLOR = _form("int | Sequence[int]", "COLOR", _read_color, _take_color)
+_SIZE = _form("Sequence[int]", "HxW", _read_size, tuple)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageOptions:
+    """How images become inputs, as requested. What is None is taken from the preset, or from the input of the model.
+
+    Attributes:
+        preset: Name of a preset (:mod:`qdqtool.samples.media.images.resolve`); None for none.
+        resize: ``crop`` covers the input, keeping proportions, and cuts out the middle; ``letterbox`` fits the whole
+            image inside and fills the rest; ``stretch`` changes proportions; ``none`` takes only images of that size.
+        interpolation: How pixels are computed when the size changes; ``opencv-bilinear`` does not average when an
+            image shrinks, the others do (``nearest`` apart).
+        crop_ratio: For ``crop``, the share of each side that remains: 0.875 resizes to 256 for an input of 224.
+        pad_color: For ``letterbox``, the color of the filling: red, green, blue, 0 to 255.
+        size: Height and width of the input in pixels, where the model leaves them open.
+        channels: The order of the channels in the input.
+        layout: Where the channels are in the input.
+        pixel_range: The range to which 0 to 255 is mapped before ``mean`` and ``std`` are applied.
+        mean: What is subtracted from each channel, in units of ``pixel_range``, in the order of ``channels``; one
+            number is for all of them.
+        std: What each channel is divided by after that.
+
+    Raises:
+        ArgumentError: A value is illegal.
+    """
+
+    preset: str | None = option(
+        None,
+        "How images become the input of the model: imagenet, clip, yolo, opencv, caffe, tensorflow or unit "
+        "(`qdqtool explain images`).",
+        text("NAME"),
+        name="image_preset",
+        section=IMAGES,
+    )
+    resize: Resize | None = option(
+        None,
+        "crop covers the input and cuts out the middle, letterbox fits the whole image inside and fills the rest, "
+        "stretch changes proportions, none takes only images of that size.",
+        _word("resize", "MODE"),
+        name="image_resize",
+        section=IMAGES,
+    )
+    interpolation: Interpolation | None = option(
+        None,
+        "nearest, bilinear, bicubic, lanczos or box, as in Pillow; or opencv-bilinear.",
+        _word("interpolation", "NAME"),
+        name="image_interpolation",
+        section=IMAGES,
+    )
+    crop_ratio: float | None = option(
+        None,
+        "crop: the share of each side that remains, as 0.875.",
+        number("X"),
+        name="image_crop_ratio",
+        section=IMAGES,
+    )
+    pad_color: Color | None = option(
+        None, "letterbox: R,G,B or one number, 0 to 255.", _COLOR, name="image_pad_color", section=IMAGES
+    )
+    size: tuple[int, int] | None = option(
+        None, "Height and width, where the model leaves them open.", _SIZE, name="image_size", section=IMAGES
+    )
+    channels: Channels | None = option(
+        None,
+        "rgb, bgr or grey.  [default: grey where there is one channel]",
+        _word("channels", "ORDER"),
+        name="image_channels",
+        section=IMAGES,
+    )
+    layout: Layout | None = option(
+        None,
+        "nchw or nhwc.  [default: by the shape of the input]",
+        _word("layout", "LAYOUT"),
+        name="image_layout",
+        section=IMAGES,
+    )
+    pixel_range: PixelRange | None = option(
+        None,
+        "What the pixels are mapped to before mean and std: 0..1, 0..255 or -1..1.",
+        _word("pixel_range", "LOW..HIGH"),
+        name="image_range",
+        section=IMAGES,
+    )
+    mean: tuple[float, ...] | None = option(
+        None,
+        "What is subtracted from the channels in their order, in units of the range.",
+        _NUMBERS,
+        name="image_mean",
+        section=IMAGES,
+    )
+    std: tuple[float, ...] | None = option(
+        None, "What they are divided by then.", _NUMBERS, name="image_std", section=IMAGES
+    )
+
+    def __post_init__(self) -> None:
+        for name, legal in CHOICES.items():
+            _require_choice(name, getattr(self, name), legal)
+        if self.crop_ratio is not None and not SMALLEST_RATIO <= self.crop_ratio <= 1:
+            raise ArgumentError(f"crop_ratio is {self.crop_ratio:g}; it must be from {SMALLEST_RATIO} to 1")
+        if self.size is not None and (len(self.size) != 2 or min(self.size) < 1):
+            raise ArgumentError(f"size is {self.size}; it must be height and width, both at least 1")
+        if self.pad_color is not None and not (len(self.pad_color) == 3 and all(0 <= v <= 255 for v in self.pad_color)):
+            raise ArgumentError(f"pad_color is {self.pad_color}; it must be red, green and blue from 0 to 255")
+        _require_numbers("mean", self.mean)
+        _require_numbers("std", self.std)
+        if self.std is not None and min(self.std) <= 0:
+            raise ArgumentError(f"std is {self.std}; every number must be larger than 0")
+
+
+def _require_choice(name: str, value: Any, legal: Sequence[str]) -> None:
+    if value is not None and value not in legal:
+        raise ArgumentError(f"{name} is '{value}'; it must be one of {', '.join(legal)}{suggestion(str(value), legal)}")
+
+
+def _require_numbers(name: str, values: tuple[float, ...] | None) -> None:
+    if values is not None and (len(values) not in {1, 3} or not all(map(math.isfinite, values))):
+        raise ArgumentError(f"{name} is {values}; it must be one finite number, or three")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoundOptions:
+    """How sound becomes an input, as requested. Each sample of an input is a window of a file.
+
+    Attributes:
+        rate: The rate in Hz that the network was trained with; files of another rate are resampled. A model does not
+            say it, so it is required.
+        length: Values of a window in time, where the model leaves them open.
+        hop: Values from the start of a window to that of the next; None for windows that follow each other.
+        sample_range: Whether full scale is 1.0 (``-1..1``, the default) or 32768 (``int16``).
+
+    Raises:
+        ArgumentError: A value is illegal.
+    """
+
+    rate: int | None = option(
+        None,
+        "The rate that the network was trained with; files of another rate are resampled "
+        "(`qdqtool explain sound_and_text`).",
+        integer("HZ", 1),
+        name="sound_rate",
+        section=SOUND_AND_TEXT,
+    )
+    length: int | None = option(
+        None,
+        "Values of a window in time, where the model leaves them open.",
+        integer("N", 1),
+        name="sound_length",
+        section=SOUND_AND_TEXT,
+    )
+    hop: int | None = option(
+        None,
+        "Values from the start of a window to that of the next.  [default: the length]",
+        integer("N", 1),
+        name="sound_hop",
+        section=SOUND_AND_TEXT,
+    )
+    sample_range: SampleRange | None = option(
+        None,
+        "Whether full scale is 1 or 32768.  [default: -1..1]",
+        choice(*RANGES),
+        name="sound_range",
+        section=SOUND_AND_TEXT,
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "length", "hop"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ArgumentError(f"{name} of sound is {value}; it must be at least 1")
+        if self.sample_range is not None and self.sample_range not in RANGES:
+            raise ArgumentError(
+                f"sample_range is '{self.sample_range}'; it must be one of {', '.join(RANGES)}"
+                f"{suggestion(self.sample_range, RANGES)}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOptions:
+    """How lines of text become inputs, as requested.
+
+    Attributes:
+        tokenizer: A ``tokenizer.json`` of the library tokenizers; required.
+        length: Number of tokens of a sample, where the model leaves it open.
+        pad_token: The token that fills short lines; None for that of the tokenizer.
+
+    Raises:
+        ArgumentError: The length is not at least 1.
+    """
+
+    tokenizer: Path | None = option(
+        None, "tokenizer.json, which makes token ids of the lines of a .txt file.", file("FILE"), section=SOUND_AND_TEXT
+    )
+    length: int | None = option(
+        None,
+        "Tokens of a sample, where the model leaves them open.",
+        integer("N", 1),
+        name="text_length",
+        section=SOUND_AND_TEXT,
+    )
+    pad_token: str | None = option(
+        None,
+        "What fills short lines.  [default: as the tokenizer says]",
+        text("TOKEN"),
+        name="text_pad_token",
+        section=SOUND_AND_TEXT,
+    )
+
+    def __post_init__(self) -> None:
+        if self.length is not None and self.length < 1:
+            raise ArgumentError(f"length of text is {self.length}; it must be at least 1")

@@ -1,0 +1,151 @@
+"""The options of data: where samples are from, and how files that do not hold arrays become inputs."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qdqtool.errors import UsageError
+from qdqtool.options import Kind, Speech, Values, declared, file, integer, option, output
+from qdqtool.samples.input_shapes import parse_numbers, parse_shapes
+from qdqtool.samples.media_options import IMAGES, ImageOptions, SoundOptions, TextOptions
+
+
+def named_shapes(given: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    """Return shapes by input name, each as a tuple."""
+    return {name: tuple(shape) for name, shape in given.items()}
+
+
+def named_values(given: Mapping[str, float | Sequence[float]]) -> dict[str, tuple[float, ...]]:
+    """Return values by input name, each as a tuple; one number is a tuple of one."""
+    return {name: (float(value),) if isinstance(value, int | float) else tuple(value) for name, value in given.items()}
+
+
+SHAPES = Kind(
+    form="text",
+    keyword="Shapes",
+    metavar="NAME:1x3x320x320",
+    read=parse_shapes,
+    take=named_shapes,
+    is_repeated=True,
+    offers="input_names",
+    takes_commas=True,
+)
+VALUES = Kind(
+    form="text",
+    keyword="Values",
+    metavar="NAME:16000",
+    read=parse_numbers,
+    take=named_values,
+    is_repeated=True,
+    offers="input_names",
+    takes_commas=True,
+)
+SEVERAL = "several with commas, or the option again."
+"""How help texts of options with shapes and values end."""
+DATA = file("DATA", "DataLike")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """How files that do not hold arrays become inputs.
+
+    Attributes:
+        images: The preprocessing of images.
+        sound: The preprocessing of sound.
+        text: The preprocessing of text.
+        labels: A CSV file with the label of each image or sound file; None to take labels from the names of folders.
+        preview: A PNG to write, which shows the first images after preprocessing; None for none.
+    """
+
+    images: ImageOptions = field(default_factory=ImageOptions)
+    labels: Path | None = option(
+        None,
+        "Labels of images or sound files, rows FILE,LABEL.  [default: the names of their folders]",
+        file("FILE.csv"),
+        section=IMAGES,
+    )
+    preview: Path | None = option(
+        None,
+        "Write a picture of the first images as the network sees them.",
+        output("FILE.png", is_binary=True),
+        section=IMAGES,
+    )
+    sound: SoundOptions = field(default_factory=SoundOptions)
+    text: TextOptions = field(default_factory=TextOptions)
+
+    def refuse_all_but(self, used: Collection[str], source: object, holds: str) -> None:
+        """Refuse options that have no use for some data.
+
+        Args:
+            used: The attributes that have a use.
+            source: The data, for the message.
+            holds: What it holds, in words.
+
+        Raises:
+            UsageError: Another option is given.
+        """
+        given = [
+            said for name, said in _SAID.items() if name not in used and getattr(self, name) != getattr(_NOTHING, name)
+        ]
+        if given:
+            raise UsageError(
+                f"{source} holds {holds}, which has no use for {' and '.join(given)}",
+                hint="leave them out, or name the data that they are for",
+            )
+
+
+_NOTHING = ReadOptions()
+_SAID: Mapping[str, str] = {
+    "images": "the options of images",
+    "sound": "the options of sound",
+    "text": "the options of text",
+    "labels": "--labels",
+    "preview": "--preview",
+}
+
+
+MEDIA = tuple(each.name for each in declared(ReadOptions))
+OF_CALIBRATION = ("labels", "preview")
+"""The options of files that validation data has no use for."""
+_GOES_WITH = {"image": "a folder of images", "sound": "a folder of sound files", "text": "a text file"}
+
+
+def require_data(values: Values, has_data: bool, said: Speech, names: Iterable[str] = MEDIA) -> None:
+    """Check that there is data where options of files that hold no arrays are given.
+
+    Raises:
+        UsageError: An option is given, and there is no data.
+    """
+    given = next((name for name in names if name in values), None)
+    if given is not None and not has_data:
+        kind = "text" if given == "tokenizer" else given.partition("_")[0]
+        raise UsageError(
+            f"{said(given)} goes with {_GOES_WITH.get(kind, _GOES_WITH['image'])}, and no such data is given",
+            hint=said.either("name it with --calib-data, which is the same as --data", "pass data"),
+        )
+
+
+SAMPLES = "Use only so many samples."
+CONSTANT_DATA = "Use samples that hold one value throughout, such as zeros; they are refused otherwise."
+
+
+@dataclass(init=False, repr=False, eq=False)
+class CalibrationData:
+    """The samples that a model is calibrated on."""
+
+    calib_data: Path | None = option(
+        None,
+        "Calibration data: .npz, .npy, a folder of either, of images or of sound files, a .txt file, ONNX "
+        "test_data_set_* folders, or SCRIPT.py[:func].",
+        DATA,
+        flags=("--calib-data", "--data"),
+        only="command line",
+        section="Data",
+    )
+    allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
+    random_calibration: bool = option(
+        False, "Calibrate on random inputs, to try a pipeline out; the model's metadata will say so.", section="Data"
+    )
+    seed: int | None = option(None, "Seed of --random-calibration.  [default: 0]", integer(minimum=0), section="Data")
+    samples: int | None = option(None, f"{SAMPLES}  [default: all]", integer(minimum=1), section="Data")
+    reading: ReadOptions = field(default_factory=ReadOptions)
