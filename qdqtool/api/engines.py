@@ -53,6 +53,7 @@ def bench_engine(  # noqa: PLR0913 -- one argument for each option
     rounds: int = 10,
     runs: int = 50,
     warm_up: int = 20,
+    profiled: int = 20,
     speedup: str | None = None,
     progress: Progress | None = None,
 ) -> BenchReport:
@@ -65,6 +66,7 @@ def bench_engine(  # noqa: PLR0913 -- one argument for each option
         rounds: How often the engines take turns.
         runs: Inferences in each round that count.
         warm_up: Inferences before them that do not count.
+        profiled: Inferences with a profiler after all rounds; their mean gives the times of layers.
         speedup: The gate, such as ``>=1.2x``; None for none.
         progress: Told of every round.
 
@@ -77,7 +79,7 @@ def bench_engine(  # noqa: PLR0913 -- one argument for each option
         engine,
         against=against,
         data=Path(data) if data is not None else None,
-        timing=TimingOptions(rounds=rounds, runs=runs, warm_up=warm_up),
+        timing=TimingOptions(rounds=rounds, runs=runs, warm_up=warm_up, profiled=profiled),
         speedup=parse_speedup(speedup) if speedup is not None else None,
         progress=progress,
     )

@@ -543,6 +543,7 @@ ELSEWHERE = {
     "`qdqtool doctor` says": "tests/engines/build/test_parser_answer.py has no parser",
     "`--verbose-log FILE` keeps its log": "the hint of a builder that crashes has it too",
     "`--existing keep`, or another source": "tests/quantization/planning/test_existing_pairs.py refuses to replace",
+    "quantizes the whole model anew": "tests/quantization/planning/test_existing_pairs.py has the model",
     "a fault of qdqtool": "no model is known that gives it",
     "the same calibration again": "tests/quantization/ranges/test_checkpoint.py goes on with one",
     "take it out of the recipe": "tests/cli/test_recipe_file.py names it on the command line",
@@ -774,6 +775,8 @@ def advice_of(node: ast.AST) -> Iterator[ast.expr]:
 def texts(value: ast.expr) -> Iterator[str]:
     if isinstance(value, ast.IfExp):
         yield from (*texts(value.body), *texts(value.orelse))
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "either":
+        yield from (text for argument in value.args for text in texts(argument))
     elif isinstance(value, ast.Constant) and isinstance(value.value, str):
         yield value.value
     elif isinstance(value, ast.JoinedStr):

@@ -35,7 +35,7 @@ AREAS: Mapping[str, Sequence[str]] = {
     "diff": ["qdqtool/models/diff"],
     "engine-precision": [
         "qdqtool/engines/build/precision_gate.py",
-        *(f"qdqtool/engines/tensorrt/{name}.py" for name in ("precision", "planned_types", "layer_dump")),
+        *(f"qdqtool/engines/tensorrt/{name}.py" for name in ("precision", "planned_types", "inspector")),
     ],
     "graph-index": ["qdqtool/models/graph/index"],
     "transforms": ["qdqtool/models/transforms"],
