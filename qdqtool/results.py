@@ -123,13 +123,13 @@ def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:
 def _cell(value: Any) -> str:
     """Return a value as HTML: a list is folded, and its parts are told as far as they are no dicts again."""
     if isinstance(value, dict):
-        return "<br>".join(f"{_text(name)}: {_inner(inner)}" for name, inner in _told(value))
+        return "<br>".join(f"{_text(name)}: {_inner(inner)}" for name, inner in _filled_items(value))
     return _inner(value)
 
 
 def _inner(value: Any) -> str:
     if isinstance(value, dict):
-        return f"({', '.join(f'{_text(name)} {_inner(inner)}' for name, inner in _told(value))})"
+        return f"({', '.join(f'{_text(name)} {_inner(inner)}' for name, inner in _filled_items(value))})"
     if not isinstance(value, list):
         return _text(value)
     if all(isinstance(each, int | float) for each in value) and len(value) <= MOST_NUMBERS:
@@ -143,10 +143,10 @@ def _inner(value: Any) -> str:
 def _row(value: Any) -> str:
     if not isinstance(value, dict):
         return _inner(value)
-    return ", ".join(f"{_text(name)} {_inner(inner)}" for name, inner in _told(value))
+    return ", ".join(f"{_text(name)} {_inner(inner)}" for name, inner in _filled_items(value))
 
 
-def _told(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _filled_items(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     return ((name, inner) for name, inner in value.items() if inner not in (None, "", [], {}))
 
 

@@ -23,7 +23,8 @@ class DeclaredOption(click.Option):
         super().__init__(
             [*_flags(declaration), declaration.name],
             type=_type(kind),
-            is_flag=kind.form in {"flag", "switch"},
+            # False would let click read a value that begins with a dash, such as -1, as another option.
+            is_flag=True if kind.form in {"flag", "switch"} else None,
             multiple=kind.is_repeated,
             metavar=kind.metavar,
             help=declaration.text if isinstance(declaration.text, str) else None,

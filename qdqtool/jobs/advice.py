@@ -21,7 +21,7 @@ def excluding(patterns: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for pattern in patterns for word in ("--nodes-to-exclude", pattern))
 
 
-def loud_layers(shares: Sequence[float]) -> int:
+def dominant_layers(shares: Sequence[float]) -> int:
     """Return how many layers, from the first, make half of the noise together; at most :data:`MOST_HINTED`.
 
     Args:

@@ -220,12 +220,12 @@ class Linter:
                 if quiet.about(finding.code, fault.node):
                     suppressed += 1
                 else:
-                    found.append(self._told(finding, fault.node, prints))
+                    found.append(self._with_policy(finding, fault.node, prints))
         checked = tuple(rule.code for rule in chosen if rule.impact(target) is not None)
         report = target_report(target.id, found, checked=checked, suppressed=suppressed)
         return replace(report, parser="off") if target.id == PARSER_TARGET else report
 
-    def _told(self, finding: Finding, node: NodeView | None, prints: Fingerprints) -> Finding:
+    def _with_policy(self, finding: Finding, node: NodeView | None, prints: Fingerprints) -> Finding:
         names, structure = prints.of(finding, node)
         return replace(
             finding,

@@ -60,7 +60,7 @@ def rendered(report: Any, kind: str, output_format: str) -> bytes:
         from qdqtool.reports.page.write import page_of_report
 
         return page_of_report(report)
-    return f"{_told(report, kind, output_format).rstrip()}\n".encode()
+    return f"{_render(report, kind, output_format).rstrip()}\n".encode()
 
 
 @contextlib.contextmanager
@@ -96,7 +96,7 @@ def _failed(error: QdqError, command: str, model: str, output_format: str) -> by
     return f"error: {error.message}\n{hint}".encode()
 
 
-def _told(report: Any, kind: str, output_format: str) -> str:
+def _render(report: Any, kind: str, output_format: str) -> str:
     if output_format == "json":
         return json.render(report)
     buffer = io.StringIO()

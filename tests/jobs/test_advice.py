@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdqtool.jobs.advice import HINTED, MOST_HINTED, command, excluding, loud_layers
+from qdqtool.jobs.advice import HINTED, MOST_HINTED, command, dominant_layers, excluding
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))))
@@ -30,4 +30,4 @@ def test_each_pattern_has_an_option_of_its_own() -> None:
     ],
 )
 def test_layers_are_named_until_half_of_the_noise_is_told(shares: list[float], count: int) -> None:
-    assert loud_layers(shares) == count
+    assert dominant_layers(shares) == count

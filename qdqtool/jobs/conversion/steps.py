@@ -172,7 +172,7 @@ class Conversion:
             found = functions[step]()
         except QdqError as error:
             if step == "quantize" and not isinstance(error, GateError):
-                raise _told(error, self.staging) from None
+                raise _with_final_paths(error, self.staging) from None
             found = _failed(step, error, self.staging.final("model"))
         return relocated(found, self.staging.place)
 
@@ -278,7 +278,7 @@ def _failed(step: StepName, error: QdqError, model: Path) -> StepReport:
     )
 
 
-def _told(error: QdqError, staging: Staging) -> QdqError:
+def _with_final_paths(error: QdqError, staging: Staging) -> QdqError:
     """Return the error with the final paths in its text."""
     error.message = relocated(error.message, staging.place)
     error.hint = None if error.hint is None else relocated(error.hint, staging.place)

@@ -140,7 +140,7 @@ def _origin(reading: _Reading, value: Value) -> str:
     while value.producer is not None:
         above = _bad_input(reading, value.producer, wanted)
         if above is None:
-            return _inside(reading, value.producer) or _told(reading, value, is_nan=is_nan)
+            return _inside(reading, value.producer) or _describe_cause(reading, value, is_nan=is_nan)
         value = above
     return f"it comes from the {'input' if is_fed(value) else 'constant'} '{value.qualified_name}'"
 
@@ -162,7 +162,7 @@ def _inside(reading: _Reading, node: NodeView) -> str:
     return ""
 
 
-def _told(reading: _Reading, value: Value, *, is_nan: bool) -> str:
+def _describe_cause(reading: _Reading, value: Value, *, is_nan: bool) -> str:
     node = value.producer
     assert node is not None
     iteration = f" in iteration {', '.join(map(str, reading.iterations))}" if reading.iterations else ""

@@ -14,7 +14,7 @@ from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.engines.report import NodePrecision
 from qdqtool.errors import plural
-from qdqtool.jobs.advice import MOST_HINTED, command, excluding, loud_layers
+from qdqtool.jobs.advice import MOST_HINTED, command, dominant_layers, excluding
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.linting.findings import Finding
@@ -137,14 +137,16 @@ def _layers(story: Story, files: Files, fact: str) -> Iterator[Step]:
     quantize, sensitivity = story.first(QuantizeReport), story.first(SensitivityReport)
     blame = quantize.blame if quantize is not None else None
     if sensitivity is not None and sensitivity.nodes:
-        count = loud_layers([node.noise_share or 0 for node in sensitivity.nodes])
-        loud = [(node.node, node.noise_share or 0, node.exclude) for node in sensitivity.nodes[:count]]
+        count = dominant_layers([node.noise_share or 0 for node in sensitivity.nodes])
+        dominant = [(node.node, node.noise_share or 0, node.exclude) for node in sensitivity.nodes[:count]]
     else:
-        loud = [(layer.node, layer.noise_share, layer.exclude) for layer in blame.layers] if blame is not None else []
-    patterns = [pattern for _, _, each in loud for pattern in each]
+        dominant = (
+            [(layer.node, layer.noise_share, layer.exclude) for layer in blame.layers] if blame is not None else []
+        )
+    patterns = [pattern for _, _, each in dominant for pattern in each]
     is_told = any(check.blame is not None and check.blame.layers for _, check in compared(story))
     if patterns and not is_told:
-        names = ", ".join(f"{name} ({percentage(share)})" for name, share, _ in loud)
+        names = ", ".join(f"{name} ({percentage(share)})" for name, share, _ in dominant)
         yield Step(
             f"{fact}. Most of the noise is made by {names}. To leave them in float:",
             files.quantize(*excluding(patterns)),

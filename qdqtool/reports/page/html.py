@@ -118,16 +118,18 @@ def _worst_output(story: Story) -> Iterator[tuple[str, Cell]]:
         floats = [output for output in check.outputs if output.agreement is None]
         where = f"on {plural(check.data.samples, 'sample')} of {check.data.source}"
         name = "Worst output" if len(checks) == 1 else f"Worst output [{source}]"
-        yield from _told(name, floats, where)
+        yield from _output_figure(name, floats, where)
     quantize = story.first(QuantizeReport)
     if checks or quantize is None or quantize.accuracy is None or quantize.calibration is None:
         return
     if not quantize.calibration.random:
         accuracy = quantize.accuracy
-        yield from _told("Worst output", accuracy.outputs, f"on {accuracy.samples} {accuracy.part} samples")
+        yield from _output_figure("Worst output", accuracy.outputs, f"on {accuracy.samples} {accuracy.part} samples")
 
 
-def _told(name: str, outputs: Iterable[OutputResult | OutputAccuracy], where: str) -> Iterator[tuple[str, Cell]]:
+def _output_figure(
+    name: str, outputs: Iterable[OutputResult | OutputAccuracy], where: str
+) -> Iterator[tuple[str, Cell]]:
     known = [output for output in outputs if output.exact or output.sqnr_db is not None]
     if known:
         worst = min(known, key=lambda output: float("inf") if output.exact else output.sqnr_db or 0.0)

@@ -92,7 +92,7 @@ def write_page(
     return PageReport(
         output=str(output),
         bytes=len(page),
-        reports=(*_told(reports), *_told(against)),
+        reports=(*_report_names(reports), *_report_names(against)),
         verdict=first.verdict.overall,
         reason=first.verdict.sentence,
         model=first.story.quantized_model,
@@ -109,7 +109,7 @@ def _saved(reports: Sequence[str | Path | Report], others: Sequence[Path]) -> tu
     return *read_reports(_files(reports), others), *held
 
 
-def _told(reports: Sequence[str | Path | Report]) -> tuple[str, ...]:
+def _report_names(reports: Sequence[str | Path | Report]) -> tuple[str, ...]:
     held = (type(each).__name__ for each in reports if isinstance(each, Report))
     return *map(str, _files(reports)), *held
 

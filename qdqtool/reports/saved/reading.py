@@ -123,7 +123,7 @@ def _recognized(document: Mapping[str, Any], source: str) -> SavedReport:
     kind = next((kind for kind in _KINDS if kind.keys <= document.keys()), None)
     if kind is None:
         hint = _CURVE_HINT if _fits(document, "curve-file") else _HINT
-        raise UsageError(f"{source} {_told(document)}", hint=hint)
+        raise UsageError(f"{source} {_describe_document(document)}", hint=hint)
     version = document.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
         raise UsageError(
@@ -171,7 +171,7 @@ def upgraded(value: Any, key: str = "") -> Any:
     return {name: upgraded(inner, name) for name, inner in {**_ADDED.get(key, {}), **value}.items()}
 
 
-def _told(document: Mapping[str, Any]) -> str:
+def _describe_document(document: Mapping[str, Any]) -> str:
     """Say what a document is that no kind fits: the failure of a command, another report, or neither."""
     error = document.get("error")
     if document.keys() == {"schema_version", "error"} and isinstance(error, dict):

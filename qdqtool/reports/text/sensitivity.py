@@ -17,7 +17,7 @@ from qdqtool.accuracy.report import (
     WorstSample,
 )
 from qdqtool.errors import escape, plural
-from qdqtool.jobs.advice import excluding, loud_layers
+from qdqtool.jobs.advice import dominant_layers, excluding
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.reports.bars import BarTable
 from qdqtool.reports.terminal import limit, placed, print_rest
@@ -96,7 +96,7 @@ def _print_layers(nodes: tuple[NodeEffect, ...], metric: MetricEffect | None, co
 
 
 def _print_hint(report: SensitivityReport, console: Console) -> None:
-    named = loud_layers([node.noise_share for node in report.nodes])
+    named = dominant_layers([node.noise_share for node in report.nodes])
     words = excluding(pattern for node in report.nodes[:named] for pattern in node.exclude)
     if words and named < len(report.nodes):
         console.print(f"to leave the first {named} in float: " + escape(shlex.join(words)), soft_wrap=True)

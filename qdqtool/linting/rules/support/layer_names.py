@@ -81,7 +81,7 @@ class _Import:
         self._owners: dict[str, NodeView | Value] = {}
         self._calls: dict[Scope, int] = defaultdict(int)
         self._imported: set[NodeView] = set()
-        self._told: set[NodeView] = set()
+        self._reported: set[NodeView] = set()
 
     def run(self) -> Iterator[TakenName]:
         return self._scope(self._context.view.main)
@@ -112,8 +112,8 @@ class _Import:
         owner = self._owners.setdefault(name, node)
         taken = owner is not node or node in self._imported
         self._imported.add(node)
-        if taken and node not in self._told:
-            self._told.add(node)
+        if taken and node not in self._reported:
+            self._reported.add(node)
             yield TakenName(node, name, _words(owner), again=owner is node)
 
     def _other(self, node: NodeView) -> None:

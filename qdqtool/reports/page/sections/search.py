@@ -48,12 +48,12 @@ def _facts(search: SearchCurve, measured_on: str) -> Iterator[tuple[str, Cell]]:
     yield "Asked for", text(" and ".join(limits))
     for state in search.states:
         if state.chosen:
-            yield "Written model", text(_told(state, search))
+            yield "Written model", text(_describe_state(state, search))
     yield "Search", text(f"on {plural(search.samples, 'sample')} that chose the layers, so its figures flatter")
     yield "Measured", text(f"on {measured_on} samples, with a model made of a state")
 
 
-def _told(state: CurveState, search: SearchCurve) -> str:
+def _describe_state(state: CurveState, search: SearchCurve) -> str:
     layers = plural(state.layers_in_float, "layer")
     if state.layers_in_fallback:
         layers += f" in float and {state.layers_in_fallback} in the fallback format"
