@@ -44,10 +44,8 @@ def built(tmp_path_factory):
     """One build whose report and files several tests look at."""
     pytest.importorskip("tensorrt_rtx")
     folder = tmp_path_factory.mktemp("built")
-    options = BuildOptions(layer_info=folder / "layers.json", timeout=120)
-    report = qdqtool.build_engine(
-        save(mixed_axes(), folder), folder / "e.engine", backend="tensorrt-rtx", options=options
-    )
+    words = {"export_layer_info": folder / "layers.json", "timeout": 120}
+    report = qdqtool.build_engine(save(mixed_axes(), folder), folder / "e.engine", backend="tensorrt-rtx", **words)
     return folder, report
 
 
