@@ -26,8 +26,8 @@ NEWEST_10, OLDEST_11, NEWEST = TENSORRT[-3], TENSORRT[-2], TENSORRT[-1]
 CONFORMS = """
 import tensorrt
 import tensorrt_rtx
-from qdqtool.engines.tensorrt.parsing import AheadOfTimeProduct, Product
-product: Product = tensorrt
+from qdqtool.engines.tensorrt.parsing import AheadOfTimeProduct, TensorRTModule
+product: TensorRTModule = tensorrt
 ahead_of_time: AheadOfTimeProduct = tensorrt_rtx
 """
 """That the modules have what the types of :mod:`qdqtool.engines.tensorrt.parsing` say."""
@@ -73,13 +73,13 @@ def judge(folder: Path, release: Release, files: Mapping[str, str]) -> Found:
 
 
 def test_every_module_that_uses_tensorrt_is_checked():
-    assert users().keys() >= {"child.py", "parser_child.py", "parsing.py", "product.py"}
+    assert users().keys() >= {"child.py", "parser_child.py", "parsing.py"}
     untyped = re.compile(r"\b_?trt: (?:Any|object|ModuleType)\b|\btrt = importlib\.import_module")
     # What runs engines is held against the installed modules by tests/engines/gpu/test_contract.py.
     package = sorted(path for path in (ROOT / "qdqtool").rglob("*.py") if path.parent.name != "gpu")
     found = [path.name for path in package if untyped.search(path.read_text(encoding="utf-8"))]
     assert found == [], (
-        "give the module the type Product of qdqtool.engines.tensorrt.parsing, and import its classes for types"
+        "give the module the type TensorRTModule of qdqtool.engines.tensorrt.parsing, and import its classes for types"
     )
 
 
