@@ -12,8 +12,8 @@ import numpy as np
 import onnxruntime
 
 from benchmarks.comparison.subjects import Subject
-from qdqtool.accuracy.checking.sample_errors import jackknife_db
 from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.noise import Noise
 
 ROWS = 32
 """Rows of a run where the batch is free."""
@@ -120,7 +120,8 @@ def standard_error_db(expected: Array, got: Array) -> float | None:
         return None
     wide = expected.astype(np.float64).reshape(len(expected), -1)
     noise = np.square(wide - got.reshape(wide.shape)).sum(axis=1)
-    return jackknife_db(list(zip(np.square(wide).sum(axis=1).tolist(), noise.tolist(), strict=True)))
+    error = Noise(np.square(wide).sum(axis=1, keepdims=True), noise[:, np.newaxis]).sqnr_error_db()
+    return float(error[0]) if np.isfinite(error[0]) else None
 
 
 def accuracy(scores: Array, labels: Array) -> float:

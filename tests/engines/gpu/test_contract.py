@@ -35,12 +35,13 @@ TRT = {
     "severity": "ILogger.Severity.ERROR",
 }
 OBJECTS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
-    "cuda": {"cuda.bindings.runtime": {"self._cudart": "", "status": "cudaError_t.cudaSuccess"}},
-    "clocks": {"pynvml": {"pynvml": "", "self._nvml": ""}},
-    "tensorrt_hooks": {"tensorrt_rtx": TRT},
+    "clocks": {
+        "cuda.bindings.runtime": {"self._cudart": "", "status": "cudaError_t.cudaSuccess"},
+        "pynvml": {"pynvml": "", "self._nvml": ""},
+    },
     "tensorrt_runner": {"tensorrt_rtx": TRT},
-    "tensorrt_tensors": {"tensorrt_rtx": TRT},
-    "onnxruntime_runner": {
+    "tensor_types": {"tensorrt_rtx": TRT},
+    "runners": {
         "onnxruntime": {
             "ort": "",
             "options": "SessionOptions",
@@ -80,7 +81,7 @@ PROVIDER = "onnxruntime_ep_nv_tensorrt_rtx"
 
 
 def source(module: str) -> str:
-    return (ROOT / "qdqtool" / "gpu" / f"{module}.py").read_text(encoding="utf-8")
+    return (ROOT / "qdqtool" / "engines" / "gpu" / f"{module}.py").read_text(encoding="utf-8")
 
 
 @functools.cache
@@ -220,7 +221,7 @@ def test_a_misspelled_name_is_found_wherever_it_stands(module: str):
         node.attr = right
 
 
-@pytest.mark.parametrize("module", ["cuda", "clocks", "tensorrt_runner", "tensorrt_tensors"])
+@pytest.mark.parametrize("module", ["clocks", "tensorrt_runner", "tensor_types"])
 def test_an_argument_too_many_is_found_wherever_it_stands(module: str):
     tree = ast.parse(source(module))
     known = objects(module)
