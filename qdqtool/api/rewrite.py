@@ -34,7 +34,6 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
     in_place: bool = False,
     output: str | Path | None = None,
     data: DataLike | None = None,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> FixReport:
     """Fix models: apply every fix that is proven not to change a bit of the outputs, and others where asked.
 
@@ -50,8 +49,7 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
         diff: Whether to describe the changes and write nothing.
         in_place: Whether each model replaces its own file.
         output: The file to write, of a single model.
-        data: The samples that models are run on; None for a few random ones.
-        input_shapes: Shapes of dynamic inputs for random samples, by name.
+        data: The samples that models are run on, which have the shapes of dynamic inputs; None for a few random ones.
 
     Raises:
         UsageError: It is not said where to write, a target or prefix is unknown, or the data does not fit.
@@ -64,7 +62,7 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
         diff=diff,
         in_place=in_place,
         output=Path(output) if output is not None else None,
-        data=_request(data, input_shapes),
+        data=_request(data, None),
     )
     return fix_job.fix_models([Path(model) for model in models], request)
 

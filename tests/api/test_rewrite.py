@@ -24,19 +24,23 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["fix_models", "normalize_model"])
-def test_shapes_reach_the_runs_that_prove_a_rewriting(name: str, model: Path, monkeypatch: pytest.MonkeyPatch):
+def test_shapes_reach_the_runs_that_prove_a_rewriting(model: Path, monkeypatch: pytest.MonkeyPatch):
     asked: dict[str, Any] = {}
-    monkeypatch.setattr(fix, "fix_models", lambda _, request: asked.update(data=request.data))
     monkeypatch.setattr(normalize, "normalize_model", lambda *_, data, **__: asked.update(data=data))
-    shapes = {"x": [3, 4]}
-    if name == "fix_models":
-        qdqtool.fix_models([model], in_place=True, input_shapes=shapes)
-    else:
-        qdqtool.normalize_model(model, model.with_name("out.onnx"), input_shapes=shapes)
+    qdqtool.normalize_model(model, model.with_name("out.onnx"), input_shapes={"x": [3, 4]})
 
     assert asked["data"].input_shapes == {"x": (3, 4)}
     assert asked["data"].path is None
+
+
+def test_fixes_are_proven_on_samples_of_any_kind(model: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[Any] = []
+    monkeypatch.setattr(fix, "fix_models", lambda *given: asked.extend(given))
+    qdqtool.fix_models([model], in_place=True, unsafe=True, data="samples.npz")
+
+    models, request = asked
+    assert (models, request.in_place, request.unsafe, request.diff) == ([model], True, True, False)
+    assert request.data.path == Path("samples.npz")
 
 
 def test_a_model_is_stripped_into_a_file(model: Path, tmp_path: Path):
