@@ -144,7 +144,10 @@ def main() -> int:
 
 
 def git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    done = subprocess.run(["git", *words], cwd=ROOT, check=False, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"git {words[0]} failed: {done.stderr.strip()}")
+    return done.stdout.strip()
 
 
 def digests_of_commit(commit: str, only: str) -> dict[str, dict[str, str]]:
