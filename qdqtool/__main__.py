@@ -39,9 +39,6 @@ class StdoutError(Exception):
     """What is printed cannot be written.
 
     It is no OSError: click and rich end the process with code 1, that of findings, where a pipe is closed.
-
-    Args:
-        error: What the system said.
     """
 
     def __init__(self, error: OSError) -> None:

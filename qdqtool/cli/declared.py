@@ -12,11 +12,7 @@ from qdqtool.options import COMMAND_LINE, Kind, Option, declared, read
 
 
 class DeclaredOption(click.Option):
-    """An option of the command line.
-
-    Args:
-        declaration: Its declaration.
-    """
+    """An option of the command line."""
 
     def __init__(self, _names: Sequence[str] = (), *, declaration: Option) -> None:
         kind = declaration.kind

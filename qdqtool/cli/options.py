@@ -42,11 +42,7 @@ def filled_hint(context: click.Context, hint: str | None) -> str | None:
 
 
 class OutputPath(click.Path):
-    """A file to write; ``-`` is stdout. What is printed goes to stderr where stdout is an output.
-
-    Args:
-        is_binary: Whether a terminal cannot show it, and is refused.
-    """
+    """A file to write; ``-`` is stdout. What is printed goes to stderr where stdout is an output."""
 
     def __init__(self, *, is_binary: bool = False) -> None:
         super().__init__(path_type=Path)

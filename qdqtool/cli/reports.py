@@ -32,12 +32,6 @@ def parse_reports(
 ) -> Pairs:
     """Return format and file of each report.
 
-    Args:
-        formats: The legal formats.
-        context: The context of the command.
-        parameter: The option.
-        values: What was given.
-
     Raises:
         BadParameter: A value is not ``FORMAT=FILE`` with one of the formats.
     """

@@ -17,11 +17,6 @@ def with_values(model: Model, baseline: Model | None, request: DataRequest) -> t
     The inputs are those that the user names, and in the baseline those too that quantizing stored as constants, which
     the metadata of the model say.
 
-    Args:
-        model: The model.
-        baseline: The float model.
-        request: The data, with the values.
-
     Raises:
         UsageError: Neither model has such an input, or a value does not fit it.
     """

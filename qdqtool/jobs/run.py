@@ -99,11 +99,6 @@ def engine_outputs(
 ) -> Iterator[tuple[CheckOptions, EngineRun | None]]:
     """Run the engine of a check, and put its outputs in the place of saved ones while the block runs.
 
-    Args:
-        options: The options of the check.
-        feeds: The samples.
-        model: The model that is checked, as it was loaded.
-
     Yields:
         The options with a temporary file in ``outputs``, and what ran; the options as they are, and None, where they
         name no engine.

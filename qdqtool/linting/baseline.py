@@ -108,11 +108,6 @@ def without_known(report: ValidateReport, baseline: Baseline, folder: Path) -> C
 
     An entry matches one finding of its model and target that is not worse than it: one with the same fingerprint, or,
     among the remaining ones, one with the same structure.
-
-    Args:
-        report: The findings of a run.
-        baseline: The known findings.
-        folder: The baseline's folder.
     """
     waiting: dict[tuple[str, str], list[Entry]] = {}
     for entry in baseline.findings:

@@ -113,9 +113,6 @@ class Policy:
 class Linter:
     """Applies a policy to models.
 
-    Args:
-        policy: The policy.
-
     Raises:
         ArgumentError: It names a target or a rule that does not exist.
     """

@@ -37,13 +37,7 @@ class ReportFile:
 
 
 def write_report_files(report: Any, kind: str, files: tuple[ReportFile, ...]) -> None:
-    """Write a report to each file, in its format.
-
-    Args:
-        report: A report dataclass.
-        kind: One of :data:`qdqtool.reports.text.RENDERERS`.
-        files: The files.
-    """
+    """Write a report to each file, in its format."""
     for file in files:
         write_output(file.path, rendered(report, kind, file.format))
 
@@ -65,13 +59,7 @@ def rendered(report: Any, kind: str, output_format: str) -> bytes:
 
 @contextlib.contextmanager
 def failures_in(files: tuple[ReportFile, ...], command: str, model: str) -> Iterator[None]:
-    """Write why there is no report, where the block ends with an error whose exit code is 1 or 4.
-
-    Args:
-        files: The files that were asked for.
-        command: The command that runs.
-        model: Its model.
-    """
+    """Write why there is no report, where the block ends with an error whose exit code is 1 or 4."""
     try:
         yield
     except (GateError, CapabilityError) as error:

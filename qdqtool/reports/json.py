@@ -16,9 +16,6 @@ def render(report: Any) -> str:
 
     Field names are the keys; numbers that JSON cannot spell (NaN, infinities) become null. It is safe to print: every
     control, format and unassigned character of a string is spelled ``\uXXXX``.
-
-    Args:
-        report: A dataclass whose fields msgspec can encode.
     """
     return spell_unsafe(msgspec.json.format(encode(report), indent=2).decode())
 

@@ -120,12 +120,6 @@ def settle_columns(columns: tuple[StoredColumn, ...], specs: Sequence[InputSpec]
 def fit_labels(labels: StoredColumn, columns: Sequence[StoredColumn], count: int, source: object) -> StoredColumn:
     """Return the labels, with as many rows in each run as the inputs take.
 
-    Args:
-        labels: The labels.
-        columns: The inputs.
-        count: Number of runs.
-        source: What messages name.
-
     Raises:
         UsageError: They have another number of rows.
     """
@@ -176,12 +170,7 @@ def make_sample(arrays: Mapping[str, Array], columns: Sequence[StoredColumn], *,
 
 
 def read_rows(stream: IO[bytes], column: StoredColumn) -> Iterator[Array]:
-    """Yield the array of each run in turn; endlessly the same one for a scalar.
-
-    Args:
-        stream: The array file, at its beginning.
-        column: Its description.
-    """
+    """Yield the array of each run in turn; endlessly the same one for a scalar."""
     _header(stream, column.name)
     if not column.shape or column.fortran:
         flat = np.frombuffer(stream.read(), column.dtype)

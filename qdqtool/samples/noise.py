@@ -120,10 +120,6 @@ class InputRange:
 def range_of(name: str, index: ModelIndex) -> InputRange | None:
     """Return the range of the first Q that reads an input, through operators that only move or pass on values.
 
-    Args:
-        name: Name of the input.
-        index: The model.
-
     Returns:
         The range of the codes; None where no such Q has a constant scale and a range that inputs have.
     """

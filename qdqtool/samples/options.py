@@ -76,11 +76,6 @@ class ReadOptions:
     def refuse_all_but(self, used: Collection[str], source: object, holds: str) -> None:
         """Refuse options that have no use for some data.
 
-        Args:
-            used: The attributes that have a use.
-            source: The data, for the message.
-            holds: What it holds, in words.
-
         Raises:
             UsageError: Another option is given.
         """

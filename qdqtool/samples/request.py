@@ -83,11 +83,6 @@ def open_feeds(
 ) -> Feeds:
     """Open the data and check every sample against the inputs of the model.
 
-    Args:
-        model: The model.
-        data: The data.
-        each: Called once with every sample.
-
     Raises:
         UsageError: A sample does not fit.
     """

@@ -63,10 +63,6 @@ def needed(specs: Sequence[InputSpec]) -> tuple[InputSpec, ...]:
 def with_shapes(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]]) -> tuple[InputSpec, ...]:
     """Return ``specs`` with the shapes that a user fixed.
 
-    Args:
-        specs: The inputs.
-        shapes: Extents by input name.
-
     Raises:
         UsageError: A name is not an input, or an extent contradicts the model.
     """

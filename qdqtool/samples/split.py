@@ -53,10 +53,6 @@ def split_samples(count: int, seed: int = SEED) -> Split:
 
     The samples are drawn without a pattern, since data is often sorted or alternates. The same count and seed give the
     same samples on every machine.
-
-    Args:
-        count: Number of samples.
-        seed: Another seed draws other samples.
     """
     wanted = _held(count)
     # A digest, and not NumPy's generator, whose numbers may differ between its versions.

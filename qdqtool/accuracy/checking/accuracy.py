@@ -61,12 +61,6 @@ def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, r
     Samples are run until :data:`ENOUGH` values of quantized tensors were used, at most :data:`SLICE` and at least
     :data:`MIN_SAMPLES`. The quantized model runs in the reference session: the numbers follow ONNX's definition.
 
-    Args:
-        before: The float model that was calibrated.
-        after: The quantized model.
-        data: The samples.
-        runs: Runs the float model; its session is closed afterwards.
-
     Returns:
         The accuracy; with a problem in words where the reference cannot run the quantized model.
     """

@@ -39,10 +39,6 @@ class BaselineMatcher:
     another tensor misleads nobody. What the structure does not match is matched by name. Tools may rename the output of
     a quantized node, and the bodies of a node are named after its output. So an unknown name is tried again without
     the suffixes that tools append.
-
-    Args:
-        baseline: The float model.
-        model: The quantized model.
     """
 
     def __init__(self, baseline: GraphView, model: GraphView) -> None:
@@ -170,15 +166,7 @@ class BlameRequest:
 def with_blame(
     report: CheckReport, index: ModelIndex, baseline: ModelIndex | None, feeds: Feeds, request: BlameRequest
 ) -> CheckReport:
-    """Return a report with the layers that cost the worst output most; as it is where none were asked for.
-
-    Args:
-        report: The report of a check.
-        index: The model.
-        baseline: The float model; without one there is nothing to name.
-        feeds: The samples of the check.
-        request: When layers are named.
-    """
+    """Return a report with the layers that cost the worst output most; as it is where none were asked for."""
     missed = any(gate.name in FIND_LAYERS and not gate.passed for gate in report.gates)
     if baseline is None or not (missed or request.always):
         return report

@@ -53,10 +53,6 @@ def rounding_note(before: ModelIndex, plan: QuantPlan) -> Notes:
     """Make the note on weights whose codes data chose, for the metadata of a quantized model.
 
     Without such a weight, the note of an earlier quantization is removed.
-
-    Args:
-        before: The index of the prepared float model.
-        plan: The pairs that were inserted.
     """
     entries = list(_entries(before, [placement for placement in plan if placement.codes is not None]))
     return {ROUNDING_KEY: msgspec.json.encode(entries).decode() if entries else None}

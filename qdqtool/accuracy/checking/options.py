@@ -38,11 +38,6 @@ class CheckOptions:
     def validate(self, metric: RequestedMetric | None, *, has_baseline: bool, has_data: bool) -> None:
         """Check that the options fit each other and the data.
 
-        Args:
-            metric: The metric that :attr:`metric` names.
-            has_baseline: Whether there is a baseline.
-            has_data: Whether there is a data file.
-
         Raises:
             UsageError: A limit is no finite number, a limit has nothing to compare with, or a data file is needed.
         """

@@ -230,12 +230,7 @@ LARGEST_MODEL = (1 << 31) - (1 << 20)
 
 
 class ConstantNodes:
-    """The Q and DQ nodes with the same result in every run: all inputs are constant, or codes of such a Q.
-
-    Args:
-        index: The model.
-        entries: Its Q and DQ nodes.
-    """
+    """The Q and DQ nodes with the same result in every run: all inputs are constant, or codes of such a Q."""
 
     def __init__(self, index: ModelIndex, entries: Iterable[QdqNode]) -> None:
         self._index = index

@@ -43,12 +43,6 @@ def require_repeatable(
 ) -> None:
     """Run a float model on a sample once more, and compare its outputs with those of the first run.
 
-    Args:
-        index: The float model.
-        observer: Its session.
-        sample: One array for each input.
-        first: The outputs of the first run, by name.
-
     Raises:
         GateError: An output differs.
     """

@@ -17,12 +17,7 @@ from qdqtool.samples.sample import Sample
 
 
 class SavedCheck:
-    """The comparison of a file with the reference, over all samples.
-
-    Args:
-        reader: The file.
-        checks: The outputs of the model.
-    """
+    """The comparison of a file with the reference, over all samples."""
 
     def __init__(self, reader: OutputReader, checks: Sequence[OutputCheck]) -> None:
         self._reader = reader

@@ -46,12 +46,6 @@ def find_dominant_layer(
 ) -> DominantLayer | None:
     """Find the small layer without which the worst output gains most.
 
-    Args:
-        layers: All quantized layers.
-        index: Of the float model with their nodes.
-        whole: The noise with all layers quantized.
-        measure: Measures the noise on samples of the same numbers.
-
     Returns:
         The layer; None where the worst output does not gain :data:`LEAST_GAIN_DB` and the standard error of its gain.
     """

@@ -108,13 +108,6 @@ def fallback_of(
     """Return the fallback format of the layers that take it.
 
     A layer takes it where the secondary plan has the same pairs for its nodes: the same tensors and readers.
-
-    Args:
-        plan: The plan that the layers are of, divided by reader.
-        secondary: The plan in the fallback format, divided likewise.
-        layers: The layers.
-        costs: The cost of each.
-        index: Of the model that both plans were made for.
     """
     waiting = {_place(placement): placement for placement in secondary.plan}
     found = {site: waiting.pop(_place(each)) for site, each in enumerate(plan) if _place(each) in waiting}

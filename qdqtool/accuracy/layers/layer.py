@@ -42,10 +42,6 @@ def by_reader(plan: QuantPlan, index: ModelIndex) -> QuantPlan:
     """Return the plan with a placement of its own for each node that reads a dequantized tensor.
 
     The numbers of the model stay the same, and each of these nodes can be switched by itself.
-
-    Args:
-        plan: A plan.
-        index: Of the model that it was made for.
     """
     nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
     return QuantPlan(tuple(each for placement in plan for each in _divided(placement, nodes)))

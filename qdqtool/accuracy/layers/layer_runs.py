@@ -178,13 +178,7 @@ def searched_samples(samples: int) -> int:
 
 
 def secondary_plan(name: str, plan: QuantPlan, bits: FormatBits) -> SecondaryPlan:
-    """Return a plan in a fallback format, with a digest that tells it from any other.
-
-    Args:
-        name: The format.
-        plan: The pairs.
-        bits: Bits of numbers in each format.
-    """
+    """Return a plan in a fallback format, with a digest that tells it from any other."""
     found = hashlib.sha256()
     for part in _bytes_of(plan):
         found.update(part)

@@ -77,11 +77,7 @@ class MaskedModel:
         return dict.fromkeys(range(len(self.sites)))
 
     def feeds(self, setting: Setting) -> dict[str, Array]:
-        """Return the arrays of the inputs that switch pairs.
-
-        Args:
-            setting: The sites that are not as in the plan.
-        """
+        """Return the arrays of the inputs that switch pairs."""
         fed: dict[str, Array] = {}
         for number, site in enumerate(self.sites):
             chosen = setting.get(number, site.placement)

@@ -67,10 +67,6 @@ class MaskedRuns:
     result. Outputs are compared with those of the same session with every pair switched off, so nothing but the pairs
     makes a difference.
 
-    Args:
-        switches: The model.
-        samples: The samples; they are kept in memory.
-
     Attributes:
         switches: As given.
         samples: As given.

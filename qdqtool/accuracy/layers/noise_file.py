@@ -64,15 +64,7 @@ def float_key(layers: Sequence[int], fallback: str = "", secondary: Sequence[int
 
 
 def write_noise(path: Path, measured_on: str, layers: list[str], outputs: list[str], cache: NoiseCache) -> None:
-    """Write what was measured.
-
-    Args:
-        path: The file.
-        measured_on: Digest of everything that the numbers depend on.
-        layers: Labels of the layers, in the order of their numbers.
-        outputs: Names of the float outputs.
-        cache: What was measured.
-    """
+    """Write what was measured."""
     entries = {key: _Entry(signal=found.signal.tolist(), noise=_finite(found.noise)) for key, found in cache.items()}
     document = _File(
         schema_version=SCHEMA_VERSION, measured_on=measured_on, layers=layers, outputs=outputs, entries=entries
@@ -82,10 +74,6 @@ def write_noise(path: Path, measured_on: str, layers: list[str], outputs: list[s
 
 def read_noise(path: Path, measured_on: str) -> NoiseCache:
     """Read what was measured.
-
-    Args:
-        path: The file.
-        measured_on: Digest of everything that the numbers depend on.
 
     Raises:
         UsageError: It is no such file, of another version, or was measured on something else.

@@ -195,13 +195,7 @@ def _level(noise: Noise, output: int) -> float:
 
 
 def blamed_layers(ranking: NoiseRanking, layers: Sequence[Layer], index: ModelIndex) -> tuple[BlamedLayer, ...]:
-    """Return the entries of the layers that were found.
-
-    Args:
-        ranking: What was found.
-        layers: All layers.
-        index: Of the model with their nodes.
-    """
+    """Return the entries of the layers that were found."""
     sizes, patterns = size_shares(layers, index), excluding_patterns(layers, index)
     return tuple(
         BlamedLayer(

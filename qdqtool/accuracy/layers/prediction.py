@@ -130,14 +130,7 @@ class Powers:
 
 
 class Prediction:
-    """What moves do to the outputs in a state that was measured.
-
-    Args:
-        levels: The state.
-        measured: The noise of the outputs in it.
-        powers: What is known of each layer.
-        goal_db: The SQNR that every output shall keep.
-    """
+    """What moves do to the outputs in a state that was measured."""
 
     def __init__(self, levels: Levels, measured: Noise, powers: Powers, goal_db: float) -> None:
         self._now = [Move(number, level) for number, level in enumerate(levels)]
@@ -159,9 +152,6 @@ class Prediction:
         """Return moves that together are expected to reach the goal, one for a layer at most.
 
         They are chosen one after the other: each has the largest gain for its cost with those in front of it.
-
-        Args:
-            moves: Those to choose from; each raises a level.
         """
         saved, prices, noise = self._saved(moves), self._prices(moves), self._noise
         numbers = np.array([move.number for move in moves])
@@ -176,11 +166,7 @@ class Prediction:
         return chosen
 
     def down(self, moves: Sequence[Move]) -> list[Move]:
-        """Return moves with which together the goal is expected to be kept: those first that save most for their noise.
-
-        Args:
-            moves: Those to choose from; each lowers a level.
-        """
+        """Return moves with which the goal is expected to be kept: those first that save most for their noise."""
         most, added = self._signal / 10 ** (self._goal_db / 10), -self._saved(moves)
         load = (added / most).max(axis=1, initial=0.0) / -self._prices(moves)
         chosen, noise = dict[int, Move](), self._noise
@@ -194,10 +180,6 @@ class Prediction:
         """Return sets of one move that raises a level and one or two that lower one, which nearly keep the goal.
 
         Each set makes the state cheaper. The one that saves most stands first.
-
-        Args:
-            down: Those to choose from that lower a level.
-            up: Those to choose from that raise one.
         """
         most = self._signal / 10 ** ((self._goal_db - NEARLY_DB) / 10)
         added, saved = -self._saved(down), self._saved(up)

@@ -77,24 +77,14 @@ class QdqSwitches:
         return dict.fromkeys(range(len(self._switches)))
 
     def feeds(self, setting: Setting) -> dict[str, Array]:
-        """Return the arrays of the inputs that switch pairs.
-
-        Args:
-            setting: The sites that are off.
-        """
+        """Return the arrays of the inputs that switch pairs."""
         return {
             switch.name: switch.off if number in setting else switch.on for number, switch in enumerate(self._switches)
         }
 
 
 def add_switches(index: ModelIndex, float_weight: FloatWeight, others: Sequence[OtherConstant] = ()) -> QdqSwitches:
-    """Make the model with a switch at each pair.
-
-    Args:
-        index: The model with Q/DQ nodes; it is not changed.
-        float_weight: Gives the weights of the float model.
-        others: Float constants that the baseline has with other values.
-    """
+    """Make the model with a switch at each pair."""
     return _Switcher(index, float_weight).switched(others)
 
 

@@ -68,11 +68,7 @@ class FloatSearch:
     _alone: dict[Move, Array] = field(default_factory=dict)
 
     def reach(self, goal_db: float) -> SearchState:
-        """Return the cheapest state that was found in which every output keeps ``goal_db``; else the best state.
-
-        Args:
-            goal_db: The SQNR that every output keeps.
-        """
+        """Return the cheapest state that was found in which every output keeps ``goal_db``; else the best state."""
         chosen = self._levels(self.steps[-1]) if self.steps else (Level.QUANTIZED,) * len(self.layers)
         state = self._state(chosen, goal_db)
         if not self.steps:
@@ -89,11 +85,7 @@ class FloatSearch:
         return self._noted(self._refined(state, goal_db) if was_far else self._pruned(state, goal_db))
 
     def go_on(self, goal_db: float) -> None:
-        """Search for higher and higher goals, until half of the cost is spent or the limit of runs is reached.
-
-        Args:
-            goal_db: A goal that was reached.
-        """
+        """Search for higher and higher goals, until half of the cost is spent or the limit of runs is reached."""
         step = self.steps[-1] if self.steps else self.reach(goal_db)
         while self.spent < self.limit and len(step.layers) < len(self.layers) and np.isfinite(step.worst_db):
             goal_db = max(goal_db, step.worst_db) + CURVE_STEP_DB

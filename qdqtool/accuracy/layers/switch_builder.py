@@ -17,11 +17,7 @@ from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
 
 
 class SwitchBuilder:
-    """Adds switches to a model, as edits and inputs.
-
-    Args:
-        view: The model; it is not changed.
-    """
+    """Adds switches to a model, as edits and inputs."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view

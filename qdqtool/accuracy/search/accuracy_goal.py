@@ -43,9 +43,6 @@ class AccuracyGoal:
     def validate(self, *, has_metric: bool) -> None:
         """Check the limits.
 
-        Args:
-            has_metric: Whether a task metric is measured.
-
         Raises:
             UsageError: There is no limit, one is no finite number, or one has no metric.
         """

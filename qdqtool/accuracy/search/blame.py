@@ -33,11 +33,6 @@ LEAST_RUNS, MOST_RUNS, MOST_SAMPLES = 6, 24, 8
 def blame_of(candidate: Candidate, factory: CandidateFactory, ready: Model) -> BlameReport | None:
     """Find the layers that make most of the noise at the worst output of a quantized model.
 
-    Args:
-        candidate: The quantized model, and what its outputs keep.
-        factory: Made it.
-        ready: The float model that its plan was made for.
-
     Returns:
         What was found; None where there are no samples that may choose something, or random ones only, or no output has
         noise.

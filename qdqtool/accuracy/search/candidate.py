@@ -53,13 +53,7 @@ def with_levels(recipe: Recipe, left: frozenset[NodeId], secondary: frozenset[No
 
 
 def bits_of(recipe: Recipe, plan: QuantPlan, index: ModelIndex) -> FormatBits:
-    """Return the bits of weights at each level of a recipe with a fallback format.
-
-    Args:
-        recipe: The recipe.
-        plan: A plan that was made with it.
-        index: Of the model that the plan was made for.
-    """
+    """Return the bits of weights at each level of a recipe with a fallback format."""
     assert recipe.fallback is not None
     secondary = modes.get(modes.fallback(recipe.quantize_mode, recipe.fallback))
     types = (type_name(index.types.elem_type(index.value(placement.slot)) or 0) for placement in plan)
@@ -173,12 +167,7 @@ class CandidateFactory:
         return self._finish(planner_for(self.steps.recipe, self.data).plan(self.index), self.steps)
 
     def with_float_layers(self, step: SearchState, first: Candidate) -> Candidate:
-        """Quantize with some layers in float and others in the fallback format; errors as :meth:`first`.
-
-        Args:
-            step: The layers, of the model that plans are made for.
-            first: The candidate without that.
-        """
+        """Quantize with some layers in float and others in the fallback format; errors as :meth:`first`."""
         left, secondary = ids_of(nodes_of(step.layers)), ids_of(nodes_of(step.fallback))
         if not self.steps.recipe.mode.needs_ranges:
             # Codes that were chosen with data are not chosen anew.
@@ -191,11 +180,7 @@ class CandidateFactory:
         return self._finish(planned, replace(self.steps, recipe=recipe))
 
     def secondary_plan(self, first: Candidate) -> SecondaryPlan | None:
-        """Return the plan of all quantized layers in the fallback format; None where the recipe has none.
-
-        Args:
-            first: The candidate in the format of the mode.
-        """
+        """Return the plan of all quantized layers in the fallback format; None where the recipe has none."""
         recipe = self.steps.recipe
         if recipe.fallback is None:
             return None

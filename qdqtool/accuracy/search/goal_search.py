@@ -48,12 +48,6 @@ class SearchResult:
 def reach_goal(factory: CandidateFactory, first: Candidate, ready: Model, limits: AccuracyGoal) -> SearchResult:
     """Return the cheapest model that was found that keeps the accuracy.
 
-    Args:
-        factory: Makes the models.
-        first: The model with every layer quantized.
-        ready: The model that plans are made for.
-        limits: The accuracy.
-
     Raises:
         GateError: No model keeps it.
         UsageError: There are no samples to measure with, they cannot show such a loss of a metric, or the float model

@@ -172,15 +172,7 @@ def refuse_chance(name: str, chance: str | None) -> None:
 def metric_missed(
     limits: AccuracyGoal, best: Best, session: LayerRuns, runs: MetricRuns, reference: Score
 ) -> GateError:
-    """Return the error of a goal that no model keeps.
-
-    Args:
-        limits: The goal, with a limit of the metric.
-        best: The best model.
-        session: The planned model with a switch at each pair.
-        runs: The metric in it, on the choosing samples.
-        reference: The score of the float model on them.
-    """
+    """Return the error of a goal that no model keeps."""
     limit, measure = limits.max_metric_loss, runs.measure
     assert limit is not None
     settings = (session.of_kind(constants=each) for each in (False, True))

@@ -163,16 +163,7 @@ def measure_cost(
     runs: FloatRuns,
     metric: MetricMeasurement | None = None,
 ) -> Measurement:
-    """Measure the accuracy of a quantized model on the samples that there are for it.
-
-    Args:
-        made: The model that will be written.
-        plan: Its pairs.
-        index: The index of the model that was planned for.
-        steps: Made the model; they make the rehearsal too.
-        runs: Runs the float model; its session is closed afterwards.
-        metric: Measures a task metric too.
-    """
+    """Measure the accuracy of a quantized model on the samples that there are for it."""
     inputs = steps.inputs
     if inputs.measuring is None:
         return Measurement(accuracy=None, loaded=False)

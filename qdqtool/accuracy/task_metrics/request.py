@@ -63,14 +63,7 @@ class MetricComparison:
 
 
 def compared(measure: Measure, score: Score, baseline: Score | None = None, saved: Score | None = None) -> MetricResult:
-    """Return the entry of a report on a model.
-
-    Args:
-        measure: The metric.
-        score: The score of the model.
-        baseline: That of its baseline.
-        saved: That of outputs of the model that were saved elsewhere.
-    """
+    """Return the entry of a report on a model."""
     return MetricResult(
         name=measure.name,
         output=measure.output,
@@ -236,14 +229,7 @@ class MetricMeasurement:
         return None if request is None else cls(load_metric(request))
 
     def of(self, before: Model, after: Model, feeds: Feeds, runs: FloatRuns) -> MetricResult:
-        """Measure a quantized model on all samples, and the float model if it was not measured before.
-
-        Args:
-            before: The float model.
-            after: The quantized model.
-            feeds: The samples.
-            runs: Runs the float model; its session is closed afterwards.
-        """
+        """Measure a quantized model on all samples, and the float model if it was not measured before."""
         samples = labelled_for(self.metric, feeds)
         measure = self.metric.measure(ModelIndex.of(before).view.main.output_names())
         if self._float is None:

@@ -28,12 +28,7 @@ _PAIR_INSIDE = "MinMaxRounCastCastMul"
 
 
 def find_conversions(model: Model, built: Built) -> Conversions | None:
-    """Return the conversions of an engine; None without an ahead-of-time dump, the only evidence that was measured.
-
-    Args:
-        model: The model that was built.
-        built: The engine's kernels and where they come from.
-    """
+    """Return the conversions of an engine; None without an ahead-of-time dump, the only evidence that was measured."""
     if built.evidence != "aot-dump":
         return None
     found = _Finder(model, built.kernels)

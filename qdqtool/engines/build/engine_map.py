@@ -204,9 +204,6 @@ def is_engine(path: Path) -> bool:
 def read_map(path: Path) -> EngineMap:
     """Return the map of an engine.
 
-    Args:
-        path: The engine, or its manifest alone, without the engine.
-
     Raises:
         ModelError: The manifest is absent, cannot be read, has no map, or is of another engine than the one beside it.
     """

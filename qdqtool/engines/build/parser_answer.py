@@ -21,13 +21,7 @@ from qdqtool.samples.input_shapes import spell_shapes, spell_values
 
 
 def reduce_command(model: Path, backend: str, options: BuildOptions) -> str:
-    """Return the ``qdqtool reduce`` command that looks for the smallest model which is refused alike.
-
-    Args:
-        model: The file that was to be built.
-        backend: The backend that refused it.
-        options: The options of the build.
-    """
+    """Return the ``qdqtool reduce`` command that looks for the smallest model which is refused alike."""
     fixed = options.shapes.fixed
     words = ["qdqtool", "reduce", str(model), "--fails", "build", "-o", "small.onnx"]
     # reduce fixes shapes once, before it cuts; as an option of build they would keep every input in the model.

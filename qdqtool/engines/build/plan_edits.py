@@ -91,12 +91,7 @@ class FloatCopy:
 
 
 class FloatCopies:
-    """Finds the float copies of one engine.
-
-    Args:
-        index: The model that was built.
-        kernels: The kernels of its engine.
-    """
+    """Finds the float copies of one engine."""
 
     def __init__(self, index: ModelIndex, kernels: Sequence[Kernel]) -> None:
         self._nodes = list(index.view.nodes())

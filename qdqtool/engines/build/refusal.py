@@ -49,12 +49,7 @@ _UNNAMED = "node_of_"
 
 
 class FaultLocator:
-    """Finds nodes in one model.
-
-    Args:
-        model: The model that was refused.
-        target: The target of :mod:`qdqtool.models.targets` that it was refused for.
-    """
+    """Finds nodes in one model."""
 
     def __init__(self, model: Model, target: str) -> None:
         self._context, self._target = RuleContext(model), targets.get(target)
@@ -165,10 +160,6 @@ def explain(error: BuildRefusedError, attempt: FailedBuild) -> BuildRefusedError
     """Return a refusal with nodes, ways out, and a remark on the float model.
 
     The model without its Q/DQ nodes is given to the same builder.
-
-    Args:
-        error: The refusal.
-        attempt: The build.
     """
     if isinstance(error, BuilderFailedError):
         return _explain_failure(error, attempt)

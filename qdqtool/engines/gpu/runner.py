@@ -74,21 +74,12 @@ class Runner(Protocol):
     def time(self, sample: Mapping[str, Array], *, warm_up: int, runs: int) -> list[float]:
         """Run one sample again and again.
 
-        Args:
-            sample: As for :meth:`run`.
-            warm_up: Inferences before the first one that counts.
-            runs: Inferences that count.
-
         Returns:
             The time of each inference that counts, in milliseconds.
         """
 
     def profile(self, sample: Mapping[str, Array], *, runs: int) -> tuple[LayerTime, ...]:
         """Measure the layers of the engine; the measurement itself costs time.
-
-        Args:
-            sample: As for :meth:`run`.
-            runs: Inferences whose mean is taken.
 
         Returns:
             The layers in the order in which they run; empty where the library does not tell.

@@ -21,9 +21,6 @@ _NO_CPU = ("session.disable_cpu_ep_fallback", "1")
 class OnnxRuntimeRunner:
     """An ONNX model on the GPU as a :class:`~qdqtool.engines.gpu.runner.Runner`.
 
-    Args:
-        path: The model.
-
     Raises:
         ModelError: The file is absent.
         CapabilityError: The provider finds no GPU that it takes, or an input has a type that NumPy lacks.
@@ -127,12 +124,7 @@ _RTX_MAGIC = b"vtrt"
 
 
 def library_of(path: Path, backend: str | None) -> str:
-    """Return the library that runs a file: ``tensorrt``, ``tensorrt-rtx`` or ``onnxruntime``.
-
-    Args:
-        path: The file; it need not be there.
-        backend: What built it, where its manifest says so.
-    """
+    """Return the library that runs a file: ``tensorrt``, ``tensorrt-rtx`` or ``onnxruntime``."""
     if path.suffix == ".onnx":
         return "onnxruntime"
     return backend or ("tensorrt-rtx" if _begins(path) == _RTX_MAGIC else "tensorrt")

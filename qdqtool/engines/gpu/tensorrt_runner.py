@@ -272,11 +272,7 @@ class TensorRTRunner:
 
 
 class _Memory:
-    """Memory of the GPU by tensor, which grows with it.
-
-    Args:
-        cuda: Gives the memory.
-    """
+    """Memory of the GPU by tensor, which grows with it."""
 
     def __init__(self, cuda: Cuda) -> None:
         self._cuda = cuda

@@ -19,11 +19,7 @@ SEED = 0
 
 
 def random_sample(specs: Sequence[InputSpec]) -> Feeds:
-    """Return one sample: standard normal floats, and integers from 0 to 9.
-
-    Args:
-        specs: The inputs; every extent is a number.
-    """
+    """Return one sample: standard normal floats, and integers from 0 to 9."""
     shapes = {spec.name: tuple(extent for extent in spec.shape or () if isinstance(extent, int)) for spec in specs}
     samples = RandomSamples(tuple(specs), dict.fromkeys(shapes, SMALL_INTEGERS), {}, SEED, 1)
     return Feeds(samples, DataDescription("random", 1, SEED, shapes))
@@ -112,12 +108,6 @@ def time_in_turn(
     progress: Progress | None = None,
 ) -> list[MeasuredEngine]:
     """Time engines in turn: each once in every round, in the opposite order in every second round.
-
-    Args:
-        runners: The engines, each with its sample.
-        options: How often.
-        meter: Asked for the clocks after each turn.
-        progress: Told of every turn.
 
     Returns:
         What was measured of each engine, in their order.

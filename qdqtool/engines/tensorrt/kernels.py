@@ -162,12 +162,7 @@ class LayersFile(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
 
 
 def encode_layers(kernels: Iterable[Kernel], dump: str) -> bytes:
-    """Encode kernels as ``--export-layer-info`` writes them.
-
-    Args:
-        kernels: The kernels in the order in which they run.
-        dump: The builder's own text.
-    """
+    """Encode kernels as ``--export-layer-info`` writes them."""
     document = LayersFile(schema_version=LAYERS_VERSION, layers=tuple(map(_layer, kernels)), dump=dump)
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 

@@ -63,13 +63,7 @@ def strip_noise(message: str) -> str:
 
 
 def translate(message: str, *, node: str | None = None, op_type: str | None = None) -> Refusal:
-    """Translate one message to a refusal.
-
-    Args:
-        message: The builder's own words.
-        node: Label of the node, where the builder names one.
-        op_type: Operator of that node.
-    """
+    """Translate one message to a refusal."""
     plain = strip_noise(message)
     for known in KNOWN:
         found = known.pattern.search(message)

@@ -92,16 +92,7 @@ def survey(
     first: dict[str, Any],
     seconds: float,
 ) -> list[dict[str, Any]]:
-    """Return the errors of further nodes that the parser refuses.
-
-    Args:
-        trt: The module.
-        builder: A builder.
-        log: A logger.
-        path: The model.
-        first: The error that ended the first parse.
-        seconds: When to stop looking.
-    """
+    """Return the errors of further nodes that the parser refuses."""
 
     def parse(model: bytes, source: str) -> dict[str, Any] | None:
         # A name of its own, since the parser does not keep the network alive.

@@ -25,12 +25,7 @@ _PATH = " | "
 
 
 def compare(planned: list[PlannedNode], built: Built) -> tuple[NodePrecision, ...]:
-    """Return one line for each planned node.
-
-    Args:
-        planned: The quantized nodes of the model.
-        built: The engine's kernels and where they come from.
-    """
+    """Return one line for each planned node."""
     return tuple(_line(node, built) for node in planned)
 
 

@@ -22,12 +22,6 @@ def further_refusals(path: Path, first: dict[str, Any], parse: Parse, seconds: f
 
     A refused node is removed and its outputs become graph inputs. The search ends at a node whose output types are
     unknown, at a refusal that names no node, or at a limit of time or size.
-
-    Args:
-        path: The model.
-        first: The parser's error, as the child process records it.
-        parse: Runs the parser.
-        seconds: When to stop looking.
     """
     import onnx
 

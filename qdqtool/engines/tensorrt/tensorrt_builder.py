@@ -27,13 +27,7 @@ _NO_LIBRARY = re.compile(r"Unable to load library: (?P<name>[\w.]*nvinfer_lean[\
 
 
 def unusable_option(title: str, outcome: Outcome, wanted: DeploymentOptions) -> QdqError | None:
-    """Return the error for a deployment option that stopped the build; None where none did.
-
-    Args:
-        title: The product, for messages.
-        outcome: What the child process left.
-        wanted: The options of the build.
-    """
+    """Return the error for a deployment option that stopped the build; None where none did."""
     facts = outcome.facts
     match facts.get("problem"):
         case "lacking":

@@ -81,10 +81,6 @@ def request_for(data: Source, options: QuantizeOptions) -> DataRequest:
 
     Validation data where it is given; else the part of the calibration data that ``quantize`` held back; of data beside
     a ranges file all, since the ranges were found before. Random inputs where there is nothing else.
-
-    Args:
-        data: What the model is quantized with.
-        options: How it is quantized.
     """
     held_back = not isinstance(data, CachedRanges)
     if options.validation_data is not None:

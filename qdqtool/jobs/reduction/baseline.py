@@ -9,9 +9,6 @@ from qdqtool.models.graph.model import Model
 class BaselineCuts:
     """The parts of a baseline.
 
-    Args:
-        baseline: The float model.
-
     Attributes:
         tensors: Names of the tensors of its main graph.
     """

@@ -59,9 +59,6 @@ class Normalizer:
     """Replaces in messages what differs between models of the same fault.
 
     Names of tensors and nodes become ``*``, paths ``PATH``, numbers and lists of numbers ``N``.
-
-    Args:
-        proto: The model whose names are known.
     """
 
     def __init__(self, proto: onnx.ModelProto) -> None:

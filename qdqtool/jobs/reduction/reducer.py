@@ -138,10 +138,6 @@ class StepDone:
 class Reducer:
     """Reduces one model.
 
-    Args:
-        search: The search, whose best model is the given one.
-        command: The command that fails.
-
     Attributes:
         steps: What was done so far.
         is_complete: Whether all steps were taken to their end.

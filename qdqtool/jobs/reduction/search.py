@@ -23,9 +23,6 @@ class Validity:
     """What a candidate must keep of the validity of the model that is reduced.
 
     The failure may be that the model is invalid. So a candidate is refused only by what accepts the whole model.
-
-    Args:
-        proto: The whole model.
     """
 
     def __init__(self, proto: onnx.ModelProto) -> None:
@@ -104,10 +101,6 @@ class Trials:
 
 class Search:
     """The search for a smaller model that fails as a given one.
-
-    Args:
-        model: The model that fails.
-        trials: How candidates are run.
 
     Attributes:
         best: The smallest model so far that fails alike.

@@ -24,10 +24,6 @@ from qdqtool.models.options import ExternalData
 def pruned(proto: onnx.ModelProto, kept_unused: Collection[str]) -> onnx.ModelProto:
     """Remove nodes, inputs, initializers and declarations of the main graph that nothing reads.
 
-    Args:
-        proto: The model, which is changed.
-        kept_unused: Initializers that stay.
-
     Returns:
         The same model.
     """

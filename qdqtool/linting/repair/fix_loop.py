@@ -128,12 +128,6 @@ class _Chosen:
 class Repair:
     """One model that is being fixed.
 
-    Args:
-        model: The model; it is not changed.
-        source: Returns what can be fixed.
-        prover: Runs models.
-        permission: What may be applied.
-
     Attributes:
         model: The model as it is now.
     """

@@ -39,10 +39,6 @@ def changed_places(before: ModelIndex, after: ModelIndex) -> tuple[Place, ...]:
     """Return the places next to every node that one model has and the other has not, at most :data:`MAX_PLACES`.
 
     A constant that changed has another name, and so its readers changed: no edit changes one in place.
-
-    Args:
-        before: The model as it was.
-        after: The changed model.
     """
     known = {(node.scope.path, node.proto.SerializeToString(deterministic=True)) for node in before.view.nodes()}
     old = _FloatTensors(before)

@@ -73,11 +73,7 @@ class Proof:
         return None if self.varies else NOTHING_VARIES
 
     def words(self, samples: str) -> str:
-        """Return what is proven where the outputs have the same bits.
-
-        Args:
-            samples: The samples, in words.
-        """
+        """Return what is proven where the outputs have the same bits."""
         if self.problem is not None:
             return f"outputs are bit-equal on {samples}, but {self.place or NOTHING_VARIES}"
         tensors = f" and {plural(self.places, 'tensor')} next to the change" if self.places else ""

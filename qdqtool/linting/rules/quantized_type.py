@@ -117,11 +117,7 @@ def _impact(entry: QdqNode, target: Target) -> Impact | None:
 
 
 class CodeOrigin:
-    """Where codes were made, through the operators that moved them.
-
-    Args:
-        context: The model.
-    """
+    """Where codes were made, through the operators that moved them."""
 
     def __init__(self, context: RuleContext) -> None:
         self._context = context

@@ -27,12 +27,7 @@ class _Found:
 
 
 class Comparison:
-    """A comparison of two models: which steps are the same, changed, moved, removed and added.
-
-    Args:
-        before: The first model.
-        after: The second.
-    """
+    """A comparison of two models: which steps are the same, changed, moved, removed and added."""
 
     def __init__(self, before: Side, after: Side) -> None:
         self._before, self._after = before, after

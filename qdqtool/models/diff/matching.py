@@ -24,9 +24,6 @@ MAX_STEPS = 16
 class Side:
     """One of two models that are compared, with its index.
 
-    Args:
-        source: A file, or a model in memory.
-
     Raises:
         ModelError: The model cannot be read.
     """

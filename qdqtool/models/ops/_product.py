@@ -142,10 +142,6 @@ class ProductOp(QuantizableOp):
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
         """Return the layout of a stored weight of that shape.
 
-        Args:
-            node: The node.
-            shape: Extents, all above zero.
-
         Returns:
             None where the shape does not fit the node, and for operators without :attr:`channel_layout`.
         """

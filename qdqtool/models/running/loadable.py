@@ -26,10 +26,6 @@ def require_loadable(result: Model, source: Model) -> None:
     kernels are checked all the same. Nodes that our own core evaluates are not checked. Without ONNX Runtime nothing
     is checked.
 
-    Args:
-        result: The model that is to be written.
-        source: The model that it was made of.
-
     Raises:
         ModelError: The source is loaded, and the result is not. Nothing may be written.
     """

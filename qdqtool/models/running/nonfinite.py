@@ -58,13 +58,7 @@ class _Frame:
 
 
 class _Reading:
-    """A run in which every float tensor made in the scopes of some frames can be read.
-
-    Args:
-        index: The model.
-        sample: The inputs.
-        frames: The frames, from the main graph inwards.
-    """
+    """A run in which every float tensor made in the scopes of some frames can be read."""
 
     def __init__(self, index: ModelIndex, sample: Mapping[str, Array], frames: tuple[_Frame, ...]) -> None:
         self.index = index

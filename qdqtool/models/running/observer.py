@@ -24,13 +24,7 @@ def is_fed(value: Value) -> bool:
 
 
 class Observer:
-    """A session that also returns inner tensors.
-
-    Args:
-        index: The model.
-        values: The tensors to return.
-        profile: How to run it.
-    """
+    """A session that also returns inner tensors."""
 
     def __init__(self, index: ModelIndex, values: Iterable[Value], profile: Profile = Profile.SEMANTIC) -> None:
         self._index = index

@@ -46,10 +46,6 @@ def missing_onnxruntime() -> CapabilityError:
 def session_error(error: Exception, version: str) -> QdqError:
     """Translate the error of a session that could not be made.
 
-    Args:
-        error: What ONNX Runtime raised.
-        version: Its version.
-
     Returns:
         A CapabilityError when ONNX Runtime lacks something, a ModelError when it calls the model invalid.
     """

@@ -47,13 +47,7 @@ def _float32_bytes(tensor: TensorProto) -> int:
 
 
 class PartedSession:
-    """A model in parts, with the methods of an ``ort_cpu.Session``. It holds no memory between runs.
-
-    Args:
-        split: Types of its tensors, with its index.
-        parts: Its parts.
-        profile: How ONNX Runtime runs each of them.
-    """
+    """A model in parts, with the methods of an ``ort_cpu.Session``. It holds no memory between runs."""
 
     def __init__(self, split: EvaluatorSplit, parts: Sequence[GraphPart], profile: Profile) -> None:
         self._split, self._model = split, split.index.model
@@ -64,10 +58,6 @@ class PartedSession:
     @classmethod
     def of(cls, model: Model, profile: Profile) -> "PartedSession | None":
         """Divide a model that ONNX Runtime can run alone.
-
-        Args:
-            model: The model.
-            profile: How ONNX Runtime runs it; :attr:`Profile.LEAN` stands for :attr:`Profile.DEPLOYED`.
 
         Returns:
             None where its weights are not large, or its parts would have to exchange other things than arrays.

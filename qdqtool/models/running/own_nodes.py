@@ -120,10 +120,6 @@ def code_range(node: onnx.NodeProto, bit_width: Array) -> QuantRange:
 def rounded(x: Array, placement: Placement) -> Array:
     """Quantize and dequantize ``x``, with the codes of the plan if it has any, else with the nearest codes.
 
-    Args:
-        x: Values of the tensor; of a constant, as stored.
-        placement: The pair.
-
     Returns:
         An array of ``x``'s shape and type.
     """

@@ -145,14 +145,7 @@ class Segment:
 
 
 def segment_model(model: Model, split: EvaluatorSplit, stage: Stage, known: Mapping[str, Array]) -> Segment:
-    """Make the model of the nodes that ONNX Runtime runs in one stage.
-
-    Args:
-        model: The whole model.
-        split: How it is divided.
-        stage: The stage.
-        known: Every tensor that is known before it.
-    """
+    """Make the model of the nodes that ONNX Runtime runs in one stage."""
     builder = _Builder(model, split, stage)
     for name in dict.fromkeys(name for node in stage.nodes for name in names_read(node)):
         if name not in builder.made and name in known:
@@ -166,11 +159,6 @@ def segment_model(model: Model, split: EvaluatorSplit, stage: Stage, known: Mapp
 
 def run_segment(segment: Segment, session: Session, known: Mapping[str, Array]) -> dict[str, Array]:
     """Run a part of a model in its session.
-
-    Args:
-        segment: The part.
-        session: Its session.
-        known: Every tensor that it reads.
 
     Returns:
         The tensors of the whole model that it makes, in their own types, which may be ml_dtypes'.

@@ -117,11 +117,7 @@ class Match:
 
 
 class Matcher:
-    """Finds the BatchNormalization nodes of one model that can be folded.
-
-    Args:
-        index: The index of the model.
-    """
+    """Finds the BatchNormalization nodes of one model that can be folded."""
 
     def __init__(self, index: ModelIndex) -> None:
         self._index = index
@@ -245,9 +241,6 @@ def fold_batchnorm(model: Model) -> Transformed[tuple[FoldedNode, ...]]:
     A BatchNormalization in inference mode with constant parameters is folded if nothing else reads its input, in every
     scope. An initializer is constant even where it is also a graph input, as IR versions below 4 require; the input is
     removed with it. A weight with other consumers keeps its values for them. Weights are folded while saving.
-
-    Args:
-        model: The model; it is not changed.
 
     Returns:
         The model, with every BatchNormalization that was folded. Outputs keep their names and change by rounding only.

@@ -38,9 +38,6 @@ def store_computed_weights(model: Model) -> Transformed[tuple[ComputedWeight, ..
 
     A weight that is only moved (Transpose, Reshape, Split) stays: what reads it looks through these. So do weights in
     local functions, those that a graph output shows, those that a DQ makes, and results that are too large to fold.
-
-    Args:
-        model: The model; it is not changed.
     """
     index = ModelIndex.of(model)
     found = dict(_computed(index))

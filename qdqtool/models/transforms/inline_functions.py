@@ -28,10 +28,6 @@ def inline_repeated(
 
     A function that calls itself, or that imports other versions of the operators than the model, stays. All stay where
     inlining fails, or would add more than :data:`MOST_NODES` nodes.
-
-    Args:
-        model: The model; it is not changed.
-        is_quantizable: Whether a node is such an operator.
     """
     view = GraphView(model)
     counts = call_counts(view)
@@ -47,12 +43,7 @@ def inline_repeated(
 
 
 def inline_like(quantized: Model, baseline: Model) -> Transformed[tuple[InlinedFunction, ...]]:
-    """Inline the functions of a baseline that its quantized form no longer has, so that their tensors match.
-
-    Args:
-        quantized: The quantized model.
-        baseline: The float model; it is not changed.
-    """
+    """Inline the functions of a baseline that its quantized form no longer has, so that their tensors match."""
     kept = {function_path(function) for function in quantized.proto.functions}
     gone = [function_path(function) for function in baseline.proto.functions if function_path(function) not in kept]
     counts = call_counts(GraphView(baseline)) if gone else {}

@@ -35,10 +35,6 @@ def with_interface_of(model: Model, other: Model) -> Transformed[Pairing]:
     both sides, they have the same rank and type, and their new names are free. An input of float16 may face one of
     float32: a Cast stands behind it.
 
-    Args:
-        model: The model; it is not changed.
-        other: The model with the interface.
-
     Returns:
         The model itself where nothing is paired so.
     """

@@ -24,11 +24,7 @@ MAX_ELEMENTS = 1024
 
 
 def fold_shape_arithmetic(model: Model) -> Transformed[None]:
-    """Replace each constant result of shape arithmetic with other consumers by an initializer.
-
-    Args:
-        model: The model; it is not changed.
-    """
+    """Replace each constant result of shape arithmetic with other consumers by an initializer."""
     while True:
         edits = _edits(ModelIndex.of(model))
         if not edits:

@@ -38,9 +38,6 @@ def inline_branches(model: Model) -> Transformed[int]:
     Nodes of the taken branch are placed where the If was, and keep names, doc strings and metadata. A tensor name that
     another scope has too gets a suffix. Dead code of the condition and of the other branch is removed.
 
-    Args:
-        model: The model; it is not changed.
-
     Returns:
         The model, with the number of If nodes that were replaced.
     """

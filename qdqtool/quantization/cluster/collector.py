@@ -37,13 +37,7 @@ _POLL_SECONDS = 1.0
 
 
 class CalibrationCluster:
-    """A cluster that calibrates one model.
-
-    Args:
-        cluster: The cluster.
-        files: The files of the model.
-        recipe: What is to be quantized.
-    """
+    """A cluster that calibrates one model."""
 
     def __init__(self, cluster: Cluster, files: ModelFiles, recipe: Recipe) -> None:
         self.cluster, self.files, self.recipe = cluster, files, recipe
@@ -121,14 +115,7 @@ def calibration_cluster(scheduler: str, model: Path | Model, recipe: Recipe) -> 
 
 
 class ClusterCollector(CollectedRanges):
-    """The ranges of some tensors, collected by workers; used as a ``RangeCollector`` is.
-
-    Args:
-        place: The cluster.
-        record: The record of the calibration.
-        keys: The tensors.
-        held: Numbers of the samples that are held back.
-    """
+    """The ranges of some tensors, collected by workers; used as a ``RangeCollector`` is."""
 
     def __init__(
         self, place: CalibrationCluster, record: CalibrationRecord, keys: Sequence[TensorKey], held: Collection[int]

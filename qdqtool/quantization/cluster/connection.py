@@ -39,10 +39,6 @@ _SETTINGS = {
 class Cluster:
     """The workers that a scheduler has.
 
-    Args:
-        client: The connection.
-        name: The scheduler, as the user named it.
-
     Attributes:
         name: As above.
         seen: Addresses of all workers that were ever there.

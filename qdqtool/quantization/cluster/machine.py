@@ -64,11 +64,6 @@ def _onnxruntime_version() -> str | None:
 def require_versions(worker: str, found: Machine, here: Machine) -> None:
     """Check the versions of a worker.
 
-    Args:
-        worker: Its address.
-        found: Its machine; packages that are left out are not installed.
-        here: The machine of the client.
-
     Raises:
         CapabilityError: They differ.
     """

@@ -100,12 +100,7 @@ def _sha256(path: Path) -> str:
 
 
 def find_copy(files: ModelFiles, local: Path) -> Path | None:
-    """Return a folder of this machine that has these files, bit for bit; None where there is none.
-
-    Args:
-        files: The files.
-        local: The folder in which copies lie.
-    """
+    """Return a folder of this machine that has these files, bit for bit; None where there is none."""
     copy, sent = local / _COPIES / files.digest, _unfinished(files, local)
     if copy.is_dir():
         return copy

@@ -138,11 +138,6 @@ def _run(job: Job, batch: Batch, worker: str, local: Path) -> BatchRanges | Mode
 class OpenModel:
     """A prepared model with its session.
 
-    Args:
-        job: The calibration.
-        folder: The folder with the files of the model.
-        worker: Address of the worker, for messages.
-
     Raises:
         CapabilityError: Preparing the model here gives another model than it gave the client.
     """

@@ -20,10 +20,6 @@ def is_fused_qkv(product: NodeView, constants: Constants) -> bool:
 
     It does if both operands of a later product (queries and keys), and one operand of another (values), come from parts
     of its result. There must be three parts of the same size: TensorRT changes no others.
-
-    Args:
-        product: A MatMul or Gemm.
-        constants: The folded constants of its model.
     """
     behind = _Behind()
     behind.follow(product.output())

@@ -40,10 +40,6 @@ OPSET_OF_JOINING = 11
 def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str, ...]]:
     """Split every quantized product for queries, keys and values into three.
 
-    Args:
-        quantized: A model with its pairs; it is not changed.
-        target: Its target. Only TensorRT needs this.
-
     Returns:
         The model, with the labels of the products that were split. The first part keeps the name.
     """
@@ -56,10 +52,6 @@ def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str
 
 def separate_like(quantized: Model, baseline: Model) -> Transformed[tuple[str, ...]]:
     """Split the products of a float model that are split in ``quantized``, so that weights can be compared by part.
-
-    Args:
-        quantized: The quantized model.
-        baseline: Its float model; it is not changed.
 
     Returns:
         The float model, with the labels of the products that were split.

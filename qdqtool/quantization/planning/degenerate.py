@@ -18,13 +18,7 @@ ZEROED = 0.99
 
 
 def degenerate_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iterator[DegenerateTensor]:
-    """Yield the scales of groups whose largest magnitude is too small for a scale of the format.
-
-    Args:
-        entry: What is quantized.
-        amax: Largest magnitude of each group.
-        rule: In which type scales are stored.
-    """
+    """Yield the scales of groups whose largest magnitude is too small for a scale of the format."""
     smallest = SCALE_RANGE[rule.dtype][0]
     zero, tiny = amax == 0, (amax > 0) & (amax.astype(np.float64) / entry.scheme.format.high < smallest)
     for condition, which, scale in (("zeros", zero, 1.0), ("tiny", tiny, smallest)):
@@ -42,13 +36,7 @@ def degenerate_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iter
 
 
 def degenerate_values(entry: ProposedSlot, seen: TensorRange, found: Threshold) -> Iterator[DegenerateTensor]:
-    """Yield what is unusual about the distribution of values of one activation in calibration.
-
-    Args:
-        entry: What is quantized.
-        seen: Its statistics.
-        found: The threshold from which its scale was derived.
-    """
+    """Yield what is unusual about the distribution of values of one activation in calibration."""
     scale = found.amax / entry.scheme.format.high
     if seen.count > 1 and seen.min == seen.max != 0:
         yield _of(entry, "constant", scale, f"always {seen.min:g}, which is one code exactly")

@@ -122,11 +122,6 @@ def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: Plac
 
     Without this, quantizing a model again would quantize layers that were left in float for a reason that is seen only
     with the whole model, such as too few channels.
-
-    Args:
-        proposal: The proposal for a model with Q/DQ nodes.
-        index: The index of that model.
-        twin: The proposal for the same model without them.
     """
     gains = {(use.scope, use.node) for entry in twin.slots for use in entry.uses}
     names = _names_behind(index.qdq)

@@ -58,13 +58,7 @@ def as_stored(params: QuantParams, elem_type: int) -> QuantParams:
 
 
 def round_given(scale: Array, dtype: np.dtype[np.generic], high_precision: HighPrecision) -> Array:
-    """Return given scales in the type of the tensor, rounded to the values that will be stored.
-
-    Args:
-        scale: Positive scales of any float type.
-        dtype: Type of the tensor.
-        high_precision: The type of float nodes in the written model.
-    """
+    """Return given scales in the type of the tensor, rounded to the values that will be stored."""
     if high_precision is HighPrecision.FP16 and dtype == FLOAT32:
         return round_scale(scale.astype(np.float64), FLOAT16).astype(dtype)
     return scale.astype(dtype)
@@ -78,10 +72,6 @@ def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
     """Return the largest finite magnitude of each float tensor on the first samples, by scope and name.
 
     Tensors that only hold values of others are left out. All others are in memory until the run of a sample ends.
-
-    Args:
-        model: The float model.
-        feeds: The samples.
     """
     index = ModelIndex.of(model)
     values = list(_to_be_measured(index))
@@ -125,12 +115,7 @@ def ready_for(model: Model, high_precision: HighPrecision) -> Transformed[None]:
 
 
 def lower(quantized: Model, measured: Mapping[TensorKey, float]) -> Transformed[HighPrecisionReport]:
-    """Convert the float nodes of a quantized model to float16.
-
-    Args:
-        quantized: The model with its pairs; it is not changed.
-        measured: The largest magnitudes of its tensors.
-    """
+    """Convert the float nodes of a quantized model to float16."""
     dtype = HighPrecision.FP16.value
     half = convert_to_float16(quantized, measured)
     done = half.report

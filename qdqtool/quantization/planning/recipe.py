@@ -39,10 +39,6 @@ class Recipe(RecipeOptions):
     def require_ranges(self, problem: str, hint: str | None = None) -> None:
         """Raise unless the mode needs ranges of activations.
 
-        Args:
-            problem: What is impossible without ranges, for the message.
-            hint: What to do instead.
-
         Raises:
             UsageError: It quantizes weights only.
         """

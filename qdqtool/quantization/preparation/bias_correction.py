@@ -118,12 +118,6 @@ def mean_shift(weight: Array, rounded: Array, layout: ProductLayout, means: Fact
 
     A Conv is taken as if it read no padding: next to borders, where it reads zeros, the mean moves less.
 
-    Args:
-        weight: As stored.
-        rounded: The same after quantize and dequantize.
-        layout: Where its channels lie.
-        means: Mean of each input channel.
-
     Returns:
         float64, shape ``(outputs,)``: to be subtracted from the bias.
     """

@@ -43,11 +43,6 @@ def gate_limit(model: Model) -> float:
 class PreparationGate:
     """Compares changed models with the given one. Both are run in the same way, so that only the change counts.
 
-    Args:
-        given: The float model of the user.
-        feeds: Calibration data.
-        runs: Runs the models.
-
     Attributes:
         limit: The largest difference that is allowed.
     """
@@ -64,10 +59,6 @@ class PreparationGate:
         Outputs are compared with those of the given model: the largest difference over the largest magnitude. What
         products read is compared with the model before the change, where both have it: the root mean square of the
         difference over that of the tensor. Channels that the change divides by factors are multiplied with them again.
-
-        Args:
-            previous: The model before the change.
-            change: The change.
 
         Returns:
             Infinity where shapes differ, or only one of two elements is NaN or infinite.
@@ -127,10 +118,6 @@ def _multiplied(array: Array, factors: Factors | None, axis: int) -> Array:
 
 def largest_difference(expected: Sequence[Outputs], found: Sequence[Outputs]) -> float:
     """Return the largest difference of any output over its largest magnitude in all runs.
-
-    Args:
-        expected: Outputs by name, one mapping a run.
-        found: The same of another model.
 
     Returns:
         Infinity where shapes differ, or only one of two elements is NaN or infinite.

@@ -57,13 +57,7 @@ NEAREST: Final = "nearest"
 
 
 def data_of_weights(data: DataDescription, choosing: int, *, rounded: int) -> CalibrationUsed:
-    """Return what a report says about the data of a weight-only mode.
-
-    Args:
-        data: The data.
-        choosing: How many of its samples may have chosen something.
-        rounded: Number of weights whose codes they chose.
-    """
+    """Return what a report says about the data of a weight-only mode."""
     return CalibrationUsed(
         source=data.source,
         method=GPTQ if rounded else NEAREST,

@@ -114,12 +114,7 @@ class PlanInputs:
         return data_of_weights(self.feeds.description, len(self.choosing), rounded=planned.rounded_by_data)
 
     def plan_data(self, progress: Progress | None = None, *, stored: bool = True) -> PlanData:
-        """Return the data from which a plan is made.
-
-        Args:
-            progress: Told of every sample with which weights are rounded.
-            stored: Whether weights are stored as codes.
-        """
+        """Return the data from which a plan is made."""
         return PlanData(ranges=self.ranges, given=self.given, feeds=self.choosing, progress=progress, stored=stored)
 
 

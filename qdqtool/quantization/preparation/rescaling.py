@@ -153,11 +153,6 @@ def decode_factors(
 ) -> dict[RescalingPoint, Factors]:
     """The reverse of :func:`encode_factors`.
 
-    Args:
-        parameters: JSON values.
-        points: The rescaling points of the model.
-        step: Public id of the step, for messages.
-
     Raises:
         UsageError: The values are malformed, or the model has no such rescaling point.
     """
@@ -202,10 +197,6 @@ def tried_weights(readers: Sequence[Reader], read: ReadWeight) -> list[Array]:
     """Return the weight of each reader of a rescaling point, ``[inputs, outputs]``, as a view.
 
     Every weight loses the same share of its columns, so each keeps its share of the error.
-
-    Args:
-        readers: The readers: MatMul or Gemm.
-        read: Gives the values of a weight, as stored.
     """
     every = max(-(-sum(element_count(each.weight.tensor) for each in readers) // MOST_WEIGHTS), 1)
     # One group, and no kernel.

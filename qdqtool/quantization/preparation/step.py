@@ -92,12 +92,7 @@ class PreparationMethod(ABC):
         return True
 
     def disagreement(self, asked: Preparation, *, made: bool) -> str:
-        """Return why ranges cannot be used with these options; empty where they can.
-
-        Args:
-            asked: The options of the user.
-            made: Whether the step was made before the ranges were found.
-        """
+        """Return why ranges cannot be used with these options; empty where they can."""
         del asked, made
         return ""
 
@@ -105,11 +100,6 @@ class PreparationMethod(ABC):
         """Propose changes, the best first: the next one is made only if that fails its trial or changes an output.
 
         At least one, with ``done`` empty where there is nothing to do. Here for a step that needs no data.
-
-        Args:
-            model: The float model; it is not changed.
-            data: Statistics of the channels that products read, and the samples.
-            request: What the step is made for.
         """
         del data, request
         yield self.replay(model, {})

@@ -84,10 +84,6 @@ class TrialRunner:
     def run(self, model: Model, change: ProposedChange) -> Trial:
         """Quantize a model with and without a change.
 
-        Args:
-            model: The float model without it.
-            change: The change.
-
         Returns:
             What was measured. Where nothing can be measured, the change is kept: it is expected to help.
         """

@@ -36,9 +36,6 @@ class RangesCheckpoint:
     def earlier(self, wanted: Ranges) -> Ranges | None:
         """Return what an interrupted run of the same calibration left; None where the file is absent or another.
 
-        Args:
-            wanted: Record, tensors and part of this calibration.
-
         Raises:
             UsageError: The file holds what an interrupted run of another calibration left.
         """

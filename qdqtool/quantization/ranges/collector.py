@@ -82,10 +82,6 @@ def range_of(array: Array) -> TensorRange:
 class CollectedRanges:
     """The ranges that a collector has merged, of all samples and of those that choose.
 
-    Args:
-        keys: The tensors.
-        holds_back: Whether some samples are held back.
-
     Attributes:
         unreadable: Why a tensor could not be read everywhere; such a tensor counts as unseen.
     """
@@ -113,12 +109,7 @@ class CollectedRanges:
             self._choosing = None if ranges.choosing is None else dict(ranges.choosing)
 
     def merge(self, tensors: Mapping[TensorKey, TensorRange], choosing: Mapping[TensorKey, TensorRange]) -> None:
-        """Add the ranges of more samples.
-
-        Args:
-            tensors: The range of each tensor.
-            choosing: The same without samples that are held back.
-        """
+        """Add the ranges of more samples."""
         for key, found in tensors.items():
             self._ranges[key] = self._ranges[key].merge(found)
             if self._choosing is not None:

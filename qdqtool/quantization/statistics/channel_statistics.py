@@ -68,10 +68,6 @@ def folded_peaks(peaks: Factors, repeat: int) -> Factors:
 class ChannelData:
     """Statistics of the inputs of products with constant weights, measured in one pass at the first request.
 
-    Args:
-        feeds: Calibration data; all of it, also where it is sharded.
-        runs: Runs the model.
-
     Attributes:
         feeds: As given.
         runs: As given.

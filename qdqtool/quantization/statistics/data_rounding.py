@@ -63,11 +63,7 @@ class DataRounding:
     progress: Progress | None = None
 
     def of(self, schemes: Mapping[Slot, QuantScheme]) -> dict[Slot, DerivedScales]:
-        """Return the scales and codes of every matrix whose inputs can be observed.
-
-        Args:
-            schemes: The weights, with the schemes that they get.
-        """
+        """Return the scales and codes of every matrix whose inputs can be observed."""
         counts = {slot: self._channels(slot, scheme.granularity) for slot, scheme in schemes.items()}
         channels = {slot: count for slot, count in counts.items() if count is not None}
         rounded = self._in_order({slot: schemes[slot] for slot in channels})

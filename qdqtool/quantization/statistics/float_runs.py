@@ -71,12 +71,7 @@ class FloatRuns:
         return self._open.index if self._open is not None and is_open else ModelIndex.of(model)
 
     def observer(self, model: Model, values: Iterable[Value]) -> Observer:
-        """Return a session that returns some tensors and the outputs of the model; the session before it is closed.
-
-        Args:
-            model: The model.
-            values: Tensors of it, inputs included.
-        """
+        """Return a session that returns some tensors and the outputs of the model; the session before it is closed."""
         wanted = [value for value in values if not is_fed(value)]
         if self._open is None or self._open.model is not model or not self._open.has(wanted):
             index = self.index_of(model)
@@ -125,13 +120,7 @@ class _Kept:
 
 
 class _Open:
-    """A session that is open.
-
-    Args:
-        model: Of this model.
-        index: Of the model.
-        values: What it returns.
-    """
+    """A session that is open."""
 
     def __init__(self, model: Model, index: ModelIndex, values: Iterable[Value]) -> None:
         self.model, self.index = model, index

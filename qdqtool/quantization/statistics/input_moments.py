@@ -21,13 +21,7 @@ MOST_BYTES = 1 << 30
 
 
 class InputMoments:
-    """Second moments of the activations with which weights are multiplied, collected in one or more passes.
-
-    Args:
-        index: The float model.
-        feeds: The samples.
-        progress: Told of every sample.
-    """
+    """Second moments of the activations with which weights are multiplied, collected in one or more passes."""
 
     def __init__(self, index: ModelIndex, feeds: Feeds, progress: Progress | None = None) -> None:
         self._index = index

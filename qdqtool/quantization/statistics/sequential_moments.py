@@ -69,11 +69,7 @@ class _Replaced:
 
 @dataclass(slots=True, eq=False)
 class PartRuns:
-    """Runs of the parts of one model.
-
-    Args:
-        index: The float model; ONNX Runtime runs all of it.
-    """
+    """Runs of the parts of one model."""
 
     index: ModelIndex
     _replaced: dict[tuple[NodeKey, int], _Replaced] = field(default_factory=dict)
@@ -154,13 +150,7 @@ Folds = list[PairedMoments]
 
 
 class SequentialMoments:
-    """Moments for weights of the main graph, each behind those in front of it.
-
-    Args:
-        index: The float model.
-        feeds: The samples.
-        progress: Told of every part.
-    """
+    """Moments for weights of the main graph, each behind those in front of it."""
 
     def __init__(self, index: ModelIndex, feeds: Feeds, progress: Progress | None = None) -> None:
         self._index = index

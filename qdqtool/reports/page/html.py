@@ -62,11 +62,7 @@ class Part:
 
 
 def parts_of(models: Sequence[JudgedModel]) -> tuple[Part, ...]:
-    """Return the parts of a page.
-
-    Args:
-        models: One model, or two that are compared.
-    """
+    """Return the parts of a page."""
     if len(models) == 1:
         return (_of_one("", "", models[0].story),)
     pair = Pair(*models)
@@ -175,11 +171,7 @@ _KINDS = {
 
 
 def render(models: Sequence[JudgedModel]) -> str:
-    """Return the page: the same reports give the same text.
-
-    Args:
-        models: One model, or two that are compared.
-    """
+    """Return the page: the same reports give the same text."""
     style = "\n".join(map(_asset, _STYLES))
     script = "\n".join(map(_asset, _SCRIPTS))
     page = (

@@ -59,11 +59,7 @@ class Pair:
 
 
 def judged(stories: Sequence[Story]) -> tuple[JudgedModel, ...]:
-    """Return the models of a page with their verdicts.
-
-    Args:
-        stories: One or two.
-    """
+    """Return the models of a page with their verdicts."""
     letters = _LETTERS if len(stories) > 1 else ("",)
     return tuple(
         JudgedModel(letter, name, story, judge(story))

@@ -125,13 +125,7 @@ def page_of_document(document: bytes, source: str) -> bytes:
 
 
 def page_of_failure(error: QdqError, command: str, model: str) -> bytes:
-    """Return the page of a command that ended without a report.
-
-    Args:
-        error: Why it ended.
-        command: Its name.
-        model: Its model.
-    """
+    """Return the page of a command that ended without a report."""
     failed = FailedCommand(
         command=command, model=model, message=error.message, hint=error.hint, exit_code=error.exit_code
     )

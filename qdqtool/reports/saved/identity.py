@@ -60,10 +60,6 @@ def same_file(first: str, second: str) -> bool:
 def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
     """Return the claim with the longest path, with the digests that any report has; None where there is no claim.
 
-    Args:
-        claims: What reports say of one model.
-        what: The model in words.
-
     Raises:
         UsageError: Two reports are of different models.
     """

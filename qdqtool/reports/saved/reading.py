@@ -98,12 +98,7 @@ def read_reports(paths: Sequence[Path], others: Sequence[Path] = ()) -> tuple[Sa
 
 
 def read_document(document: Mapping[str, Any], source: str) -> tuple[SavedReport, ...]:
-    """Recognize a report that was decoded already. A report of ``convert`` is followed by those of its steps.
-
-    Args:
-        document: Its keys.
-        source: What the page calls it.
-    """
+    """Recognize a report that was decoded already. A report of ``convert`` is followed by those of its steps."""
     return tuple(_with_steps(_recognized(document, source)))
 
 

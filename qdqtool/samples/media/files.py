@@ -122,11 +122,6 @@ def folder_labels(kind: FileKind, root: Path, files: Sequence[Path]) -> tuple[in
 
     Classes are numbered from 0 in the order of their names as text.
 
-    Args:
-        kind: The kind of the files.
-        root: The folder of the data.
-        files: Its files.
-
     Raises:
         NoLabelsError: The files lie in no folders.
         UsageError: A file lies beside the folders, a folder has none of them, or the folders are named by numbers that
@@ -169,12 +164,6 @@ def _classes(kind: FileKind, root: Path) -> Mapping[str, int]:
 
 def csv_labels(kind: FileKind, path: Path, root: Path, files: Sequence[Path]) -> tuple[int, ...]:
     """Return for each file its label in a CSV file with the rows ``file,label``; a header is optional.
-
-    Args:
-        kind: The kind of the files.
-        path: The CSV file. Its files are paths below the root.
-        root: The folder of the data.
-        files: Its files.
 
     Raises:
         UsageError: The file cannot be read, a label is no integer, a file is named twice or is not there, or one has

@@ -41,13 +41,7 @@ class TaskMetric(Protocol):
         """Return the loss that one prediction more makes of so many; None where a loss can be of any size."""
 
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
-        """Return why a value is no better than guessing, in words; None where it is.
-
-        Args:
-            value: The metric over all predictions.
-            predictions: Number of predictions.
-            classes: Number of classes.
-        """
+        """Return why a value is no better than guessing, in words; None where it is."""
 
 
 def names() -> tuple[str, ...]:

@@ -24,12 +24,7 @@ def bypass_nodes(search: Search) -> None:
 
 
 def bypassed(graph: Subgraphs, kept: Collection[tuple[str, ...]]) -> Model | None:
-    """Return a model without the nodes that can be bypassed; None where there is none, or where no output is left.
-
-    Args:
-        graph: The model.
-        kept: Keys of nodes that stay.
-    """
+    """Return a model without the nodes that can be bypassed; None where there is none, or where no output is left."""
     ways = {index: way for index, way in _ways(graph).items() if graph.nodes[index].key not in kept}
     return _without(graph, ways) if ways else None
 

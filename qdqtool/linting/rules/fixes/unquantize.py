@@ -68,11 +68,6 @@ def _tensor(entry: QdqNode, draft: Draft) -> None:
 def bounded_source(draft: Draft, quantizer: QdqNode, name: str) -> str:
     """Return what to read in place of the pair of a Q: ``name``, or what a new Relu or Clip makes of it.
 
-    Args:
-        draft: The edits.
-        quantizer: The Q.
-        name: The tensor that it reads.
-
     Raises:
         UnfitError: The Q may do the work of a Relu or Clip, and its constants do not tell which.
     """

@@ -88,9 +88,6 @@ NUMBERS = frozenset("fiuVb")
 class RuleContext:
     """Everything the rules ask about one model.
 
-    Args:
-        model: The model, as read from its file.
-
     Raises:
         ModelError: It has names that are not UTF-8.
 

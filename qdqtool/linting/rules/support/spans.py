@@ -30,11 +30,7 @@ MAX_STEPS = 8
 
 
 class StoredValues:
-    """Reads constants, each once, up to a limit.
-
-    Args:
-        context: The model.
-    """
+    """Reads constants, each once, up to a limit."""
 
     def __init__(self, context: RuleContext) -> None:
         self._context = context
@@ -121,11 +117,7 @@ NO_ZERO_POINT = Bounds(0.0, 0.0)
 
 
 class Spans:
-    """The values that the tensors of a model can have.
-
-    Args:
-        context: The model.
-    """
+    """The values that the tensors of a model can have."""
 
     def __init__(self, context: RuleContext) -> None:
         self._context = context

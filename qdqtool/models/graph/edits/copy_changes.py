@@ -106,14 +106,7 @@ Exported = Mapping[NodeKey, onnx.NodeProto]
 
 
 def copy_changes(container: Container, batch: ScopeBatch, exported: Exported, moved: Collection[NodeKey]) -> None:
-    """Change one scope of the copied original.
-
-    Args:
-        container: The scope in the copy.
-        batch: The edits.
-        exported: The changed and new nodes.
-        moved: Nodes in whose bodies inputs were changed.
-    """
+    """Change one scope of the copied original."""
     _remove_nodes(container, batch.removed)
     _remove_constants(container, batch.old_initializers)
     _forget(container, batch.vanished_names())

@@ -12,11 +12,7 @@ from qdqtool.models.graph.scope import ScopePath, node_bodies, walk
 
 
 class DeadCode:
-    """Collects uses that edits take away, and tells what dies with them. What was dead before stays.
-
-    Args:
-        view: The index of the model before the edits.
-    """
+    """Collects uses that edits take away, and tells what dies with them. What was dead before stays."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view

@@ -116,11 +116,6 @@ class QdqPair:
 class QdqIndex:
     """All Q and DQ nodes of a model, in every scope.
 
-    Args:
-        view: The index of the model.
-        types: Its tensor types.
-        constants: Its folded constants.
-
     Attributes:
         nodes: Every Q and DQ, in the order of the walk.
         pairs: Every Q with each DQ that reads it.

@@ -84,11 +84,7 @@ def _type(constant: Value) -> int | None:
 
 
 class NodePatterns:
-    """The patterns by which options such as ``--nodes-to-exclude`` name the nodes of a model.
-
-    Args:
-        view: The index of the model.
-    """
+    """The patterns by which options such as ``--nodes-to-exclude`` name the nodes of a model."""
 
     def __init__(self, view: GraphView) -> None:
         self._names = Counter(name for node in view.nodes() for name in {node.proto.name, *node.proto.output})

@@ -75,9 +75,6 @@ class TensorTypes:
     """Types and shapes of the tensors of one model.
 
     The body of a local function is inferred with the argument types of its first call.
-
-    Args:
-        view: The index of the model.
     """
 
     def __init__(self, view: GraphView) -> None:

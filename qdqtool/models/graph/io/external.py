@@ -20,11 +20,6 @@ _KEEP_TOGETHER = "keep the model and its data files in one folder, with relative
 def check_external_data(proto: onnx.ModelProto, folder: Path, missing: frozenset[str] = frozenset()) -> bool:
     """Check that all external tensors of a model in ``folder`` lie inside it and are complete.
 
-    Args:
-        proto: The model.
-        folder: Its folder.
-        missing: Locations that need not be there.
-
     Returns:
         Whether the model has external tensors.
     """

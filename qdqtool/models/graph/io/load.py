@@ -122,10 +122,6 @@ ModelLike: TypeAlias = str | Path | onnx.ModelProto | Model
 def as_source(model: ModelLike, name: str = "model") -> Path | Model:
     """Return a model as jobs take it: a path, or a model in memory. Nothing is read, and nothing copied.
 
-    Args:
-        model: The model.
-        name: The name of the argument, for messages.
-
     Raises:
         ArgumentError: It is neither a path nor a model.
         ModelError: A ModelProto has no graph, names that are not UTF-8, or weights in files of an unknown folder.
@@ -192,12 +188,7 @@ def load_model(path: str | Path, *, needs_data: bool = True) -> Model:
 
 
 def load_source(model: str | Path | Model, output: str | Path) -> Model:
-    """Read the model of which a job makes another, unless it is in memory, and check that the other can be written.
-
-    Args:
-        model: The file, or the model.
-        output: The file to write.
-    """
+    """Read the model of which a job makes another, unless it is in memory, and check that the other can be written."""
     source = model if isinstance(model, Model) else load_model(model)
     check_output(Path(output), [source.path] if source.path else [])
     return source

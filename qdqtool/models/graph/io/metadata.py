@@ -35,10 +35,6 @@ def with_metadata(model: Model, notes: Notes) -> Model:
     """Return the model with some of its notes set or removed. Others keep their order, and new ones come last.
 
     The proto is copied once for all of them; where nothing changes, the given model is returned.
-
-    Args:
-        model: The model; it is not changed.
-        notes: The values by key.
     """
     if all(read_metadata(model, key) == value for key, value in notes.items()):
         return model

@@ -91,9 +91,6 @@ def described_beside(model: Model) -> Iterator[Callable[[], ModelFile | None]]:
 
     The digest of large weights takes as long as reading them, on one core.
 
-    Args:
-        model: The model as it was read.
-
     Yields:
         What waits for the description and returns it, as :func:`describe_file`.
     """

@@ -102,9 +102,6 @@ def offloaded(model: Model) -> Model:
     It is saved as the given model would be. Tensors that are in such a file already stay there. External data stays
     where it is too: of a model that has some, only pending tensors move, which would be made anew at each use. The
     given model is returned where there is nothing to move, or no space for the file.
-
-    Args:
-        model: A model; it is not changed.
     """
     initializers = model.proto.graph.initializer
     outside = _has_external_data(model)

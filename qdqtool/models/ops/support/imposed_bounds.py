@@ -163,12 +163,7 @@ class UnknownBoundsError(ValueError):
 
 
 def imposed_bounds(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
-    """Return the bounds that a Q imposes in place of a Relu or Clip; :data:`NO_BOUNDS` where it replaces none.
-
-    Args:
-        entry: A Q.
-        index: The index of its model.
-    """
+    """Return the bounds that a Q imposes in place of a Relu or Clip; :data:`NO_BOUNDS` where it replaces none."""
     data = entry.data
     fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type is not None else None
     if data is None or fmt is None or fmt.kind != "integer" or _is_given(data, index):

@@ -44,12 +44,7 @@ class Operands:
 
 
 def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
-    """Return the float32 operands of a node; None where it has none, or is a Constant.
-
-    Args:
-        node: A node of any scope.
-        types: Tensor types of the model.
-    """
+    """Return the float32 operands of a node; None where it has none, or is a Constant."""
     reads = [index for index, value in enumerate(node.inputs) if value is not None and is_float32(value, types)]
     makes = [index for index, value in enumerate(node.outputs) if value is not None and is_float32(value, types)]
     if not (reads or makes) or node.is_op("Constant"):

@@ -120,11 +120,6 @@ QUANTIZED_ALREADY = Reason("quantized-already", "it is quantized already")
 class PlacementContext:
     """A model with what placement asks about it.
 
-    Args:
-        index: The index of the model.
-        target: The target of the result.
-        selection: The nodes that the user wants quantized.
-
     Attributes:
         index: As given.
         target: As given.

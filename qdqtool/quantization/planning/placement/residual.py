@@ -35,12 +35,7 @@ _SUM_OF_LAYERS = Reason(
 
 
 class Residuals:
-    """Decides on the Adds of one model.
-
-    Args:
-        context: The model.
-        quantized: The weighted nodes that are quantized.
-    """
+    """Decides on the Adds of one model."""
 
     def __init__(self, context: PlacementContext, quantized: Collection[NodeView]) -> None:
         self._context = context

@@ -53,12 +53,6 @@ class WeightGoal:
 def propose_weights(index: ModelIndex, target: Target, selection: Selection, goal: WeightGoal) -> PlacementProposal:
     """Place the pairs of a weight-only mode in a float model.
 
-    Args:
-        index: The index of the model.
-        target: The target of the result.
-        selection: The nodes that the user wants quantized.
-        goal: Format and blocks.
-
     Returns:
         Slots of weights, and every product or table that could be quantized and is not, with the reason.
     """

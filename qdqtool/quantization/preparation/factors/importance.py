@@ -24,11 +24,7 @@ Importance = Mapping[Value, Factors]
 
 
 def channel_importance(index: ModelIndex) -> Importance:
-    """The importance of the channels of every activation that reaches an output of its graph or body.
-
-    Args:
-        index: The index of the float model.
-    """
+    """The importance of the channels of every activation that reaches an output of its graph or body."""
     walk = _Backward(index)
     for scope in reversed(index.view.scopes):
         for name in scope.output_names():

@@ -95,10 +95,6 @@ class ImageInput:
 def image_input(specs: Sequence[InputSpec], source: str) -> ImageInput:
     """Return the one input of a model that images can fill.
 
-    Args:
-        specs: The inputs.
-        source: The folder, for messages.
-
     Raises:
         UsageError: There is not exactly one input, or it has not the shape of an image.
     """
@@ -127,11 +123,6 @@ def resolve(options: ImageOptions, taken: ImageInput, source: str) -> ImagePrepr
 
     Size, layout and number of channels are those of the input. The way of resizing, the order of the channels and the
     normalization cannot be seen in a model: without a preset or values for them this is an error.
-
-    Args:
-        options: The request.
-        taken: The input.
-        source: The folder, for messages.
     """
     full = with_preset(options)
     _require_given(full, taken, source)

@@ -36,10 +36,6 @@ class SoundInput:
 def sound_input(specs: Sequence[InputSpec], source: str) -> SoundInput:
     """Return the one input of a model that sound can fill: [N], [B, N], [B, C, N] or [B, N, C].
 
-    Args:
-        specs: The inputs.
-        source: The folder, for messages.
-
     Raises:
         UsageError: There is not exactly one input, or it has not the shape or type of sound.
     """
@@ -97,11 +93,6 @@ def _channel_axis(spec: InputSpec, inner: Sequence[Dim]) -> int:
 
 def resolve(options: SoundOptions, taken: SoundInput, source: str) -> SoundPreprocessing:
     """Return the complete preprocessing of sound for an input.
-
-    Args:
-        options: The request.
-        taken: The input.
-        source: The folder, for messages.
 
     Raises:
         UsageError: The rate, or a length that the model leaves open, is not given; or the length contradicts the model.

@@ -57,11 +57,6 @@ def pieces(file: Path, rate: int, channels: int) -> Iterator[Array]:
 
     A file of another rate is resampled by soxr in its quality HQ. One channel is the mean of all channels of the file.
 
-    Args:
-        file: The file.
-        rate: Rate of the pieces in Hz.
-        channels: Number of channels of the pieces.
-
     Yields:
         float32 of shape [frames, channels]; full scale is 1.0.
     """

@@ -56,10 +56,6 @@ class TextInputs:
 def text_inputs(specs: Sequence[InputSpec], source: str) -> TextInputs:
     """Return the inputs that a tokenizer fills: ``[B, N]`` or ``[N]``. A single input takes the token ids.
 
-    Args:
-        specs: The inputs.
-        source: The file, for messages.
-
     Raises:
         UsageError: An input is none of these, has another shape or type, or differs from the others in its shape.
     """
@@ -145,11 +141,6 @@ PAD_TOKENS = ("[PAD]", "<pad>", "<PAD>", "<|pad|>")
 
 def open_tokenizer(options: TextOptions, length: int, source: str) -> tuple["Tokenizer", TextPreprocessing]:
     """Return a tokenizer that gives exactly ``length`` tokens for each line, and the record of it.
-
-    Args:
-        options: The request.
-        length: Number of tokens.
-        source: The text file, for messages.
 
     Raises:
         UsageError: No tokenizer is given, it cannot be read, it has no token that fills, or its special
