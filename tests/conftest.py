@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from support.processor_time import pytest_runtest_makereport, pytest_runtest_protocol
+
+__all__ = ["pytest_runtest_makereport", "pytest_runtest_protocol"]  # hooks
 
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")

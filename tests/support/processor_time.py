@@ -1,0 +1,39 @@
+"""Hooks that write processor seconds into the file of ``--junit-xml``: of every test, and of collecting.
+
+A test has the seconds of its own process and of the processes that it waited for, fixtures included. The first test
+that a process runs also has the seconds until then: for start, imports and collection. ``tools/budget.py`` reads
+both.
+"""
+
+import os
+import time
+from collections.abc import Generator
+
+import pytest
+
+SECONDS, COLLECTING = "processor", "collecting"
+"""Names of the properties."""
+
+_START = pytest.StashKey[float]()
+
+
+def seconds() -> float:
+    """Return the processor seconds of this process so far, and of the children that it waited for."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Note when a test begins."""
+    if _START not in item.config.stash:
+        item.user_properties.append((COLLECTING, f"{seconds():.2f}"))
+    item.config.stash[_START] = seconds()
+    return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Note what a test took, once its fixtures are gone."""
+    if call.when == "teardown":
+        item.user_properties.append((SECONDS, f"{seconds() - item.config.stash[_START]:.3f}"))
