@@ -1,5 +1,6 @@
 # Everything a newcomer needs; each target sets up its own virtual environment first.
-#   make demo   the main job on a sample model      make test   the tests
+#   make demo   the main job on a sample model
+#   make test   what decides correctness, in minutes        make test-all  slow tests too, as CI does
 #   make lint   format, style, types, imports, size        make check  lint and test
 #   make generated   writes what follows from code and is in git: schemas, tables of docs
 #   make docs   writes a page for each rule into docs/rules; a wheel has them too
@@ -18,31 +19,51 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+DEMO   := .demo
 
 # exact versions, of build tools too
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export UV_CONSTRAINT := $(PIP_CONSTRAINT)
+export UV_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
+COMMA := ,
 
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test lint format check budget generated docs bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
+.PHONY: setup demo test test-all lint format check budget generated docs bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+# $(1) the folder, $(2) what is installed. uv is three times as fast as pip, which serves where the index has no uv.
+define environment
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "qdqtool needs Python 3.11 or later: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || \
-	  { rm -rf $(VENV); echo "python3 -m venv failed: on Debian and Ubuntu 'apt-get install python3-venv'," \
-	    "elsewhere 'pip install virtualenv && virtualenv $(VENV)'; then run make again"; exit 1; }
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[$(EXTRA),dev]'
-	@touch $(READY)
+	@$(PYTHON) -m venv $(1) || \
+	  { rm -rf $(1); echo "python3 -m venv failed: on Debian and Ubuntu 'apt-get install python3-venv'," \
+	    "elsewhere 'pip install virtualenv && virtualenv $(1)'; then run make again"; exit 1; }
+	@$(1)/bin/python -m pip install -q --disable-pip-version-check uv 2>/dev/null && \
+	  $(1)/bin/python -m uv pip install --python $(1)/bin/python -e '$(2)' || \
+	  $(1)/bin/python -m pip install --disable-pip-version-check -e '$(2)'
+	@touch $(1)/.ready
+endef
 
-demo: $(READY)
-	$(BIN)/python sample_models/demo.py
+$(READY): pyproject.toml constraints.txt
+	$(call environment,$(VENV),.[$(EXTRA)$(COMMA)dev])
+
+# 33 packages with uv, measured on 2026-11-28 on Linux x86-64
+$(DEMO)/.ready: pyproject.toml constraints.txt
+	@echo "Installing what qdqtool needs to run into $(DEMO): 0.44 GB to download, 0.97 GB on disk."
+	$(call environment,$(DEMO),.[$(EXTRA)])
+
+demo: $(DEMO)/.ready
+	$(DEMO)/bin/python sample_models/demo.py
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal --junit-xml=.junit.xml
+
+# slow tests too, and those of the mutation tester
+test-all: $(READY)
+	$(BIN)/python -m pytest -n auto --dist worksteal --junit-xml=.junit.xml -m "not large" tests tools/mutation/tests
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -74,9 +95,9 @@ properties: $(READY)
 
 # ONLY="diff qdqtool/models/plan.py": some packages or modules; CHANGED=main~20: lines that changed since; ARGS=--help: more
 mutants: $(READY)
-	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m mutation $(ONLY) $(if $(CHANGED),--changed $(CHANGED)) $(ARGS)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -m tools.mutation $(ONLY) $(if $(CHANGED),--changed $(CHANGED)) $(ARGS)
 
-# ARGS=--write-stubs: the type stubs in tests/support/tensorrt_api/stubs anew
+# ARGS=--write-stubs: the type stubs in tests/support/tensorrt_api/stubs anew, too
 bindings: $(READY)
 	mkdir -p .bindings
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.tensorrt_api.wheels .bindings $(ARGS)
@@ -130,4 +151,4 @@ oldest: $(READY)
 	PYTHONPATH=$(CURDIR)/tests $(BIN)/python -m support.installed --python .oldest/bin/python
 
 clean:
-	rm -rf $(VENV) .same .junit.xml .oldest build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign .bindings
+	rm -rf $(VENV) $(DEMO) .same .junit.xml .oldest build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants .zoo .foreign .bindings

@@ -39,7 +39,6 @@ ELSEWHERE = {
     "benchmarks": "the scripts in benchmarks/",
     "integrations": "pre-commit and the GitHub action",
     "properties": "every job on random models",
-    "mutation": "the tests of tests",
     "sample_models": "the scripts in sample_models/",
     "support": "what tests themselves stand on",
     "tools": "the scripts in tools/",

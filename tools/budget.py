@@ -6,7 +6,7 @@
 A limit may be lowered at any time. A limit that is raised needs another ``why`` in ``tools/budget.toml``: this program
 compares the file with its versions in HEAD and in the parent of HEAD, and fails where only the figure has changed.
 
-The seconds of the tests are those of the file that ``make test`` writes: CI passes it as ``--junit .junit.xml``.
+``tools/times.py`` holds the limits of what takes time: the tests and the demo.
 """
 
 import argparse
@@ -20,7 +20,6 @@ import sys
 import tarfile
 import tempfile
 import tomllib
-import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,8 +29,8 @@ LIMITS = "tools/budget.toml"
 PACKAGE = "qdqtool"
 BEFORE = "8cb3965b"
 """The last commit before the consolidation."""
-SECONDS = "test seconds"
-"""The one figure that is not read from the source."""
+MEASURED = ("test seconds", "test-all seconds", "collection seconds", "demo seconds", "demo packages")
+"""The figures that are not read from the source: ``tools/times.py`` has them."""
 GENERATED = (f"{PACKAGE}/schemas/*.json", f"{PACKAGE}/reports/schemas/*.json", "docs/rules/*.md", "docs/formats.md")
 """Files that follow from code, in the old layout and in this one."""
 COUNTS = """
@@ -157,11 +156,6 @@ def generated(tree: Path) -> set[Path]:
     return found & {tree / name for name in listed.decode().splitlines()}
 
 
-def test_seconds(junit: Path) -> int:
-    """Return the seconds that all tests of a recorded run took together."""
-    return round(sum(float(case.get("time", 0)) for case in ET.parse(junit).getroot().iter("testcase")))
-
-
 def read(path: Path) -> str:
     """Return the text of a file, or nothing where a tree has none."""
     return path.read_text("utf-8") if path.is_file() else ""
@@ -173,7 +167,7 @@ def exceeded(figures: Figures, limits: Mapping[str, Mapping[str, object]]) -> It
         limit = entry["limit"]
         assert isinstance(limit, int)
         if name not in figures:
-            if name != SECONDS:
+            if name not in MEASURED:
                 yield f"{name}: there is no such figure; remove it from {LIMITS}"
         elif figures[name] > limit:
             yield f"{name}: {figures[name]:,}, limit {limit:,} (+{figures[name] - limit:,})"
@@ -235,17 +229,13 @@ def main() -> None:
     """Print a table, or end with 1 where a limit is exceeded or raised without a reason."""
     parser = argparse.ArgumentParser(description="Hold the size of the project to its limits, and compare commits.")
     parser.add_argument("--history", nargs="*", metavar="COMMIT", help="print the figures of commits")
-    parser.add_argument(
-        "--junit", type=Path, metavar="FILE", help="hold the seconds of a recorded run of the tests too"
-    )
     asked = parser.parse_args()
     if asked.history is not None:
         sys.stdout.write(f"{history(asked.history or (BEFORE, 'HEAD'))}\n")
         return
     limits = tomllib.loads((ROOT / LIMITS).read_text("utf-8"))
-    figures = measure(ROOT) | ({} if asked.junit is None else {SECONDS: test_seconds(asked.junit)})
     faults = [
-        *exceeded(figures, limits),
+        *exceeded(measure(ROOT), limits),
         *dict.fromkeys(line for old in earlier_limits() for line in raised(old, limits)),
     ]
     if faults:

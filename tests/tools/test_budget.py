@@ -86,12 +86,6 @@ def test_figures_of_a_small_package(tree: Path):
     assert sum(KINDS.values()) == 36
 
 
-def test_seconds_of_tests_are_added(tree: Path):
-    cases = '<testsuites><testsuite time="9"><testcase time="1.25"/><testcase time="2.5"/></testsuite></testsuites>'
-    (tree / "junit.xml").write_text(cases)
-    assert budget.test_seconds(tree / "junit.xml") == 4
-
-
 def test_a_line_counts_once():
     text = 'x = """not a docstring"""\nimport os; y = 1\n\n"""A docstring\n\nwith a blank line."""\n'
     assert budget.line_kinds(text, ast.parse(text)) == {"code": 1, "import": 1, "blank": 1, "docstring": 3}
@@ -129,7 +123,7 @@ def test_a_limit_is_raised_with_a_reason_only(new: dict[str, dict[str, object]],
 def test_every_limit_has_a_reason_and_a_figure(tree: Path):
     limits = tomllib.loads((ROOT / budget.LIMITS).read_text())
     assert all(entry.keys() == {"limit", "why"} and entry["why"].endswith(".") for entry in limits.values())
-    assert limits.keys() - {"test seconds"} <= budget.measure(tree).keys()
+    assert limits.keys() - set(budget.MEASURED) <= budget.measure(tree).keys()
 
 
 def test_history_shows_commits_without_checking_them_out(tree: Path, monkeypatch: pytest.MonkeyPatch):
@@ -164,7 +158,3 @@ def test_the_program_ends_with_one_where_a_limit_is_exceeded(tree: Path, monkeyp
         budget.main()
     limits.write_text('["test seconds"]\nlimit = 2\nwhy = "As it is."\n')
     budget.main()
-    (tree / "junit.xml").write_text('<testsuites><testcase time="2.6"/></testsuites>')
-    monkeypatch.setattr(sys, "argv", ["budget.py", "--junit", str(tree / "junit.xml")])
-    with pytest.raises(SystemExit, match=r"test seconds: 3, limit 2 \(\+1\)"):
-        budget.main()

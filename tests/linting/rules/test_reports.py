@@ -55,7 +55,7 @@ def read_corpus() -> list[tuple[Case, RuleContext]]:
 
 
 def warm_up() -> None:
-    """Read the corpus before mutants are tried (``tests/mutation``), so that not every one has to."""
+    """Read the corpus before mutants are tried (``tools/mutation``), so that not every one has to."""
     for rule in rules.catalogue():
         list(reports_of(rule))
 

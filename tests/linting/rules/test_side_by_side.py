@@ -51,7 +51,7 @@ def read_corpus() -> list[tuple[RuleContext, list[RuleContext], tuple[int, ...]]
 
 
 def warm_up() -> None:
-    """Read the corpus before mutants are tried (``tests/mutation``), so that not every one has to."""
+    """Read the corpus before mutants are tried (``tools/mutation``), so that not every one has to."""
     for rule in RULES:
         for together, parts, capabilities in read_corpus():
             for context in (together, *parts):

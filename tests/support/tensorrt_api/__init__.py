@@ -1,13 +1,18 @@
-"""The Python interfaces of TensorRT releases, as type stubs in ``stubs/`` and as the wheels that those are made from.
+"""The Python interfaces of TensorRT releases, as type stubs and as the wheels that those are made from.
 
-The stubs serve the type checker (``make lint``) and ``tests/engines/tensorrt/test_parsing_product.py``, on any machine.
-The wheels, which ``make bindings`` fetches into ``.bindings``, show that the stubs are true.
+The stubs of the newest releases are in ``stubs/``: the type checker needs them (``make lint``). ``make bindings``
+fetches the wheels into ``.bindings``, which show that these stubs are true, and writes the stubs of the other releases
+there. ``tests/engines/tensorrt/test_parsing_product.py`` reads all of them.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+VARIABLE = "QDQTOOL_TENSORRT_BINDINGS"
+"""Names the folder of the wheels. Tests that need one fail, instead of being skipped, where it is set."""
 STUBS = Path(__file__).parent / "stubs"
+BINDINGS = Path(os.environ.get(VARIABLE, Path(__file__).parents[3] / ".bindings"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ class Release:
     @property
     def stub(self) -> Path:
         """Its type stub."""
-        return STUBS / self.folder / f"{self.module}.pyi"
+        place = STUBS if self in NEWEST else BINDINGS / "stubs"
+        return place / self.folder / f"{self.module}.pyi"
 
 
 TENSORRT = tuple(
@@ -43,3 +49,5 @@ TENSORRT = tuple(
 RTX = tuple(Release("tensorrt-rtx-cu12-bindings", "tensorrt_rtx", version) for version in ("1.4.0.76", "1.7.1.116"))
 """The oldest release that the package index has, and the one that the tests run."""
 RELEASES = (*TENSORRT, *RTX)
+NEWEST = (TENSORRT[-1], RTX[-1])
+"""Those whose stubs are in git."""

@@ -1,6 +1,7 @@
 """NVIDIA's wheels of the Python bindings, loaded without TensorRT: ``python -m support.tensorrt_api.wheels FOLDER``.
 
-The command fetches the wheels into a folder. With ``--write-stubs`` it then writes the type stubs anew.
+The command fetches the wheels into a folder, and writes the type stubs of the older releases there. With
+``--write-stubs`` it also writes those that are in git.
 
 The bindings need the libraries of TensorRT, which have gigabytes, only to make objects. Empty libraries with the
 functions that they link to let them load: classes, members and signatures can then be read. ``trt.Builder(…)`` fails
@@ -13,17 +14,17 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from support.paths import ROOT
-from support.tensorrt_api import RELEASES, Release
+from support.tensorrt_api import BINDINGS, NEWEST, RELEASES, VARIABLE, Release
 
-VARIABLE = "QDQTOOL_TENSORRT_BINDINGS"
-"""Names the folder of the wheels. Tests that need one fail, instead of being skipped, where it is set."""
 _FUNCTIONS = (
     "createInferBuilder_INTERNAL",
     "createInferRuntime_INTERNAL",
@@ -97,12 +98,22 @@ def _empty_library(path: Path) -> None:
 
 def bindings(release: Release, folder: Path) -> Bindings:
     """The bindings of a release for a test; the test is skipped where they cannot be had."""
-    needed, place = VARIABLE in os.environ, Path(os.environ.get(VARIABLE, ROOT / ".bindings"))
-    wheel = find_wheel(release, place)
+    wheel = find_wheel(release, BINDINGS)
     if wheel is None or shutil.which("cc") is None or sys.platform != "linux":
-        why = f"needs Linux, cc, and the wheel of {release.package} {release.version} in {place}: run `make bindings`"
-        (pytest.fail if needed else pytest.skip)(why)
+        _lack(f"Linux, cc, and the wheel of {release.package} {release.version} in {BINDINGS}")
+    assert wheel is not None
     return Bindings(release, wheel, folder)
+
+
+def stub_text(release: Release) -> str:
+    """The type stub of a release for a test; the test is skipped where it was not made."""
+    if not release.stub.is_file():
+        _lack(f"the stub {release.stub}")
+    return release.stub.read_text(encoding="utf-8")
+
+
+def _lack(what: str) -> None:
+    (pytest.fail if VARIABLE in os.environ else pytest.skip)(f"needs {what}: run `make bindings`")
 
 
 @cache
@@ -122,8 +133,8 @@ def fetch(folder: Path) -> None:
     find_wheel.cache_clear()
 
 
-def _write_stubs(folder: Path, scratch: Path) -> None:
-    for release in RELEASES:
+def _write_stubs(releases: Iterable[Release], folder: Path, scratch: Path) -> None:
+    for release in releases:
         wheel = find_wheel(release, folder)
         assert wheel is not None
         release.stub.parent.mkdir(parents=True, exist_ok=True)
@@ -131,17 +142,15 @@ def _write_stubs(folder: Path, scratch: Path) -> None:
 
 
 def main() -> None:
-    """Fetch the wheels, and write the stubs if asked."""
+    """Fetch the wheels, and write the stubs."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write-stubs", action="store_true")
     asked = parser.parse_args()
     fetch(asked.folder)
-    if asked.write_stubs:
-        scratch = asked.folder / "unpacked"
-        shutil.rmtree(scratch, ignore_errors=True)
-        _write_stubs(asked.folder, scratch)
-        shutil.rmtree(scratch)
+    releases = [each for each in RELEASES if asked.write_stubs or (each not in NEWEST and not each.stub.is_file())]
+    with tempfile.TemporaryDirectory() as scratch:
+        _write_stubs(releases, asked.folder, Path(scratch))
 
 
 if __name__ == "__main__":

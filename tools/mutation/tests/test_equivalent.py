@@ -3,7 +3,7 @@
 import pytest
 from support.paths import ROOT
 
-from mutation.equivalent import EVERYWHERE, Equivalent, listed
+from tools.mutation.equivalent import EVERYWHERE, Equivalent, listed
 
 
 def test_every_entry_names_a_line_that_is_there():

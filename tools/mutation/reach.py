@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 import coverage
 
 MARKED = "not builder and not gpu and not real"
-ELSEWHERE = ("acceptance", "cli", "sample_models", "benchmarks", "integrations", "mutation", "gpu")
+ELSEWHERE = ("acceptance", "cli", "sample_models", "benchmarks", "integrations", "gpu")
 """Folders whose tests start the command line as another process, or are about something else."""
 
 
@@ -200,7 +200,7 @@ def measure(folder: Path, root: Path, tests: Sequence[str], jobs: int) -> None:
         "QDQTOOL_REACH_SOURCE": str(root / "qdqtool"),
         "PYTHONPATH": os.pathsep.join(here),
     }
-    words = ["-q", "-p", "no:cacheprovider", "-p", "mutation.reach_plugin", *selection()]
+    words = ["-q", "-p", "no:cacheprovider", "-p", "tools.mutation.reach_plugin", *selection()]
     words += ["-n", str(jobs), "--dist", "worksteal"] if jobs > 1 else []
     # Standard output is for the table.
     pytest = [sys.executable, "-m", "pytest", *words, *tests]

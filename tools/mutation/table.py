@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mutation.equivalent import Equivalent
-from mutation.mutants import Mutant
-from mutation.results import Result
-from mutation.trials import NO_PYTHON
+from tools.mutation.equivalent import Equivalent
+from tools.mutation.mutants import Mutant
+from tools.mutation.results import Result
+from tools.mutation.trials import NO_PYTHON
 
 COUNTED = ("killed", "alive", "equivalent", "untried")
 

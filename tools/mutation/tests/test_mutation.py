@@ -65,10 +65,10 @@ def project(tmp_path: Path) -> Path:
 
 
 def run(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(project), str(ROOT / "tests")])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (project, ROOT / "tests", ROOT)))}
     # The plugins that are installed here take seconds to start, and the small tests need none.
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    command = [sys.executable, "-m", "mutation", "qdqtool/small.py", "--jobs", "1", *words]
+    command = [sys.executable, "-m", "tools.mutation", "qdqtool/small.py", "--jobs", "1", *words]
     return subprocess.run(
         command, cwd=project, env=environment, capture_output=True, text=True, timeout=300, check=False
     )

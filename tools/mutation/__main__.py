@@ -1,4 +1,4 @@
-"""``python -m mutation``: which faults in the package do its tests notice?
+"""``python -m tools.mutation``: which faults in the package do its tests notice?
 
 Run in the folder of the project with ``tests`` on the path; ``make mutants`` does that.
 """
@@ -15,13 +15,13 @@ from pathlib import Path
 
 import click
 
-from mutation import reach
-from mutation.children import Limits
-from mutation.equivalent import listed
-from mutation.mutants import NO_FAULT, Mutant, mutants_of
-from mutation.results import Result, Results
-from mutation.table import Judged, as_json, printed
-from mutation.trials import Trial, Verdict, in_session, loaded_anew
+from tools.mutation import reach
+from tools.mutation.children import Limits
+from tools.mutation.equivalent import listed
+from tools.mutation.mutants import NO_FAULT, Mutant, mutants_of
+from tools.mutation.results import Result, Results
+from tools.mutation.table import Judged, as_json, printed
+from tools.mutation.trials import Trial, Verdict, in_session, loaded_anew
 
 AREAS: Mapping[str, Sequence[str]] = {
     "numerics": ["qdqtool/numerics"],
@@ -157,7 +157,7 @@ def _try_uncompiled(run: Run, wanted: Mapping[str, Sequence[Mutant]]) -> None:
         return
     words = [f"--jobs={run.jobs}", f"--budget={run.budget}", f"--folder={run.folder}", *["--again"] * run.again]
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    subprocess.run([sys.executable, "-m", "mutation", *words, *wanted], env=environment, check=True, stdout=2)
+    subprocess.run([sys.executable, "-m", "tools.mutation", *words, *wanted], env=environment, check=True, stdout=2)
 
 
 def _try_all(run: Run, wanted: Mapping[str, Sequence[Mutant]], tests: str) -> None:

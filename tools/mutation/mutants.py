@@ -9,7 +9,7 @@ from pathlib import Path
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 
-from mutation.operators import operators
+from tools.mutation.operators import operators
 
 NO_FAULT = "no fault"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import coverage
 import pytest
 
-from mutation.reach import Reach, distance, lines_of_functions, lines_then, selection
+from tools.mutation.reach import Reach, distance, lines_of_functions, lines_then, selection
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A pytest plugin that notes which lines of the package each test runs, and how long it takes.
 
-Loaded with ``-p mutation.reach_plugin``; ``QDQTOOL_REACH`` names the folder for its files, one pair for each process.
+Loaded with ``-p tools.mutation.reach_plugin``. ``QDQTOOL_REACH`` names the folder for its files: one pair for each
+process.
 Lines that run while modules are imported are noted under the empty context.
 """
 

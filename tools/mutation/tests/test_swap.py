@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from mutation.swap import StandIn, live_functions, swap
+from tools.mutation.swap import StandIn, live_functions, swap
 
 SOURCE = """
 from functools import cache

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from mutation.children import Limits, in_children
+from tools.mutation.children import Limits, in_children
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Run the tests on mutants: most in children of one pytest session that has imported and collected everything.
 
-A child puts the mutant's code into place (:mod:`mutation.swap`) and runs its tests until one fails. What is decided
-while modules are imported needs a child that has imported nothing of the package yet, which takes about a second more.
+A child puts the mutant's code into place (:mod:`tools.mutation.swap`) and runs its tests until one fails. What is
+decided while modules are imported needs a child that has imported nothing of the package yet, which takes about a
+second more.
 """
 
 import importlib
@@ -15,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from mutation.children import Limits, Result, in_children
-from mutation.mutants import Mutant
-from mutation.reach import wrapping
-from mutation.swap import StandIn, live_functions, swap
+from tools.mutation.children import Limits, Result, in_children
+from tools.mutation.mutants import Mutant
+from tools.mutation.reach import wrapping
+from tools.mutation.swap import StandIn, live_functions, swap
 
 HEAVY = ("onnx.reference", "onnx_graphsurgeon", "onnxruntime", "numba", "msgspec", "rich.table", "ml_dtypes")
 """What most tests import, and what takes long; imported once, before children begin. Not pytest's plugins, which it

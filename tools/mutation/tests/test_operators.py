@@ -5,7 +5,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.operators.operator import Example
 
-from mutation.operators import FROM_COSMIC_RAY, Provider
+from tools.mutation.operators import FROM_COSMIC_RAY, Provider
 
 PROVIDER = Provider()
 OWN = [name for name in PROVIDER if name not in FROM_COSMIC_RAY]

@@ -13,7 +13,7 @@ from pathlib import Path
 from cosmic_ray.work_db import WorkDB
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkerOutcome, WorkItem, WorkResult
 
-from mutation.mutants import Mutant
+from tools.mutation.mutants import Mutant
 
 
 @dataclass(frozen=True, slots=True)

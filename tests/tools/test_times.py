@@ -1,0 +1,82 @@
+"""tools/times.py: the processor seconds of tests, by file and test, and their limits."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import times
+
+
+def case(name: str, *properties: tuple[str, float]) -> str:
+    file, _, test = name.partition("::")
+    inner = "".join(f'<property name="{key}" value="{value}"/>' for key, value in properties)
+    return f'<testcase classname="{file}" name="{test}" time="99"><properties>{inner}</properties></testcase>'
+
+
+@pytest.fixture
+def junit(tmp_path: Path) -> Path:
+    """A run by two workers."""
+    cases = [
+        case("tests.a::one", ("collecting", 11), ("processor", 2)),
+        case("tests.a::two", ("processor", 0.5)),
+        case("tests.b::one", ("collecting", 12.25), ("processor", 4)),
+        case("tests.b::one"),
+    ]
+    file = tmp_path / "junit.xml"
+    file.write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+    return file
+
+
+def test_seconds_by_file_and_test(junit: Path):
+    found = times.read_times(junit)
+    assert found.total == 29.75
+    assert list(times.lines(found)) == [
+        "30 processor seconds in 3 tests, 11 + 12 of them for collecting",
+        "\nslowest 40 of 2 files",
+        "     4.0  tests.b",
+        "     2.5  tests.a",
+        "\nslowest 40 tests",
+        "     4.0  tests.b::one",
+        "     2.0  tests.a::one",
+        "     0.5  tests.a::two",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "limits", "told"),
+    [
+        ([], {"test seconds": 28}, None),
+        ([], {"test seconds": 27}, "test seconds: 30, limit 27\n"),
+        (["--all"], {"test seconds": 1, "test-all seconds": 28}, None),
+        (["--all"], {"test-all seconds": 20}, "test-all seconds: 30, limit 20\n"),
+        ([], {"collection seconds": 11}, "collection seconds: 12, limit 11\n"),
+    ],
+)
+def test_a_tenth_more_than_the_limit_is_too_much(
+    words: list[str], limits: dict[str, int], told: str | None, junit: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (junit.parent / "tools").mkdir()
+    text = "\n".join(f'["{name}"]\nlimit = {limit}' for name, limit in limits.items())
+    (junit.parent / times.LIMITS).write_text(text)
+    monkeypatch.setattr(times, "ROOT", junit.parent)
+    monkeypatch.setattr(sys, "argv", ["times.py", "tests", str(junit), *words])
+    if told is None:
+        times.main()
+        return
+    with pytest.raises(SystemExit) as ended:
+        times.main()
+    assert str(ended.value.code) == f"{told}Make it faster, or raise the limit in tools/budget.toml and say why there."
+
+
+def test_the_demo_is_run_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    packages = "lib/python3.11/site-packages/one-1.0.dist-info"
+    recipe = f"demo:\n\ttest ! -e .demo && mkdir -p .demo/{packages} && echo 'Name: one' > .demo/{packages}/METADATA\n"
+    (tmp_path / "Makefile").write_text(recipe)
+    (tmp_path / ".demo").mkdir()
+    (tmp_path / "tools").mkdir()
+    (tmp_path / times.LIMITS).write_text('["demo packages"]\nlimit = 45\n')
+    monkeypatch.setattr(times, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["times.py", "demo"])
+    times.main()
+    assert "demo packages: 1\n" in capsys.readouterr().out

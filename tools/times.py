@@ -1,0 +1,126 @@
+"""Say where processor seconds go, and hold them to ``tools/budget.toml``: CI fails a tenth beyond a limit.
+
+    python tools/times.py demo                runs ``make demo``: its seconds, packages and megabytes
+    python tools/times.py tests .junit.xml    a run of ``make test``: collection, the slowest files and tests
+    python tools/times.py tests .junit.xml --all    the same of ``make test-all``
+
+Seconds are those of processors: waiting costs nothing, and two workers count twice.
+"""
+
+import argparse
+import importlib.metadata
+import resource
+import subprocess
+import sys
+import tomllib
+import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMITS = "tools/budget.toml"
+TOLERANCE = 1.1
+"""A busy machine takes a little more."""
+SLOWEST = 40
+DEMO = ".demo"
+PROCESSOR, COLLECTING = "processor", "collecting"
+"""Properties that ``tests/support/processor_time.py`` writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestTimes:
+    """The processor seconds of a run.
+
+    Attributes:
+        tests: Those of each test, by file and name.
+        collecting: Those until the first test, for each worker.
+    """
+
+    tests: Mapping[tuple[str, str], float]
+    collecting: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return sum(self.tests.values()) + sum(self.collecting)
+
+
+def read_times(junit: Path) -> TestTimes:
+    """Return the processor seconds that a file of ``--junit-xml`` has."""
+    tests: dict[tuple[str, str], float] = defaultdict(float)
+    collecting = []
+    for case in ET.parse(junit).getroot().iter("testcase"):
+        test = case.get("classname", ""), case.get("name", "")
+        for each in case.iter("property"):
+            seconds = float(each.get("value", 0))
+            if each.get("name") == PROCESSOR:
+                tests[test] += seconds
+            elif each.get("name") == COLLECTING:
+                collecting.append(seconds)
+    return TestTimes(dict(tests), tuple(collecting))
+
+
+def lines(times: TestTimes) -> Iterator[str]:
+    """Yield a report of a run: sums, the slowest files, the slowest tests."""
+    files: Counter[str] = Counter()
+    for (file, _), seconds in times.tests.items():
+        files[file] += seconds
+    collecting = " + ".join(f"{seconds:.0f}" for seconds in times.collecting)
+    yield f"{times.total:.0f} processor seconds in {len(times.tests):,} tests, {collecting} of them for collecting"
+    yield f"\nslowest {SLOWEST} of {len(files)} files"
+    yield from (f"{seconds:8.1f}  {file}" for file, seconds in files.most_common(SLOWEST))
+    yield f"\nslowest {SLOWEST} tests"
+    slowest = sorted(times.tests.items(), key=lambda each: -each[1])[:SLOWEST]
+    yield from (f"{seconds:8.1f}  {file}::{name}" for (file, name), seconds in slowest)
+
+
+def run_demo() -> dict[str, float]:
+    """Run ``make demo`` in its own environment, made anew, and return what it took."""
+    subprocess.run(["rm", "-rf", DEMO], cwd=ROOT, check=True)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(["make", "demo"], cwd=ROOT, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    (packages,) = (ROOT / DEMO).glob("lib/python*/site-packages")
+    return {
+        "demo seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "demo packages": len(list(importlib.metadata.distributions(path=[str(packages)]))),
+        "demo megabytes": sum(path.lstat().st_size for path in packages.rglob("*") if path.is_file()) / 1e6,
+    }
+
+
+def exceeded(figures: Mapping[str, float], limits: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return a line for each figure beyond its limit and the tolerance."""
+    found = {name: (value, limits[name]["limit"]) for name, value in figures.items() if name in limits}
+    return [
+        f"{name}: {value:.0f}, limit {limit:.0f}" for name, (value, limit) in found.items() if value > TOLERANCE * limit
+    ]
+
+
+def main() -> None:
+    """Print figures; end with 1 where one is beyond its limit."""
+    parser = argparse.ArgumentParser(description="Say where processor seconds go, and hold them to their limits.")
+    what = parser.add_subparsers(dest="what", required=True)
+    what.add_parser("demo", help="run `make demo`")
+    tests = what.add_parser("tests", help="read the file that `make test` wrote")
+    tests.add_argument("junit", type=Path)
+    tests.add_argument("--all", action="store_true", help="it is of `make test-all`")
+    asked = parser.parse_args()
+    if asked.what == "demo":
+        figures = run_demo()
+        sys.stdout.writelines(f"{name}: {value:.0f}\n" for name, value in figures.items())
+    else:
+        times = read_times(asked.junit)
+        sys.stdout.writelines(f"{line}\n" for line in lines(times))
+        figures = {
+            "test-all seconds" if asked.all else "test seconds": times.total,
+            "collection seconds": max(times.collecting, default=0.0),
+        }
+    faults = exceeded(figures, tomllib.loads((ROOT / LIMITS).read_text("utf-8")))
+    if faults:
+        sys.exit("\n".join([*faults, f"Make it faster, or raise the limit in {LIMITS} and say why there."]))
+
+
+if __name__ == "__main__":
+    main()
