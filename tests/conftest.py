@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from support.leftovers import Leftovers, set_signals
 from support.processor_time import pytest_runtest_makereport, pytest_runtest_protocol
 
 __all__ = ["pytest_runtest_makereport", "pytest_runtest_protocol"]  # hooks
+
+set_signals()
 
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
@@ -23,6 +26,21 @@ def real_models() -> list[Path]:
     """The real models to try everything on; empty when the folder is not named."""
     folder = os.environ.get(REAL_MODELS)
     return sorted(Path(folder).glob("*.onnx")) if folder else []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _leftovers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leftovers]:
+    """Fail where tests leave processes, ports or temporary files behind."""
+    leftovers = Leftovers(tmp_path_factory.mktemp("temporary"))
+    yield leftovers
+    found = list(leftovers.found())
+    assert not found, "tests left behind: " + "; ".join(found)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _note_processes(_leftovers: Leftovers, request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    _leftovers.note(request.node.nodeid)
 
 
 @pytest.fixture(scope="session", autouse=True)
