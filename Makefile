@@ -27,6 +27,9 @@ export UV_CONSTRAINT := $(PIP_CONSTRAINT)
 export UV_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 COMMA := ,
 
+# tests start hundreds of processes, which read compiled modules
+unexport PYTHONDONTWRITEBYTECODE
+
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 

@@ -7,8 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import helper
-from scipy.stats import binom
-from sklearn.metrics import accuracy_score, log_loss
 from support.paths import ROOT
 from support.small import make_model
 
@@ -42,6 +40,8 @@ def test_every_metric_is_found_by_its_file_name() -> None:
 
 
 def test_top_1_is_the_accuracy_of_scikit_learn() -> None:
+    from sklearn.metrics import accuracy_score
+
     scores, labels = drawn()
     assert value("top-1", scores, labels) == pytest.approx(100 * accuracy_score(labels, scores.argmax(axis=1)))
     assert value("top-1", np.ones((1, 3), np.float32), np.array([0])) == 100
@@ -49,6 +49,8 @@ def test_top_1_is_the_accuracy_of_scikit_learn() -> None:
 
 
 def test_perplexity_is_the_exponential_of_the_log_loss_of_scikit_learn() -> None:
+    from sklearn.metrics import log_loss
+
     scores, labels = drawn()
     exact = scores.astype(np.float64)
     chances = np.exp(exact) / np.exp(exact).sum(axis=1, keepdims=True)
@@ -165,6 +167,8 @@ def test_one_label_for_each_position_of_a_sequence(tmp_path: Path) -> None:
 
 
 def test_labels_lie_beside_the_samples_of_a_folder(tmp_path: Path) -> None:
+    from sklearn.metrics import accuracy_score
+
     scores, labels = drawn(6)
     for number in range(3):
         rows = slice(2 * number, 2 * number + 2)
@@ -242,6 +246,8 @@ def test_a_limit_needs_a_metric_and_something_to_compare_with(data) -> None:
 def test_top_1_is_at_chance_where_guessing_gives_as_many(
     right: int, predictions: int, classes: int, is_chance: bool
 ) -> None:
+    from scipy.stats import binom
+
     found = metrics.get("top-1").chance(100 * right / predictions, predictions, classes)
     assert (found is not None) is is_chance
     if found is not None:
