@@ -1,8 +1,7 @@
 """Say where processor seconds go, and hold them to ``tools/budget.toml``: CI fails a tenth beyond a limit.
 
     python tools/times.py demo                runs ``make demo``: its seconds, packages and megabytes
-    python tools/times.py tests .junit.xml    a run of ``make test``: collection, the slowest files and tests
-    python tools/times.py tests .junit.xml --all    the same of ``make test-all``
+    python tools/times.py tests .junit.xml    a run of the tests: collection, the slowest files and tests
 
 Seconds are those of processors: waiting costs nothing, and two workers count twice.
 """
@@ -25,7 +24,7 @@ TOLERANCE = 1.1
 """A busy machine takes a little more."""
 SLOWEST = 40
 DEMO = ".demo"
-PROCESSOR, COLLECTING = "processor", "collecting"
+PROCESSOR, COLLECTING, SLOW = "processor", "collecting", "slow"
 """Properties that ``tests/support/processor_time.py`` writes."""
 
 
@@ -35,31 +34,39 @@ class TestTimes:
 
     Attributes:
         tests: Those of each test, by file and name.
+        slow: The tests that ``make test`` leaves out.
         collecting: Those until the first test, for each worker.
     """
 
     tests: Mapping[tuple[str, str], float]
+    slow: frozenset[tuple[str, str]]
     collecting: tuple[float, ...]
 
     @property
+    def fast(self) -> float:
+        """The sum of what ``make test`` runs."""
+        return sum(seconds for test, seconds in self.tests.items() if test not in self.slow) + sum(self.collecting)
+
+    @property
     def total(self) -> float:
-        """All of them."""
+        """The sum of all."""
         return sum(self.tests.values()) + sum(self.collecting)
 
 
 def read_times(junit: Path) -> TestTimes:
     """Return the processor seconds that a file of ``--junit-xml`` has."""
     tests: dict[tuple[str, str], float] = defaultdict(float)
-    collecting = []
+    collecting, slow = [], set()
     for case in ET.parse(junit).getroot().iter("testcase"):
         test = case.get("classname", ""), case.get("name", "")
-        for each in case.iter("property"):
-            seconds = float(each.get("value", 0))
-            if each.get("name") == PROCESSOR:
-                tests[test] += seconds
-            elif each.get("name") == COLLECTING:
-                collecting.append(seconds)
-    return TestTimes(dict(tests), tuple(collecting))
+        for name, value in ((each.get("name"), each.get("value", "")) for each in case.iter("property")):
+            if name == PROCESSOR:
+                tests[test] += float(value)
+            elif name == COLLECTING:
+                collecting.append(float(value))
+            elif name == SLOW:
+                slow.add(test)
+    return TestTimes(dict(tests), frozenset(slow), tuple(collecting))
 
 
 def lines(times: TestTimes) -> Iterator[str]:
@@ -69,11 +76,13 @@ def lines(times: TestTimes) -> Iterator[str]:
         files[file] += seconds
     collecting = " + ".join(f"{seconds:.0f}" for seconds in times.collecting)
     yield f"{times.total:.0f} processor seconds in {len(times.tests):,} tests, {collecting} of them for collecting"
+    yield f"{times.fast:.0f} without the {len(times.slow)} slow ones"
     yield f"\nslowest {SLOWEST} of {len(files)} files"
     yield from (f"{seconds:8.1f}  {file}" for file, seconds in files.most_common(SLOWEST))
     yield f"\nslowest {SLOWEST} tests"
     slowest = sorted(times.tests.items(), key=lambda each: -each[1])[:SLOWEST]
-    yield from (f"{seconds:8.1f}  {file}::{name}" for (file, name), seconds in slowest)
+    for test, seconds in slowest:
+        yield f"{seconds:8.1f}  {'::'.join(test)}{' (slow)' if test in times.slow else ''}"
 
 
 def run_demo() -> dict[str, float]:
@@ -103,9 +112,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Say where processor seconds go, and hold them to their limits.")
     what = parser.add_subparsers(dest="what", required=True)
     what.add_parser("demo", help="run `make demo`")
-    tests = what.add_parser("tests", help="read the file that `make test` wrote")
+    tests = what.add_parser("tests", help="read the file that `make test` or `make test-all` wrote")
     tests.add_argument("junit", type=Path)
-    tests.add_argument("--all", action="store_true", help="it is of `make test-all`")
     asked = parser.parse_args()
     if asked.what == "demo":
         figures = run_demo()
@@ -114,7 +122,8 @@ def main() -> None:
         times = read_times(asked.junit)
         sys.stdout.writelines(f"{line}\n" for line in lines(times))
         figures = {
-            "test-all seconds" if asked.all else "test seconds": times.total,
+            "test seconds": times.fast,
+            "test-all seconds": times.total,
             "collection seconds": max(times.collecting, default=0.0),
         }
     faults = exceeded(figures, tomllib.loads((ROOT / LIMITS).read_text("utf-8")))

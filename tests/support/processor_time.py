@@ -1,8 +1,8 @@
 """Hooks that write processor seconds into the file of ``--junit-xml``: of every test, and of collecting.
 
 A test has the seconds of its own process and of the processes that it waited for, fixtures included. The first test
-that a process runs also has the seconds until then: for start, imports and collection. ``tools/budget.py`` reads
-both.
+that a process runs also has the seconds until then: for start, imports and collection. A slow test has the reason of
+its marker. ``tools/times.py`` reads all of them.
 """
 
 import os
@@ -11,7 +11,7 @@ from collections.abc import Generator
 
 import pytest
 
-SECONDS, COLLECTING = "processor", "collecting"
+SECONDS, COLLECTING, SLOW = "processor", "collecting", "slow"
 """Names of the properties."""
 
 _START = pytest.StashKey[float]()
@@ -21,6 +21,21 @@ def seconds() -> float:
     """Return the processor seconds of this process so far, and of the children that it waited for."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Note the reasons of slow tests.
+
+    Raises:
+        UsageError: A marker has no reason.
+    """
+    for item in items:
+        marker = item.get_closest_marker("slow")
+        if marker is None:
+            continue
+        if not marker.kwargs.get("reason"):
+            raise pytest.UsageError(f'{item.nodeid}: say what takes the time: slow(reason="…")')
+        item.user_properties.append((SLOW, marker.kwargs["reason"]))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

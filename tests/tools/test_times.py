@@ -8,7 +8,7 @@ import pytest
 from tools import times
 
 
-def case(name: str, *properties: tuple[str, float]) -> str:
+def case(name: str, *properties: tuple[str, float | str]) -> str:
     file, _, test = name.partition("::")
     inner = "".join(f'<property name="{key}" value="{value}"/>' for key, value in properties)
     return f'<testcase classname="{file}" name="{test}" time="99"><properties>{inner}</properties></testcase>'
@@ -20,7 +20,7 @@ def junit(tmp_path: Path) -> Path:
     cases = [
         case("tests.a::one", ("collecting", 11), ("processor", 2)),
         case("tests.a::two", ("processor", 0.5)),
-        case("tests.b::one", ("collecting", 12.25), ("processor", 4)),
+        case("tests.b::one", ("slow", "builds"), ("collecting", 12.25), ("processor", 4)),
         case("tests.b::one"),
     ]
     file = tmp_path / "junit.xml"
@@ -33,34 +33,34 @@ def test_seconds_by_file_and_test(junit: Path):
     assert found.total == 29.75
     assert list(times.lines(found)) == [
         "30 processor seconds in 3 tests, 11 + 12 of them for collecting",
+        "26 without the 1 slow ones",
         "\nslowest 40 of 2 files",
         "     4.0  tests.b",
         "     2.5  tests.a",
         "\nslowest 40 tests",
-        "     4.0  tests.b::one",
+        "     4.0  tests.b::one (slow)",
         "     2.0  tests.a::one",
         "     0.5  tests.a::two",
     ]
 
 
 @pytest.mark.parametrize(
-    ("words", "limits", "told"),
+    ("limits", "told"),
     [
-        ([], {"test seconds": 28}, None),
-        ([], {"test seconds": 27}, "test seconds: 30, limit 27\n"),
-        (["--all"], {"test seconds": 1, "test-all seconds": 28}, None),
-        (["--all"], {"test-all seconds": 20}, "test-all seconds: 30, limit 20\n"),
-        ([], {"collection seconds": 11}, "collection seconds: 12, limit 11\n"),
+        ({"test seconds": 24, "test-all seconds": 28, "collection seconds": 12}, None),
+        ({"test seconds": 23}, "test seconds: 26, limit 23\n"),
+        ({"test-all seconds": 27}, "test-all seconds: 30, limit 27\n"),
+        ({"collection seconds": 11}, "collection seconds: 12, limit 11\n"),
     ],
 )
 def test_a_tenth_more_than_the_limit_is_too_much(
-    words: list[str], limits: dict[str, int], told: str | None, junit: Path, monkeypatch: pytest.MonkeyPatch
+    limits: dict[str, int], told: str | None, junit: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (junit.parent / "tools").mkdir()
     text = "\n".join(f'["{name}"]\nlimit = {limit}' for name, limit in limits.items())
     (junit.parent / times.LIMITS).write_text(text)
     monkeypatch.setattr(times, "ROOT", junit.parent)
-    monkeypatch.setattr(sys, "argv", ["times.py", "tests", str(junit), *words])
+    monkeypatch.setattr(sys, "argv", ["times.py", "tests", str(junit)])
     if told is None:
         times.main()
         return
