@@ -1,10 +1,9 @@
 """What a machine needs to run engines: a GPU with its driver, and packages. Nothing heavy is imported to find out."""
 
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from qdqtool.engines.tensorrt.gpus import Gpu, find_gpus
+from qdqtool.engines.tensorrt.gpus import Gpu, find_gpus, is_installed
 from qdqtool.errors import CapabilityError
 
 NEVER_RUN = "never run on a GPU so far"
@@ -62,13 +61,3 @@ def require_packages(library: str) -> None:
         raise CapabilityError(
             f"Python cannot find {modules}, which running needs", hint=f"install it: `pip install {line}`"
         )
-
-
-def is_installed(module: str) -> bool:
-    """Whether a module can be found; its parent package is imported, the module itself is not."""
-    try:
-        found = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
-        return False
-    # A folder of that name without __init__.py is found too, and has no origin.
-    return found is not None and found.origin is not None

@@ -93,7 +93,7 @@ _UNTOUCHED = {"--timing-cache-file": ": the file is neither read nor written"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorRT:
-    """One TensorRT product as an :class:`~qdqtool.engines.tensorrt.builder.EngineBuilder`.
+    """One TensorRT product that builds engines; each module of :mod:`~qdqtool.engines.tensorrt.backends` has one.
 
     Attributes:
         id: Public id of the backend.
@@ -129,12 +129,7 @@ class TensorRT:
 
     def is_installed(self) -> bool:
         """Whether its package is there; nothing is imported."""
-        try:
-            found = importlib.util.find_spec(self.module)
-        except (ImportError, ValueError):
-            return False
-        # A namespace package (a folder called `tensorrt` without __init__.py) is found too, and has no origin.
-        return found is not None and found.origin is not None
+        return gpus.is_installed(self.module)
 
     def require(self) -> None:
         """Raise unless it is installed.
