@@ -63,7 +63,8 @@ def find_products(model: Model, kernels: tuple[Kernel, ...], profiles: Sequence[
             lost.append(node.label)
             continue
         at = places[id(kernel)]
-        before, more = macs.get(at, 0), _count(node, index)
+        more = None if _may_run_often(node.scope) else multiply_accumulates(node, index.types.full_shape)
+        before = macs.get(at, 0)
         macs[at] = before + more if before is not None and more is not None else None
     return Products(macs, tuple(lost))
 
@@ -74,12 +75,6 @@ def _multiplies(node: NodeView, index: ModelIndex) -> bool:
     if ops.product(node) is None and not ops.traits(node).multiplies_inside:
         return False
     return output is not None and not index.is_constant(output)
-
-
-def _count(node: NodeView, index: ModelIndex) -> int | None:
-    if _may_run_often(node.scope):
-        return None
-    return multiply_accumulates(node, index.types.full_shape)
 
 
 def _may_run_often(scope: Scope) -> bool:
@@ -236,10 +231,7 @@ def read_map(path: Path) -> EngineMap:
 
 
 def _check_engine(engine: Path, expected: StoredFile, file: Path) -> None:
-    try:
-        found = fingerprint(engine)
-    except OSError as error:
-        raise ModelError(f"{engine} cannot be read: {error.strerror}") from None
+    found = fingerprint(engine)
     if found.sha256 != expected.sha256:
         raise ModelError(
             f"{file.name} is the manifest of another engine: sha256 {expected.sha256[:12]}… expected, "

@@ -20,7 +20,6 @@ from qdqtool.samples.calibration_note import CalibrationNote, read_note
 
 SCHEMA_VERSION = 1
 SUFFIX = ".manifest.json"
-_CHUNK = 1 << 22
 _AGAIN = "build the engine again with this version of qdqtool"
 
 
@@ -116,11 +115,12 @@ def manifest_path(engine: Path) -> Path:
 
 def fingerprint(path: Path) -> StoredFile:
     """Return name, size in bytes and sha256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return StoredFile(name=path.name, bytes=path.stat().st_size, sha256=digest.hexdigest())
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+        return StoredFile(name=path.name, bytes=path.stat().st_size, sha256=digest.hexdigest())
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def describe_build(model: Model, report: EngineReport, engine: Path, timing_cache: bytes | None) -> Manifest:
