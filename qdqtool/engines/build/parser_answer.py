@@ -40,11 +40,8 @@ def _options(options: BuildOptions) -> Iterator[str]:
     for name, fixed in options.input_values.items():
         yield from ("--input-values", f"{name}:{spell_values(fixed)}")
     shapes, values = options.shapes, options.shape_values
-    for kind, sizes, numbers in (
-        ("min", shapes.min, values.min),
-        ("opt", shapes.opt, values.opt),
-        ("max", shapes.max, values.max),
-    ):
+    extents = zip((shapes.min, shapes.opt, shapes.max), (values.min, values.opt, values.max), strict=True)
+    for kind, (sizes, numbers) in zip(("min", "opt", "max"), extents, strict=True):
         if sizes:
             yield from (f"--{kind}-shapes", spell_shapes(sizes))
         for name, given in numbers.items():
@@ -148,12 +145,13 @@ def _answer(version: str, builder: TensorRT, path: Path, parsed: Parsed) -> Pars
     # Dicts keep the order and drop what is said twice.
     faults: dict[ParserFault, None] = {}
     messages: dict[str, None] = {}
+    unknown = f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model that this message is of"
     for error in explained(parsed.facts["errors"], parsed.facts.get("further", [])):
         refusal = parser_refusal(error)
         fault = ParserFault(
             title=version,
             reason=refusal.reason,
-            hint=with_path(refusal.hint or "", path) if refusal.explained else _unknown_hint(path, builder),
+            hint=with_path(refusal.hint or "", path) if refusal.explained else unknown,
             name=error["name"],
             index=error["node"],
             op_type=error["operator"],
@@ -161,7 +159,3 @@ def _answer(version: str, builder: TensorRT, path: Path, parsed: Parsed) -> Pars
         faults[fault] = None
         messages[refusal.message] = None
     return ParserAnswer(status="asked", note=version, messages=tuple(messages), faults=tuple(faults))
-
-
-def _unknown_hint(path: Path, builder: TensorRT) -> str:
-    return f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model that this message is of"

@@ -117,7 +117,9 @@ class TensorRTRunner:
         self.outputs = tuple(tensor.name for tensor in self._tensors if not tensor.is_input)
         self._memory = _Memory(self._cuda)
         self._allocator = new_allocator(self._trt, self._memory.reserve)
-        self._context: Any = self._made(self._engine.create_execution_context(), "no execution context can be made")
+        self._context: Any = self._engine.create_execution_context()
+        if self._context is None:
+            raise self._failed("no execution context can be made")
         self._stream = self._cuda.new_stream()
         self._held: list[Array] = []
 
@@ -193,11 +195,6 @@ class TensorRTRunner:
                 "here: `qdqtool build MODEL -o ENGINE`",
             )
         return engine
-
-    def _made(self, found: Any, failure: str) -> Any:
-        if found is None:
-            raise self._failed(failure)
-        return found
 
     def _failed(self, what: str) -> QdqError:
         return self._allocator.error or GateError(f"{what}: {self._log.last or f'{self.library} does not say why'}")
