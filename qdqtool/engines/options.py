@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,63 +24,55 @@ def _named_profiles(given: Sequence[Mapping[str, Mapping[str, Sequence[int]]]]) 
     return tuple({name: named_shapes(shapes) for name, shapes in profile.items()} for profile in given)
 
 
+_shapes = partial(option, section="Shapes")
+_engine = partial(option, section="Engine")
+
+
 @dataclass(init=False, repr=False, eq=False)
 class ProfileShapes:
     """The shapes of one optimization profile, and the values of inputs that decide shapes."""
 
-    min_shapes: Shapes = option({}, f"Smallest shapes of dynamic inputs; {SEVERAL}", SHAPES, section="Shapes")
-    opt_shapes: Shapes = option(
-        {}, f"Shapes to optimize for; alone they are the only ones; {SEVERAL}", SHAPES, section="Shapes"
+    min_shapes: Shapes = _shapes({}, f"Smallest shapes of dynamic inputs; {SEVERAL}", SHAPES)
+    opt_shapes: Shapes = _shapes({}, f"Shapes to optimize for; alone they are the only ones; {SEVERAL}", SHAPES)
+    max_shapes: Shapes = _shapes({}, f"Largest shapes of dynamic inputs; {SEVERAL}", SHAPES)
+    min_shape_values: Shapes = _shapes({}, f"Smallest values of inputs that decide shapes; {SEVERAL}", SHAPE_VALUES)
+    opt_shape_values: Shapes = _shapes(
+        {}, f"Values to optimize for; alone they are the only ones; {SEVERAL}", SHAPE_VALUES
     )
-    max_shapes: Shapes = option({}, f"Largest shapes of dynamic inputs; {SEVERAL}", SHAPES, section="Shapes")
-    min_shape_values: Shapes = option(
-        {}, f"Smallest values of inputs that decide shapes; {SEVERAL}", SHAPE_VALUES, section="Shapes"
-    )
-    opt_shape_values: Shapes = option(
-        {}, f"Values to optimize for; alone they are the only ones; {SEVERAL}", SHAPE_VALUES, section="Shapes"
-    )
-    max_shape_values: Shapes = option(
-        {}, f"Largest values of inputs that decide shapes; {SEVERAL}", SHAPE_VALUES, section="Shapes"
-    )
+    max_shape_values: Shapes = _shapes({}, f"Largest values of inputs that decide shapes; {SEVERAL}", SHAPE_VALUES)
 
 
 @dataclass(init=False, repr=False, eq=False)
 class BuildCommand:
     """Options of ``build_engine``."""
 
-    backend: Literal["auto", "tensorrt", "tensorrt-rtx"] = option(
+    backend: Literal["auto", "tensorrt", "tensorrt-rtx"] = _engine(
         "auto",
         "TensorRT (needs a GPU), TensorRT for RTX (needs none), or the first of them that is installed.",
         choice("auto", "tensorrt", "tensorrt-rtx"),
-        section="Engine",
     )
     shapes: ProfileShapes = field(default_factory=ProfileShapes)
-    profiles: Sequence[Mapping[str, Shapes]] = option(
+    profiles: Sequence[Mapping[str, Shapes]] = _shapes(
         (),
         "Further optimization profiles, each with some of the six keywords of shapes.",
         Kind(form="text", keyword="Sequence[Mapping[str, Shapes]]", take=_named_profiles, is_repeated=True),
-        section="Shapes",
         only="python",
     )
-    input_shapes: Shapes = option(
-        {}, f"Fix the shape of an input, and fold what that decides; {SEVERAL}", SHAPES, section="Shapes"
+    input_shapes: Shapes = _shapes({}, f"Fix the shape of an input, and fold what that decides; {SEVERAL}", SHAPES)
+    input_values: Mapping[str, tuple[float, ...]] = _shapes(
+        {}, f"Make an input a constant, and fold what that decides; {SEVERAL}", VALUES
     )
-    input_values: Mapping[str, tuple[float, ...]] = option(
-        {}, f"Make an input a constant, and fold what that decides; {SEVERAL}", VALUES, section="Shapes"
-    )
-    calib_data: Any = option(
+    calib_data: Any = _shapes(
         None,
         "Take the shapes of dynamic inputs from this calibration data: smallest, most frequent and largest.",
         DATA,
         flags=("--calib-data", "--data"),
-        section="Shapes",
     )
-    compute_capabilities: str | None = option(
+    compute_capabilities: str | None = _engine(
         None,
         "GPUs to build for, as 8.6,8.9 or sm86,sm89. Default for tensorrt-rtx: 8.0,8.6,8.9,12.0,12.1, less those that "
         "lack a type of the model; tensorrt builds for the GPU in the machine.",
         GPUS,
-        section="Engine",
     )
     deployment: DeploymentOptions = field(default_factory=DeploymentOptions)
     require_precision: Sequence[str] = option(
@@ -88,21 +81,17 @@ class BuildCommand:
         listed("TYPE>=PERCENT%"),
         section="Gates",
     )
-    locked: Path | None = option(
+    locked: Path | None = _engine(
         None,
         "Build only if model, external data, options, profiles, product and version are those of this manifest.",
         file("MANIFEST"),
-        section="Engine",
     )
-    sign: Path | None = option(
-        None,
-        "Sign the manifest with this key of OpenSSH; the signature goes to FILE.manifest.json.sig.",
-        file("KEY"),
-        section="Engine",
+    sign: Path | None = _engine(
+        None, "Sign the manifest with this key of OpenSSH; the signature goes to FILE.manifest.json.sig.", file("KEY")
     )
     export_layer_info: Path | None = option(
         None, "Write the engine's layers, as JSON.", output("FILE"), section="Report"
     )
     verbose_log: Path | None = option(None, "Write the builder's whole log.", output("FILE"), section="Report")
     skip_validate: bool = option(False, "Build without validating first; the report says SKIPPED.", section="Gates")
-    timeout: float = option(1800, "Stop the builder after this time.", number("SECONDS"), section="Engine")
+    timeout: float = _engine(1800, "Stop the builder after this time.", number("SECONDS"))

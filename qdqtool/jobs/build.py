@@ -18,8 +18,9 @@ from qdqtool.engines.build.signature import sign, signature_path
 from qdqtool.engines.build.verification import installed_version
 from qdqtool.engines.report import Refusal
 from qdqtool.engines.tensorrt import backends
-from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineBuilder, EngineRequest
+from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.kernels import encode_layers
+from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import UsageError
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.report import Summary
@@ -59,7 +60,7 @@ def build_engine(
 class _Job:
     """One build; the steps share what has been settled."""
 
-    def __init__(self, builder: EngineBuilder, model: Model, output: Path, options: BuildOptions) -> None:
+    def __init__(self, builder: TensorRT, model: Model, output: Path, options: BuildOptions) -> None:
         assert model.path is not None
         self._builder, self._model, self._output, self._options = builder, model, output, options
         self._path = model.path
@@ -180,7 +181,7 @@ class _Job:
         )
 
 
-def _validate(model: Model, builder: EngineBuilder) -> Summary:
+def _validate(model: Model, builder: TensorRT) -> Summary:
     """The validate gate: how much it found, when nothing of it is an error."""
     report = validate_model(model, [builder.release])
     refusals = tuple(

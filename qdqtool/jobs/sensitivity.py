@@ -95,7 +95,7 @@ def measure_sensitivity(
         if not session.runs.outputs:
             raise UsageError("no output of the model is a float tensor: there is nothing to measure")
         effects = effects_of(session.layers, session.runs, tick or _nobody, session.cache)
-        whole = session.runs.errors({})
+        whole = session.runs.measure({}).errors
         measured = None
         if metric is not None:
             scored = MetricRuns.of(metric, session.runs, inputs.choosing)

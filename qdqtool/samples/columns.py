@@ -107,7 +107,7 @@ def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, 
             f"{place} has shape {list(shape)}; the model takes {spec}, with samples along the first axis",
             hint="add the axis of the batch in front: array[None]" if len(shape) == rank - 1 else None,
         )
-    return StoredColumn(spec.name, dtype, shape, False, _batch(spec) if batched else 1, batched)
+    return StoredColumn(spec.name, dtype, shape, False, spec.batch if batched else 1, batched)
 
 
 def settle_columns(columns: tuple[StoredColumn, ...], specs: Sequence[InputSpec]) -> tuple[StoredColumn, ...]:
@@ -163,10 +163,29 @@ def as_one_run(columns: Sequence[StoredColumn], specs: Sequence[InputSpec]) -> t
     return tuple(replace(column, rows=column.shape[0] if column.shape else 1) for column in columns)
 
 
-def make_sample(arrays: Mapping[str, Array], columns: Sequence[StoredColumn], *, is_last: bool) -> Sample:
-    """Make the sample of one run, with the number of padded rows in its batch."""
-    short = next((column for column in columns if column.filler), None) if is_last else None
-    return Sample(arrays, batch=short.rows, filler=short.filler) if short is not None else Sample(arrays)
+def make_samples(
+    rows: Mapping[str, Iterator[Array]],
+    columns: Sequence[StoredColumn],
+    count: int,
+    labels: Iterator[Array] | None = None,
+) -> Iterator[Sample]:
+    """Make the sample of each run, with the number of padded rows in its batch.
+
+    Args:
+        rows: The arrays of the runs in turn, by column.
+        columns: The columns of the inputs.
+        count: Number of runs.
+        labels: The labels of the runs in turn, if they were requested.
+    """
+    padded = next((column for column in columns if column.filler), None)
+    for number in range(1, count + 1):
+        arrays = {column.name: next(rows[column.name]) for column in columns}
+        sample = Sample(arrays)
+        if padded is not None and number == count:
+            sample.batch, sample.filler = padded.rows, padded.filler
+        if labels is not None:
+            sample.labels = next(labels)
+        yield sample
 
 
 def read_rows(stream: IO[bytes], column: StoredColumn) -> Iterator[Array]:
@@ -199,11 +218,6 @@ def _filled(part: Array, column: StoredColumn) -> Array:
         return part.reshape(column.shape[1:])
     missing = column.rows - len(part) if column.fill else 0
     return np.concatenate([part, np.repeat(part[-1:], missing, axis=0)]) if missing else part
-
-
-def _batch(spec: InputSpec) -> int:
-    first = spec.shape[0] if spec.shape else None
-    return first if isinstance(first, int) and first > 0 else 1
 
 
 def _header(stream: IO[bytes], place: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:

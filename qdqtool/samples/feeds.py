@@ -17,7 +17,7 @@ from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.preprocessing import Preprocessing
 from qdqtool.samples.report import DataDescription
 from qdqtool.samples.sample import Converted, NoLabelsError, Sample, Samples, WithoutStored, labelled, sample_digest
-from qdqtool.samples.signature import InputSpec, check_names, needed
+from qdqtool.samples.signature import InputSpec, check_names, fits, needed
 
 
 @dataclass(slots=True)
@@ -193,7 +193,10 @@ def load_feeds(
         samples = Converted(samples, halves=halves)
     survey, shapes = Survey(), dict[str, tuple[int, ...]]()
     for sample in islice(samples, limit):
-        _check_sample(sample, specs, f"{path}, sample {survey.samples}")
+        where = f"{path}, sample {survey.samples}"
+        check_names(sample, specs, where)
+        for spec in specs:
+            _check_array(sample[spec.name], spec, where)
         survey.add(sample)
         if each is not None:
             each(sample)
@@ -245,12 +248,6 @@ def _required(options: ReadOptions | None, path: Path, kind: str) -> ReadOptions
     return options
 
 
-def _check_sample(sample: Mapping[str, Array], specs: Sequence[InputSpec], where: str) -> None:
-    check_names(sample, specs, where)
-    for spec in specs:
-        _check_array(sample[spec.name], spec, where)
-
-
 def _check_array(array: Array, spec: InputSpec, where: str) -> None:
     place = f"{where}: input '{spec.name}'"
     if array.dtype != spec.dtype:
@@ -258,7 +255,7 @@ def _check_array(array: Array, spec: InputSpec, where: str) -> None:
             f"{place} has type {array.dtype}; the model takes {spec.dtype}",
             hint=f"convert it first: array.astype('{spec.dtype}')",
         )
-    if spec.shape is not None and not _fits(array.shape, spec.shape):
+    if spec.shape is not None and not fits(array.shape, spec.shape):
         raise UsageError(f"{place} has shape {list(array.shape)}; the model takes {spec}")
     _check_numbers(array, place)
 
@@ -273,9 +270,3 @@ def _check_numbers(array: Array, place: str) -> None:
         raise UsageError(
             f"{place} is {array[first]} at {list(first)}; every value must be finite, or minus infinity as in masks"
         )
-
-
-def _fits(shape: tuple[int, ...], declared: tuple[int | str | None, ...]) -> bool:
-    return len(shape) == len(declared) and all(
-        not isinstance(known, int) or known == extent for extent, known in zip(shape, declared, strict=True)
-    )

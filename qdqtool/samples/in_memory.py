@@ -15,10 +15,10 @@ import numpy as np
 
 from qdqtool.errors import ArgumentError, UsageError, plural
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.columns import common_count, fit_labels, make_column, make_sample, settle_columns, slice_rows
-from qdqtool.samples.sample import LABELS, NoLabelsError, Sample
+from qdqtool.samples.columns import common_count, fit_labels, make_column, make_samples, settle_columns, slice_rows
+from qdqtool.samples.sample import LABELS, NoLabelsError, Sample, no_room_for_labels
 from qdqtool.samples.signature import InputSpec, check_names, needed
-from qdqtool.samples.spool import Item, Items, SpooledItems
+from qdqtool.samples.spool import Item, SpooledItems
 
 ACCEPTED = (
     "a path, an array, a dict of arrays by input name, a list or another iterable of arrays or of such dicts, or a "
@@ -38,7 +38,7 @@ class InMemoryData:
         is_loader: Whether it is a data loader, whose tuples may be inputs with labels.
     """
 
-    items: Items = field(repr=False)
+    items: Iterable[Item] = field(repr=False)
     source: str
     is_one: bool = False
     is_loader: bool = False
@@ -121,9 +121,7 @@ class HeldSamples:
             NoLabelsError: The first item has none.
         """
         if self._takes_labels():
-            raise NoLabelsError(
-                f"{self.data}: '{LABELS}' is an input of the model, so it cannot hold the right answers"
-            )
+            raise no_room_for_labels(self.data)
         found = replace(self, labelled=True)
         next(iter(found), None)
         return found
@@ -164,15 +162,9 @@ class HeldSamples:
         if self.labelled:
             if labels is None:
                 raise self._no_labels(place)
-            spec = InputSpec(LABELS, labels.dtype, None)
-            answers = fit_labels(make_column(spec, labels.dtype, labels.shape, place), columns, count, place)
-            rows[LABELS] = slice_rows(labels, answers)
-        for number in range(1, count + 1):
-            given = {column.name: next(rows[column.name]) for column in columns}
-            sample = make_sample(given, columns, is_last=number == count)
-            if answers is not None:
-                sample.labels = next(rows[LABELS])
-            yield sample
+            column = make_column(InputSpec(LABELS, labels.dtype, None), labels.dtype, labels.shape, place)
+            answers = slice_rows(labels, fit_labels(column, columns, count, place))
+        yield from make_samples(rows, columns, count, answers)
 
     def _no_labels(self, place: str) -> UsageError:
         is_first = self.data.is_one or place.endswith(", item 0")

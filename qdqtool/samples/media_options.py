@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.errors import ArgumentError, QdqError, UsageError
 from qdqtool.options import Kind, choice, file, integer, number, option, text
 from qdqtool.registry import suggestion
 
@@ -43,8 +44,7 @@ def _word(attribute: str, metavar: str) -> Kind:
     legal = CHOICES[attribute]
 
     def read(value: str, name: str) -> str:
-        if value not in legal:
-            raise UsageError(f"{name} is '{value}'; it must be one of {', '.join(legal)}{suggestion(value, legal)}")
+        _require_choice(name, value, legal, UsageError)
         return value
 
     return Kind(form="text", keyword=choice(*legal).keyword, metavar=metavar, read=read)
@@ -94,6 +94,10 @@ _NUMBERS = _form("float | Sequence[float]", "X,X,X", _read_numbers, _take_number
 _COLOR = _form("int | Sequence[int]", "COLOR", _read_color, _take_color)
 _SIZE = _form("Sequence[int]", "HxW", _read_size, tuple)
 
+_image = partial(option, None, section=IMAGES)
+_sound_or_text = partial(option, None, section=SOUND_AND_TEXT)
+"""Declare an option of one of these sections; without a value it is None."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageOptions:
@@ -119,73 +123,47 @@ class ImageOptions:
         ArgumentError: A value is illegal.
     """
 
-    preset: str | None = option(
-        None,
+    preset: str | None = _image(
         "How images become the input of the model: imagenet, clip, yolo, opencv, caffe, tensorflow or unit "
         "(`qdqtool explain images`).",
         text("NAME"),
         name="image_preset",
-        section=IMAGES,
     )
-    resize: Resize | None = option(
-        None,
+    resize: Resize | None = _image(
         "crop covers the input and cuts out the middle, letterbox fits the whole image inside and fills the rest, "
         "stretch changes proportions, none takes only images of that size.",
         _word("resize", "MODE"),
         name="image_resize",
-        section=IMAGES,
     )
-    interpolation: Interpolation | None = option(
-        None,
+    interpolation: Interpolation | None = _image(
         "nearest, bilinear, bicubic, lanczos or box, as in Pillow; or opencv-bilinear.",
         _word("interpolation", "NAME"),
         name="image_interpolation",
-        section=IMAGES,
     )
-    crop_ratio: float | None = option(
-        None,
-        "crop: the share of each side that remains, as 0.875.",
-        number("X"),
-        name="image_crop_ratio",
-        section=IMAGES,
+    crop_ratio: float | None = _image(
+        "crop: the share of each side that remains, as 0.875.", number("X"), name="image_crop_ratio"
     )
-    pad_color: Color | None = option(
-        None, "letterbox: R,G,B or one number, 0 to 255.", _COLOR, name="image_pad_color", section=IMAGES
+    pad_color: Color | None = _image("letterbox: R,G,B or one number, 0 to 255.", _COLOR, name="image_pad_color")
+    size: tuple[int, int] | None = _image(
+        "Height and width, where the model leaves them open.", _SIZE, name="image_size"
     )
-    size: tuple[int, int] | None = option(
-        None, "Height and width, where the model leaves them open.", _SIZE, name="image_size", section=IMAGES
-    )
-    channels: Channels | None = option(
-        None,
+    channels: Channels | None = _image(
         "rgb, bgr or grey.  [default: grey where there is one channel]",
         _word("channels", "ORDER"),
         name="image_channels",
-        section=IMAGES,
     )
-    layout: Layout | None = option(
-        None,
-        "nchw or nhwc.  [default: by the shape of the input]",
-        _word("layout", "LAYOUT"),
-        name="image_layout",
-        section=IMAGES,
+    layout: Layout | None = _image(
+        "nchw or nhwc.  [default: by the shape of the input]", _word("layout", "LAYOUT"), name="image_layout"
     )
-    pixel_range: PixelRange | None = option(
-        None,
+    pixel_range: PixelRange | None = _image(
         "What the pixels are mapped to before mean and std: 0..1, 0..255 or -1..1.",
         _word("pixel_range", "LOW..HIGH"),
         name="image_range",
-        section=IMAGES,
     )
-    mean: tuple[float, ...] | None = option(
-        None,
-        "What is subtracted from the channels in their order, in units of the range.",
-        _NUMBERS,
-        name="image_mean",
-        section=IMAGES,
+    mean: tuple[float, ...] | None = _image(
+        "What is subtracted from the channels in their order, in units of the range.", _NUMBERS, name="image_mean"
     )
-    std: tuple[float, ...] | None = option(
-        None, "What they are divided by then.", _NUMBERS, name="image_std", section=IMAGES
-    )
+    std: tuple[float, ...] | None = _image("What they are divided by then.", _NUMBERS, name="image_std")
 
     def __post_init__(self) -> None:
         for name, legal in CHOICES.items():
@@ -202,9 +180,9 @@ class ImageOptions:
             raise ArgumentError(f"std is {self.std}; every number must be larger than 0")
 
 
-def _require_choice(name: str, value: Any, legal: Sequence[str]) -> None:
+def _require_choice(name: str, value: Any, legal: Sequence[str], refusal: type[QdqError] = ArgumentError) -> None:
     if value is not None and value not in legal:
-        raise ArgumentError(f"{name} is '{value}'; it must be one of {', '.join(legal)}{suggestion(str(value), legal)}")
+        raise refusal(f"{name} is '{value}'; it must be one of {', '.join(legal)}{suggestion(str(value), legal)}")
 
 
 def _require_numbers(name: str, values: tuple[float, ...] | None) -> None:
@@ -227,34 +205,22 @@ class SoundOptions:
         ArgumentError: A value is illegal.
     """
 
-    rate: int | None = option(
-        None,
+    rate: int | None = _sound_or_text(
         "The rate that the network was trained with; files of another rate are resampled "
         "(`qdqtool explain sound_and_text`).",
         integer("HZ", 1),
         name="sound_rate",
-        section=SOUND_AND_TEXT,
     )
-    length: int | None = option(
-        None,
-        "Values of a window in time, where the model leaves them open.",
-        integer("N", 1),
-        name="sound_length",
-        section=SOUND_AND_TEXT,
+    length: int | None = _sound_or_text(
+        "Values of a window in time, where the model leaves them open.", integer("N", 1), name="sound_length"
     )
-    hop: int | None = option(
-        None,
+    hop: int | None = _sound_or_text(
         "Values from the start of a window to that of the next.  [default: the length]",
         integer("N", 1),
         name="sound_hop",
-        section=SOUND_AND_TEXT,
     )
-    sample_range: SampleRange | None = option(
-        None,
-        "Whether full scale is 1 or 32768.  [default: -1..1]",
-        choice(*RANGES),
-        name="sound_range",
-        section=SOUND_AND_TEXT,
+    sample_range: SampleRange | None = _sound_or_text(
+        "Whether full scale is 1 or 32768.  [default: -1..1]", choice(*RANGES), name="sound_range"
     )
 
     def __post_init__(self) -> None:
@@ -262,11 +228,7 @@ class SoundOptions:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ArgumentError(f"{name} of sound is {value}; it must be at least 1")
-        if self.sample_range is not None and self.sample_range not in RANGES:
-            raise ArgumentError(
-                f"sample_range is '{self.sample_range}'; it must be one of {', '.join(RANGES)}"
-                f"{suggestion(self.sample_range, RANGES)}"
-            )
+        _require_choice("sample_range", self.sample_range, RANGES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,22 +244,14 @@ class TextOptions:
         ArgumentError: The length is not at least 1.
     """
 
-    tokenizer: Path | None = option(
-        None, "tokenizer.json, which makes token ids of the lines of a .txt file.", file("FILE"), section=SOUND_AND_TEXT
+    tokenizer: Path | None = _sound_or_text(
+        "tokenizer.json, which makes token ids of the lines of a .txt file.", file("FILE")
     )
-    length: int | None = option(
-        None,
-        "Tokens of a sample, where the model leaves them open.",
-        integer("N", 1),
-        name="text_length",
-        section=SOUND_AND_TEXT,
+    length: int | None = _sound_or_text(
+        "Tokens of a sample, where the model leaves them open.", integer("N", 1), name="text_length"
     )
-    pad_token: str | None = option(
-        None,
-        "What fills short lines.  [default: as the tokenizer says]",
-        text("TOKEN"),
-        name="text_pad_token",
-        section=SOUND_AND_TEXT,
+    pad_token: str | None = _sound_or_text(
+        "What fills short lines.  [default: as the tokenizer says]", text("TOKEN"), name="text_pad_token"
     )
 
     def __post_init__(self) -> None:

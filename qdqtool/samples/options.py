@@ -1,7 +1,8 @@
 """The options of data: where samples are from, and how files that do not hold arrays become inputs."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from qdqtool.errors import UsageError
@@ -30,16 +31,7 @@ SHAPES = Kind(
     offers="input_names",
     takes_commas=True,
 )
-VALUES = Kind(
-    form="text",
-    keyword="Values",
-    metavar="NAME:16000",
-    read=parse_numbers,
-    take=named_values,
-    is_repeated=True,
-    offers="input_names",
-    takes_commas=True,
-)
+VALUES = replace(SHAPES, keyword="Values", metavar="NAME:16000", read=parse_numbers, take=named_values)
 SEVERAL = "several with commas, or the option again."
 """How help texts of options with shapes and values end."""
 DATA = file("DATA", "DataLike")
@@ -124,23 +116,25 @@ SAMPLES = "Use only so many samples."
 CONSTANT_DATA = "Use samples that hold one value throughout, such as zeros; they are refused otherwise."
 
 
+_data = partial(option, section="Data")
+
+
 @dataclass(init=False, repr=False, eq=False)
 class CalibrationData:
     """The samples that a model is calibrated on."""
 
-    calib_data: Path | None = option(
+    calib_data: Path | None = _data(
         None,
         "Calibration data: .npz, .npy, a folder of either, of images or of sound files, a .txt file, ONNX "
         "test_data_set_* folders, or SCRIPT.py[:func].",
         DATA,
         flags=("--calib-data", "--data"),
         only="command line",
-        section="Data",
     )
-    allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
-    random_calibration: bool = option(
-        False, "Calibrate on random inputs, to try a pipeline out; the model's metadata will say so.", section="Data"
+    allow_constant_data: bool = _data(False, CONSTANT_DATA)
+    random_calibration: bool = _data(
+        False, "Calibrate on random inputs, to try a pipeline out; the model's metadata will say so."
     )
-    seed: int | None = option(None, "Seed of --random-calibration.  [default: 0]", integer(minimum=0), section="Data")
-    samples: int | None = option(None, f"{SAMPLES}  [default: all]", integer(minimum=1), section="Data")
+    seed: int | None = _data(None, "Seed of --random-calibration.  [default: 0]", integer(minimum=0))
+    samples: int | None = _data(None, f"{SAMPLES}  [default: all]", integer(minimum=1))
     reading: ReadOptions = field(default_factory=ReadOptions)

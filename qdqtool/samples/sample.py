@@ -19,6 +19,11 @@ class NoLabelsError(UsageError):
     """The data has no labels."""
 
 
+def no_room_for_labels(where: object) -> NoLabelsError:
+    """Return the error for data of a model that has an input of the name of the labels."""
+    return NoLabelsError(f"{where}: '{LABELS}' is an input of the model, so it cannot hold the right answers")
+
+
 class Sample(dict[str, Array]):
     """The arrays of one run by input name.
 
@@ -72,7 +77,6 @@ class LabelledSamples(Samples, Protocol):
 
     def with_labels(self) -> "LabelledSamples":
         """Return the same samples as :class:`~qdqtool.samples.sample.Sample` with labels."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,12 @@ class InputSpec:
     shape: tuple[Dim, ...] | None
     value: Array | None = field(default=None, compare=False)
 
+    @property
+    def batch(self) -> int:
+        """The extent of its first axis; 1 where the model leaves it open."""
+        first = self.shape[0] if self.shape else None
+        return first if isinstance(first, int) and first > 0 else 1
+
     def __str__(self) -> str:
         dims = (
             "unknown rank" if self.shape is None else f"[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
@@ -101,13 +107,17 @@ def _shape(tensor: onnx.TypeProto.Tensor) -> tuple[Dim, ...]:
 
 def _fixed(spec: InputSpec, shape: Sequence[int]) -> InputSpec:
     declared = spec.shape if spec.shape is not None else (None,) * len(shape)
-    fits = len(declared) == len(shape) and all(
-        not isinstance(known, int) or known == extent for known, extent in zip(declared, shape, strict=False)
-    )
-    if not fits:
+    if not fits(shape, declared):
         wanted = "x".join(map(str, shape))
         raise UsageError(f"--input-shapes {spec.name}:{wanted} contradicts the model, which has {spec}")
     return replace(spec, shape=tuple(shape))
+
+
+def fits(shape: Sequence[int], declared: Sequence[Dim]) -> bool:
+    """Return whether a shape is one that a model declares; any extent goes where the model leaves it open."""
+    return len(shape) == len(declared) and all(
+        not isinstance(known, int) or known == extent for extent, known in zip(shape, declared, strict=True)
+    )
 
 
 def check_names(names: Mapping[str, object], specs: Sequence[InputSpec], where: str) -> None:

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO
 
 import numpy as np
 
@@ -28,12 +28,6 @@ class Item:
 
     arrays: tuple[Array, ...]
     names: tuple[str, ...] | None = None
-
-
-class Items(Protocol):
-    """Items that can be iterated repeatedly."""
-
-    def __iter__(self) -> Iterator[Item]: ...
 
 
 class SpooledItems:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.columns import as_one_run, common_count, make_sample, read_column, read_rows
+from qdqtool.samples.columns import as_one_run, common_count, make_samples, read_column, read_rows
 from qdqtool.samples.signature import InputSpec
 
 F32 = np.dtype(np.float32)
@@ -142,6 +142,7 @@ def test_an_array_without_rows_is_whole_in_one_run():
 
 def test_only_the_last_sample_has_padding():
     column = column_of(np.zeros((5, 2), F32), (3, 2))
-    whole, last = (make_sample({}, [column], is_last=is_last) for is_last in (False, True))
+    rows = {column.name: itertools.repeat(np.zeros((3, 2), F32))}
+    whole, last = make_samples(rows, [column], 2)
     assert (whole.batch, whole.filler) == (1, 0)
     assert (last.batch, last.filler) == (3, 1)

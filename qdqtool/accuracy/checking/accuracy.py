@@ -79,6 +79,7 @@ def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, r
     except QdqError as error:
         return Accuracy(samples=0, problem=error.message)
     _add_all((pair, (array,)) for pair in found if (array := pair.constant(index)) is not None)
+    costs = [result for pair in found if (result := pair.result()) is not None]
     zeroed = tuple(lost for pair in found if (lost := pair.zeroed()) is not None)
     return Accuracy(
         samples=len(expected),
@@ -87,7 +88,7 @@ def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, r
         reason=data.reason,
         refitted=after.written is not None,
         outputs=outputs,
-        worst=_worst(found),
+        worst=tuple(sorted(costs, key=lambda result: result.sqnr_db)[:WORST]),
         zeroed=zeroed,
     )
 
@@ -210,8 +211,3 @@ def _output(name: str, samples: Sequence[AccumulatedError]) -> OutputAccuracy | 
         float_nonfinite=error.nonfinite,
         standard_error_db=None if math.isnan(standard_error) else round(standard_error, 2),
     )
-
-
-def _worst(pairs: list[_Pair]) -> tuple[TensorAccuracy, ...]:
-    results = [result for pair in pairs if (result := pair.result()) is not None]
-    return tuple(sorted(results, key=lambda result: result.sqnr_db)[:WORST])

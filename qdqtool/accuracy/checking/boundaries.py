@@ -7,7 +7,7 @@ import numpy as np
 from qdqtool.accuracy.checking.check_blame import BaselineMatcher
 from qdqtool.accuracy.checking.gptq_check import GptqCheck, noted_rounding
 from qdqtool.accuracy.checking.pair_error import PairError
-from qdqtool.accuracy.checking.qdq_reference import format_of
+from qdqtool.accuracy.checking.qdq_reference import format_of, largest
 from qdqtool.accuracy.checking.report import BoundaryResult
 from qdqtool.errors import ArgumentError
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -123,7 +123,7 @@ class Boundary:
         self.sum_steps += float(np.sum(found.steps))
         if found.steps.size and float(np.max(found.steps)) > self.max_steps:
             self.max_steps = float(np.max(found.steps))
-            self.index = _worst(found.steps)
+            self.index = largest(found.steps)
         half = float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) / 2
         self.clipped += int(np.count_nonzero((position < self.fmt.low - half) | (position > self.fmt.high + half)))
 
@@ -136,7 +136,7 @@ class Boundary:
         bad = (found.steps > limit + rounding) & ~clipped
         self.bad_weights += int(np.count_nonzero(bad))
         if bad.any() and not self.worst_weight:
-            index = _worst(np.where(bad, found.steps, 0.0))
+            index = largest(np.where(bad, found.steps, 0.0))
             self.worst_weight = f"{found.steps[index]:.3g} steps at {list(index)}"
 
     def result(self) -> BoundaryResult:
@@ -213,7 +213,3 @@ def _codes(index: ModelIndex, entry: QdqNode) -> Value | None:
     if entry.data is None or index.qdq.quantizer_of(entry) is not None or index.qdq.makes_scales(entry):
         return None
     return entry.data if index.is_constant(entry.data) else None
-
-
-def _worst(steps: Array) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(steps)), steps.shape))

@@ -115,11 +115,8 @@ class BaselineMatcher:
         if counterpart is None:
             plain = tuple(next(_plain(name), name) for name in key)
             counterpart = self._nodes.get((path, plain))
-        return (
-            counterpart.input(use.index)
-            if counterpart is not None and counterpart.op_type == use.node.op_type
-            else None
-        )
+        is_same = counterpart is not None and counterpart.op_type == use.node.op_type
+        return counterpart.input(use.index) if counterpart is not None and is_same else None
 
 
 def _renamed_outputs(scopes: Mapping[Scope, Scope]) -> dict[str, str]:

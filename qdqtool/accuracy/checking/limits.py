@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, fields
+from functools import partial
 
 from qdqtool.errors import UsageError
 from qdqtool.options import number, option
@@ -52,6 +53,8 @@ _LEGAL = {
 }
 """The smallest and the largest value of limits on numbers that have some."""
 
+_gate = partial(option, section="Gates")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
@@ -73,32 +76,25 @@ class Gates:
     were saved elsewhere, against the reference.
     """
 
-    min_sqnr: float | None = option(None, "Signal to noise ratio of every float output.", number("DB"), section="Gates")
-    min_cosine: float | None = option(
-        None, "Cosine of every float output with the baseline's.", number("X"), section="Gates"
-    )
-    min_agreement: float | None = option(
+    min_sqnr: float | None = _gate(None, "Signal to noise ratio of every float output.", number("DB"))
+    min_cosine: float | None = _gate(None, "Cosine of every float output with the baseline's.", number("X"))
+    min_agreement: float | None = _gate(
         None,
         "Share of every integer, boolean and string output that equals the baseline's; 0.9 with --min-sqnr or "
         "--min-cosine.",
         number("SHARE"),
-        section="Gates",
     )
-    max_steps: float | None = option(
-        None, "Distance of every quantized tensor, in steps.", number("K"), section="Gates"
-    )
-    max_weight_steps: float | None = option(
+    max_steps: float | None = _gate(None, "Distance of every quantized tensor, in steps.", number("K"))
+    max_weight_steps: float | None = _gate(
         0.5,
         "Distance of packed weights that are not clipped; 'inf' where another tool did not round to nearest.",
         number("K"),
-        section="Gates",
     )
-    max_metric_loss: float | None = option(
+    max_metric_loss: float | None = _gate(
         None,
         "Loss of the metric against the baseline; percentage points for top-1, percent for perplexity, what your "
         "function returns.",
         number("X"),
-        section="Gates",
     )
 
     def bounds_outputs(self) -> bool:

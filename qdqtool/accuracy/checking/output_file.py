@@ -8,9 +8,9 @@ import tempfile
 import zipfile
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def storable(name: str, output: Array) -> Array:
     return plain.reshape(1) if plain.ndim == 0 else plain
 
 
-class OutputReader:
+class OutputReader(ExitStack):
     """Reads the arrays of a file run by run. Use it as a context manager.
 
     Args:
@@ -50,8 +50,8 @@ class OutputReader:
     """
 
     def __init__(self, path: Path, names: Sequence[str]) -> None:
+        super().__init__()
         self.path = path
-        self._open = ExitStack()
         self._columns: dict[str, StoredColumn] = {}
         self._streams: dict[str, IO[bytes]] = {}
         self._whole: dict[str, Array] = {}
@@ -60,14 +60,8 @@ class OutputReader:
             with readable(path):
                 self._read_headers(names)
         except BaseException:
-            self._open.close()
+            self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
 
     def take(self, name: str, expected: Array) -> Array:
         """Read the next rows of an output, as many as the reference has.
@@ -115,12 +109,12 @@ class OutputReader:
                 )
 
     def _read_headers(self, names: Sequence[str]) -> None:
-        archive = self._open.enter_context(zipfile.ZipFile(self.path))
+        archive = self.enter_context(zipfile.ZipFile(self.path))
         found = [name.removesuffix(".npy") for name in archive.namelist()]
         self._check_names(found, names)
         for name in names:
             member = archive.getinfo(f"{name}.npy")
-            stream = self._streams[name] = self._open.enter_context(archive.open(member))
+            stream = self._streams[name] = self.enter_context(archive.open(member))
             # The rank is not checked here: the first run shows what it must be.
             spec = InputSpec(name, np.dtype(FLOAT32), None)
             column = self._columns[name] = read_column(stream, member.file_size, spec, self._place(name))
@@ -163,23 +157,17 @@ class _Spool:
     rows: int = 0
 
 
-@dataclass(slots=True)
-class OutputWriter:
+class OutputWriter(ExitStack):
     """Collects outputs run by run in temporary files, and writes them at the end. A context manager.
 
     Attributes:
         path: The file to write.
     """
 
-    path: Path
-    _spools: dict[str, _Spool] = field(default_factory=dict)
-    _open: ExitStack = field(default_factory=ExitStack)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self._spools: dict[str, _Spool] = {}
 
     def add(self, name: str, rows: Array) -> None:
         """Add the rows of one run, from :func:`storable`.
@@ -188,7 +176,7 @@ class OutputWriter:
             UsageError: They have another shape than earlier rows.
         """
         if name not in self._spools:
-            file = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  closed by the stack
+            file = self.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  closed by the stack
             self._spools[name] = _Spool(file, rows.dtype, rows.shape[1:])
         spool = self._spools[name]
         if rows.shape[1:] != spool.inner:

@@ -193,8 +193,6 @@ class OutputCheck:
     Attributes:
         value: The output.
         baseline: The baseline's output of that name; None without a baseline.
-        maker: The DQ that makes it; None without a DQ.
-        scale: The scale of that DQ; None where it is not constant.
         deviation: Distance from the baseline.
         shape: Its shape as the model declares it; None where the rank is unknown.
         nonfinite: Number of NaN and infinite elements.
@@ -202,8 +200,6 @@ class OutputCheck:
 
     value: Value
     baseline: Value | None
-    maker: QdqNode | None
-    scale: Array | None
     deviation: Deviation
     shape: Shape | None = None
     nonfinite: int = 0
@@ -270,7 +266,7 @@ def _output_check(index: ModelIndex, baseline: ModelIndex | None, name: str) -> 
     maker = index.qdq.dequantizer_of(value)
     scale = index.constant(maker.scale) if maker is not None and maker.scale is not None else None
     other = baseline.view.main.values[name] if baseline is not None else None
-    return OutputCheck(value, other, maker, scale, Deviation(maker, scale), index.types.shape(value))
+    return OutputCheck(value, other, Deviation(maker, scale), index.types.shape(value))
 
 
 def nonfinite_count(array: Array) -> int:

@@ -101,13 +101,16 @@ class PairError:
         step = np.abs(expand(scale, x.shape, granularity).astype(work))
         axis = normalize_axis(granularity.axis, x.ndim) if isinstance(granularity, PerAxis) else None
         difference = values - y
-        self._count(values, y, np.abs(difference) > step * work.type(self._outside()), kept)
+        self.elements += int(np.count_nonzero(kept))
+        self.clipped += int(np.count_nonzero(np.abs(difference) > step * work.type(self._outside())))
+        self.vanished += int(np.count_nonzero((values != 0) & (y == 0)))
         over = tuple(each for each in range(x.ndim) if each != axis)
         self.low = np.minimum(self.low, np.min(values, over, initial=np.inf, where=kept).reshape(-1))
         self.high = np.maximum(self.high, np.max(values, over, initial=-np.inf, where=kept).reshape(-1))
         self.signal = self.signal + _power(values, axis)
         self.noise = self.noise + _power(difference, axis)
-        self.scale = np.maximum(self.scale, _scales(step, axis))
+        largest = step.reshape(-1) if axis is not None else np.max(step, initial=0.0).reshape(1)
+        self.scale = np.maximum(self.scale, largest.astype(FLOAT64))
         self.is_symmetric &= self.fmt.low < 0 and (zero_point is None or not zero_point.astype(FLOAT64).any())
         self._count_codes(made)
 
@@ -115,11 +118,6 @@ class PairError:
         """Return the error in scales that only clipping explains: rounding is off by half of the widest step."""
         # The rest is for roundings of the arithmetic.
         return float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) * (0.5 + 2.0**-6)
-
-    def _count(self, values: Array, y: Array, outside: Array, kept: Array) -> None:
-        self.elements += int(np.count_nonzero(kept))
-        self.clipped += int(np.count_nonzero(outside))
-        self.vanished += int(np.count_nonzero((values != 0) & (y == 0)))
 
     def _count_codes(self, codes: Array) -> None:
         if self.fmt.bits <= COUNTED_BITS:
@@ -213,10 +211,3 @@ def _power(values: Array, axis: int | None) -> Array:
     channels = values.shape[axis]
     flat = values.reshape(math.prod(values.shape[:axis]), channels, math.prod(values.shape[axis + 1 :]))
     return np.asarray(np.einsum("ijk,ijk->j", flat, flat, dtype=FLOAT64))
-
-
-def _scales(step: Array, axis: int | None) -> Array:
-    """Return the scale of each channel, float64; the largest one where there is no axis."""
-    return (
-        step.reshape(-1).astype(FLOAT64) if axis is not None else np.max(step, initial=0.0).reshape(1).astype(FLOAT64)
-    )

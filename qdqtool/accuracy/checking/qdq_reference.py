@@ -178,7 +178,7 @@ def _compare_pair(check: NodeCheck, actual: Array, q: Array, quantizer: QdqNode,
     undone = dequantize(q, scale, granularity_of(quantizer, scale), zero_point, output_dtype=made).astype(actual.dtype)
     wrong = differing(undone, actual)
     if wrong.any() and not check.pair_example:
-        index = _first(wrong)
+        index = largest(wrong)
         check.pair_example = (
             f"at {list(index)} it gives {actual[index]!s}, the Q's own constants give {undone[index]!s}"
         )
@@ -202,7 +202,7 @@ def _count(check: NodeCheck, wrong: Array, values: tuple[Array, Array], distance
     steps = distance()[wrong]
     check.max_steps = max(check.max_steps, float(np.max(steps, initial=0.0, where=np.isfinite(steps))))
     if not check.example:
-        index = _first(wrong)
+        index = largest(wrong)
         expected, actual = values
         check.example = f"at {list(index)} the reference has {actual[index]!s}, our core {expected[index]!s}"
 
@@ -216,13 +216,20 @@ def differing(left: Array, right: Array) -> Array:
     return np.asarray(unequal & ~(np.isnan(left) & np.isnan(right)))
 
 
-def _first(mask: Array) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+def largest(array: Array) -> tuple[int, ...]:
+    """Return the index of the first element that is the largest; of a mask, of the first that is set."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(array)), array.shape))
 
 
 def format_of(entry: QdqNode) -> NumberFormat | None:
     """Return the quantized format of a node; None where it is unknown."""
     return formats.by_onnx_type(entry.quantized_type or 0)
+
+
+def described(entry: QdqNode) -> str:
+    """Return what a Q or DQ is and where it stands, in words."""
+    path = entry.node.scope.path
+    return f"{entry.node.op_type} '{entry.node.label}'{f' in {display(path)}' if path else ''}"
 
 
 LARGEST_MODEL = (1 << 31) - (1 << 20)

@@ -9,7 +9,7 @@ from qdqtool.accuracy.checking.check_blame import BaselineMatcher
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.outputs import OutputCheck, output_checks
 from qdqtool.accuracy.checking.pair_error import PairError
-from qdqtool.accuracy.checking.qdq_reference import ConstantNodes, NodeCheck, compare, format_of, inputs_of
+from qdqtool.accuracy.checking.qdq_reference import ConstantNodes, NodeCheck, compare, described, format_of, inputs_of
 from qdqtool.accuracy.checking.repeatable import Runs, unrepeated
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult, SavedOutputs
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
@@ -21,7 +21,6 @@ from qdqtool.models.graph.index.calls import nodes_with_several_values
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
-from qdqtool.models.graph.scope import display
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError, imposed_bounds
 from qdqtool.models.options import Profile
 from qdqtool.models.running.nonfinite import first_nonfinite
@@ -302,11 +301,6 @@ class Evidence:
 def _unmatched(job: CheckJob) -> Iterator[str]:
     for boundary in job.boundaries:
         if boundary.problem:
-            yield f"{_label(boundary.entry)}: {boundary.problem}"
+            yield f"{described(boundary.entry)} was not compared: {boundary.problem}"
     for entry in job.lonely:
-        yield f"{_label(entry)}: the baseline has no such tensor"
-
-
-def _label(entry: QdqNode) -> str:
-    scope = f" in {display(entry.node.scope.path)}" if entry.node.scope.path else ""
-    return f"{entry.node.op_type} '{entry.node.label}'{scope} was not compared"
+        yield f"{described(entry)} was not compared: the baseline has no such tensor"

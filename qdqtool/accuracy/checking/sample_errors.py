@@ -17,6 +17,8 @@ MOST = 10
 OUTLIER_DB = 6.0
 """A sample this far below the median stands out: for its signal, its noise has four times the power."""
 
+_QUANTILES = {"min_db": 0, "lower_quartile_db": 0.25, "median_db": 0.5, "upper_quartile_db": 0.75, "max_db": 1}
+
 FEWEST = 4
 """Of fewer samples with an SQNR none stands out: their median says little."""
 
@@ -81,20 +83,13 @@ class SampleErrors:
         counted = len(self._sqnr_db) + self.exact + self.zero_reference + self.nonfinite
         if not counted:
             return None
-        figures: list[float | None] = [None] * 5
-        if self._sqnr_db:
-            figures = list(map(float, np.quantile(self._sqnr_db, (0, 0.25, 0.5, 0.75, 1))))
-        low, lower, median, upper, high = figures
+        found = np.quantile(self._sqnr_db, list(_QUANTILES.values())).tolist() if self._sqnr_db else ()
         return SampleDistribution(
             samples=len(self._sqnr_db),
             exact=self.exact,
             zero_reference=self.zero_reference,
             nonfinite=self.nonfinite,
-            min_db=low,
-            lower_quartile_db=lower,
-            median_db=median,
-            upper_quartile_db=upper,
-            max_db=high,
+            **dict(zip(_QUANTILES, found, strict=False)),
         )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
 
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.output_file import OutputReader, OutputWriter, storable
@@ -17,12 +16,18 @@ from qdqtool.samples.sample import Sample
 
 
 class SavedCheck:
-    """The comparison of a file with the reference, over all samples."""
+    """The comparison of a file with the reference, over all samples.
+
+    Attributes:
+        deviations: How far each saved output is from that of the reference, by name.
+    """
 
     def __init__(self, reader: OutputReader, checks: Sequence[OutputCheck]) -> None:
         self._reader = reader
-        self._deviations = {check.value.name: Deviation(check.maker, check.scale) for check in checks}
-        self._nonfinite = dict.fromkeys(self._deviations, 0)
+        self.deviations = {
+            check.value.name: Deviation(check.deviation.maker, check.deviation.scale) for check in checks
+        }
+        self._nonfinite = dict.fromkeys(self.deviations, 0)
 
     def add(self, outputs: Mapping[str, Array], origin: SampleOrigin) -> dict[str, Array]:
         """Compare the next rows of the file with the outputs of one run, and return them."""
@@ -31,7 +36,7 @@ class SavedCheck:
             expected = storable(name, output)
             rows = taken[name] = self._reader.take(name, expected)
             self._nonfinite[name] += nonfinite_count(rows)
-            self._deviations[name].add(expected, rows, origin)
+            self.deviations[name].add(expected, rows, origin)
         return taken
 
     def finish(self) -> None:
@@ -42,21 +47,11 @@ class SavedCheck:
         """Return the part of the report."""
         return SavedOutputs(
             file=str(self._reader.path),
-            outputs=tuple(
-                deviation.result(name, self._nonfinite[name]) for name, deviation in self._deviations.items()
-            ),
+            outputs=tuple(deviation.result(name, self._nonfinite[name]) for name, deviation in self.deviations.items()),
         )
 
-    def deviation(self, output: str) -> Deviation:
-        """Return how far a saved output is from that of the reference."""
-        return self._deviations[output]
 
-    def has_new_nonfinite(self, output: str) -> bool:
-        """Whether a saved output has NaN or infinities where that of the reference has other values."""
-        return bool(self._deviations[output].error.nonfinite_mismatches)
-
-
-class OutputSinks:
+class OutputSinks(ExitStack):
     """The sinks of one check. Use it as a context manager: it holds files open.
 
     Args:
@@ -77,22 +72,16 @@ class OutputSinks:
         self, options: CheckOptions, checks: Sequence[OutputCheck], metric: RequestedMetric | None = None
     ) -> None:
         names = [check.value.name for check in checks]
-        self._open = ExitStack()
+        super().__init__()
         self._writer: OutputWriter | None = None
         self.saved: SavedCheck | None = None
         self.metric = MetricComparison(metric.measure(names)) if metric is not None else None
         self.written: Path | None = options.save_outputs
         if options.outputs is not None:
-            reader = self._open.enter_context(OutputReader(options.outputs, names))
+            reader = self.enter_context(OutputReader(options.outputs, names))
             self.saved = SavedCheck(reader, checks)
         if options.save_outputs is not None:
-            self._writer = self._open.enter_context(OutputWriter(options.save_outputs))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
+            self._writer = self.enter_context(OutputWriter(options.save_outputs))
 
     def add(
         self, sample: Sample, origin: SampleOrigin, outputs: Mapping[str, Array], baseline: Mapping[str, Array]

@@ -7,7 +7,6 @@ from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_runs import Errors, MaskedRuns, MetricRuns, float_setting, only_setting
 from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key
 from qdqtool.accuracy.report import LayerMetric, MetricEffect
-from qdqtool.accuracy.task_metrics.measure import Measure, Score
 
 Tick = Callable[[int, int], None]
 """Called with the number of settings that were run, and how many there are."""
@@ -98,11 +97,29 @@ def measure_layers(layers: Sequence[Layer], metric: MetricRuns) -> LayerMetrics:
     """
     count = len(metric.feeds)
     few = min(count, max(FEW_SAMPLES, RUNS_PER_SAMPLE * count // max(1, 2 * len(layers))))
-    whole = metric.score_float(), metric.score({}, "the quantized model")
-    part = metric.first(few)
-    known = whole if few == count else (part.score_float(), part.score({}, "the quantized model"))
+    reference, quantized = metric.score_float(), metric.score({}, "the quantized model")
+    part, measure = metric.first(few), metric.measure
+    float_part, quantized_part = reference, quantized
+    if few < count:
+        float_part, quantized_part = part.score_float(), part.score({}, "the quantized model")
     found = {layer: _of(layer, part) for layer in layers}
-    return LayerMetrics(_effect(metric.measure, whole, known, (count, few)), found)
+    whole = MetricEffect(
+        name=measure.name,
+        output=measure.output,
+        unit=measure.unit,
+        loss_unit=measure.loss_unit,
+        samples=count,
+        predictions=reference.predictions,
+        float_value=reference.value,
+        value=quantized.value,
+        loss=measure.loss(quantized.value, reference.value),
+        chance=reference.chance,
+        layer_samples=few,
+        layer_predictions=float_part.predictions,
+        layer_float_value=float_part.value,
+        layer_value=quantized_part.value,
+    )
+    return LayerMetrics(whole, found)
 
 
 def _of(layer: Layer, metric: MetricRuns) -> LayerMetric:
@@ -110,25 +127,3 @@ def _of(layer: Layer, metric: MetricRuns) -> LayerMetric:
     alone = metric.score(only_setting([layer], metric.runs.switches), f"the model with only {name} quantized")
     without = metric.score(float_setting([layer]), f"the model with only {name} in float")
     return LayerMetric(alone=alone.value, without=without.value)
-
-
-def _effect(
-    measure: Measure, whole: tuple[Score, Score], part: tuple[Score, Score], samples: tuple[int, int]
-) -> MetricEffect:
-    reference, quantized = whole
-    return MetricEffect(
-        name=measure.name,
-        output=measure.output,
-        unit=measure.unit,
-        loss_unit=measure.loss_unit,
-        samples=samples[0],
-        predictions=reference.predictions,
-        float_value=reference.value,
-        value=quantized.value,
-        loss=measure.loss(quantized.value, reference.value),
-        chance=reference.chance,
-        layer_samples=samples[1],
-        layer_predictions=part[0].predictions,
-        layer_float_value=part[0].value,
-        layer_value=part[1].value,
-    )

@@ -1,7 +1,7 @@
 """The fallback format: what a layer may have where the format of the plan costs too much, before it becomes float."""
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from qdqtool.accuracy.layers.layer import Cost, Layer, readers_of, shares_of
@@ -117,13 +117,10 @@ def fallback_of(
         for layer, share in zip(layers, fallback_shares(costs, secondary.bits), strict=True)
         if all(site in found for site in layer.sites) and not others & set(layer.nodes)
     }
-    return Fallback(secondary.name, secondary.digest, _of_layers(found, shares), shares)
+    placements = {site: found[site] for layer in shares for site in layer.sites}
+    return Fallback(secondary.name, secondary.digest, placements, shares)
 
 
 def _place(placement: Placement) -> _Place:
     slot = placement.slot
     return slot.scope, slot.tensor, None if slot.uses is None else frozenset(slot.uses)
-
-
-def _of_layers(found: Mapping[int, Placement], layers: Iterable[Layer]) -> dict[int, Placement]:
-    return {site: found[site] for layer in layers for site in layer.sites}

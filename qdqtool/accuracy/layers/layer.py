@@ -88,13 +88,11 @@ def readers_of(placement: Placement, index: ModelIndex) -> list[NodeView]:
     """Return the nodes that compute with a dequantized tensor; the node that makes it where it is an output only."""
     value = index.value(placement.slot)
     wanted = placement.slot.uses
-    found = [use for use in value.uses if wanted is None or _ref(use.node, use.index) in wanted]
+    found = [
+        use for use in value.uses if wanted is None or UseRef(use.node.scope.path, use.node.key, use.index) in wanted
+    ]
     nodes = [node for use in found for node in ops.computing_nodes(use.node)]
     return nodes or ([value.producer] if value.producer is not None else [use.node for use in value.uses])
-
-
-def _ref(node: NodeView, index: int) -> UseRef:
-    return UseRef(node.scope.path, node.key, index)
 
 
 def _fused(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from qdqtool.accuracy.layers.fallback import NO_FALLBACK, Fallback, FormatBits, SecondaryPlan, fallback_of
@@ -110,10 +109,8 @@ class LayerRuns:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.runs.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self.runs.__exit__()
 
     def search(self) -> FloatSearch:
         """Return a search for the layers that stay in float."""

@@ -48,16 +48,13 @@ class Switches(Protocol):
     @property
     def model(self) -> Model:
         """The model."""
-        ...
 
     @property
     def all_float(self) -> Setting:
         """The setting with every pair switched off; its keys are the numbers of the pairs."""
-        ...
 
     def feeds(self, setting: Setting) -> dict[str, Array]:
         """Return the arrays of the inputs that switch pairs, for the pairs that are not as in the plan."""
-        ...
 
 
 class MaskedRuns:
@@ -71,6 +68,9 @@ class MaskedRuns:
         switches: As given.
         samples: As given.
         runs: How many samples were run so far, those with every pair switched off included.
+        outputs: Names of the float outputs of the model.
+        all_outputs: Names of all outputs, float or not.
+        tick: Called in front of every run of a sample, with the number of runs so far.
 
     Raises:
         CapabilityError: ONNX Runtime is not installed, or cannot run the model.
@@ -83,31 +83,17 @@ class MaskedRuns:
         self.runs = 0
         index = ModelIndex.of(switches.model)
         main = index.view.main
-        self._names = [name for name in main.output_names() if index.is_float(main.values[name])]
-        self._all_names = main.output_names()
+        self.outputs = [name for name in main.output_names() if index.is_float(main.values[name])]
+        self.all_outputs = main.output_names()
         self._session = _opened(index)
         self._expected: dict[int, Outputs] = {}
-        self._tick: Callable[[int], None] | None = None
+        self.tick: Callable[[int], None] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
-
-    def watch(self, tick: Callable[[int], None]) -> None:
-        """Call ``tick`` in front of every run of a sample from now on, with the number of runs so far."""
-        self._tick = tick
-
-    @property
-    def all_outputs(self) -> Sequence[str]:
-        """Names of all outputs of the model, float or not."""
-        return self._all_names
-
-    @property
-    def outputs(self) -> Sequence[str]:
-        """Names of the float outputs of the model."""
-        return self._names
 
     def run(self, setting: Setting, number: int) -> Outputs:
         """Return the float outputs of one sample with some pairs switched."""
@@ -118,7 +104,7 @@ class MaskedRuns:
         fed = self.switches.feeds(setting)
         for sample in samples:
             self.runs += 1
-            yield sample, self._session.run({**sample, **fed}, self._all_names)
+            yield sample, self._session.run({**sample, **fed}, self.all_outputs)
 
     def expected(self, number: int) -> Outputs:
         """Return the float outputs of one sample with every pair switched off."""
@@ -128,25 +114,13 @@ class MaskedRuns:
             self._expected[number] = {name: array.copy() for name, array in found.items()}
         return self._expected[number]
 
-    def errors(self, setting: Setting, numbers: Sequence[int] | None = None) -> Errors:
-        """Return the errors of the outputs over some samples.
-
-        Args:
-            setting: Which pairs are switched.
-            numbers: Numbers of the samples; None for all.
-
-        Raises:
-            RunError: A node fails on a sample.
-        """
-        return self.measure(setting, numbers).errors
-
     def noise(self, setting: Setting, numbers: Sequence[int] | None = None) -> Noise:
         """Return signal and noise of the outputs on each sample; arguments and errors as :meth:`errors`."""
         return Noise.joined(noise_of(*pair) for pair in self._pairs(setting, numbers))
 
     def measure(self, setting: Setting, numbers: Sequence[int] | None = None) -> SettingEffect:
         """Return both in one pass; arguments and errors as :meth:`errors`."""
-        errors, rows = {name: AccumulatedError() for name in self._names}, list[Noise]()
+        errors, rows = {name: AccumulatedError() for name in self.outputs}, list[Noise]()
         for expected, found in self._pairs(setting, numbers):
             rows.append(noise_of(expected, found))
             for name, error in errors.items():
@@ -159,10 +133,10 @@ class MaskedRuns:
             yield self.expected(number), self._run(fed, number)
 
     def _run(self, fed: Mapping[str, Array], number: int) -> Outputs:
-        if self._tick is not None:
-            self._tick(self.runs)
+        if self.tick is not None:
+            self.tick(self.runs)
         self.runs += 1
-        return self._session.run({**self.samples[number], **fed}, self._names)
+        return self._session.run({**self.samples[number], **fed}, self.outputs)
 
 
 def _opened(index: ModelIndex) -> ModelSession:

@@ -11,7 +11,7 @@ import numpy as np
 
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import write_output
-from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.numerics.dtypes import FLOAT64
 from qdqtool.numerics.noise import Noise
 
 SCHEMA_VERSION = 2
@@ -65,7 +65,7 @@ def float_key(layers: Sequence[int], fallback: str = "", secondary: Sequence[int
 
 def write_noise(path: Path, measured_on: str, layers: list[str], outputs: list[str], cache: NoiseCache) -> None:
     """Write what was measured."""
-    entries = {key: _Entry(signal=found.signal.tolist(), noise=_finite(found.noise)) for key, found in cache.items()}
+    entries = {key: _Entry(signal=found.signal.tolist(), noise=found.noise.tolist()) for key, found in cache.items()}
     document = _File(
         schema_version=SCHEMA_VERSION, measured_on=measured_on, layers=layers, outputs=outputs, entries=entries
     )
@@ -104,11 +104,6 @@ def _decode(path: Path) -> _File:
             hint="remove the file: it is measured anew",
         )
     return document
-
-
-def _finite(noise: Array) -> list[list[float | None]]:
-    """Return noise as JSON has it: null for infinite noise."""
-    return [[float(value) if np.isfinite(value) else None for value in row] for row in noise]
 
 
 def _noise(path: Path, entry: _Entry, outputs: int) -> Noise:

@@ -123,7 +123,7 @@ class _Switcher(SwitchBuilder):
     def _add_activation(self, entry: QdqNode, quantizer: QdqNode, readers: Mapping[NodeView, list[Use]]) -> str:
         """Switch a pair at each of its readers; return why that cannot be done, empty where it was."""
         x, y = quantizer.data, entry.output
-        if x is None or y is None or (x.scope is not entry.node.scope and not _is_around(x, entry)):
+        if x is None or y is None or (x.scope is not entry.node.scope and entry.node.scope.resolve(x.name) is not x):
             return "what its Q reads is in another scope"
         types = self._index.types.elem_type(x), self._index.types.elem_type(y)
         if types[0] is None or types[0] != types[1]:
@@ -211,10 +211,6 @@ def _readers(entry: QdqNode) -> Mapping[NodeView, list[Use]]:
     return found
 
 
-def _is_around(value: Value, entry: QdqNode) -> bool:
-    return entry.node.scope.resolve(value.name) is value
-
-
 def _layer_of(node: NodeView, sites: Mapping[NodeView, list[int]]) -> NodeView | None:
     """Return the layer that a constant belongs to: its reader, or the product that an Add reads."""
     makers = (value.producer for at in range(len(node.proto.input)) if (value := node.input(at)) is not None)
@@ -222,11 +218,9 @@ def _layer_of(node: NodeView, sites: Mapping[NodeView, list[int]]) -> NodeView |
 
 
 def _dequantized(entry: QdqNode, index: ModelIndex) -> Array | None:
-    codes, scale, zero = (None if value is None else index.constant(value) for value in _operands(entry))
+    codes, scale, zero = (
+        None if value is None else index.constant(value) for value in (entry.data, entry.scale, entry.zero_point)
+    )
     if codes is None or scale is None or (zero is None and entry.zero_point is not None):
         return None
     return dequantize(codes, scale, granularity_of(entry, scale), zero, output_dtype=output_type_of(entry, scale))
-
-
-def _operands(entry: QdqNode) -> tuple[Value | None, Value | None, Value | None]:
-    return entry.data, entry.scale, entry.zero_point

@@ -82,7 +82,10 @@ class FloatSearch:
             self.steps.append(state)
         if state.shortfall_db > 0:
             return state
-        return self._noted(self._refined(state, goal_db) if was_far else self._pruned(state, goal_db))
+        found = self._refined(state, goal_db) if was_far else self._pruned(state, goal_db)
+        if self._levels(self.steps[-1]) != self._levels(found):
+            self.steps.append(found)
+        return found
 
     def go_on(self, goal_db: float) -> None:
         """Search for higher and higher goals, until half of the cost is spent or the limit of runs is reached."""
@@ -234,11 +237,6 @@ class FloatSearch:
         """Give layers the cheapest level with which the goal is still kept, the most costly first."""
         while (fewer := self._pruned_once(state, goal_db)) is not state:
             state = fewer
-        return state
-
-    def _noted(self, state: SearchState) -> SearchState:
-        if self._levels(self.steps[-1]) != self._levels(state):
-            self.steps.append(state)
         return state
 
     def _lowered(self, state: SearchState, goal_db: float) -> SearchState | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
 from qdqtool.accuracy.layers.prediction import SearchState, StateKey
@@ -61,7 +61,7 @@ class StateMeasurement:
     measured_loss: float | None = None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Goal(ABC):
     """An accuracy that a model has to keep, and the search for the layers that leave the quantized format for it.
 
@@ -81,6 +81,7 @@ class Goal(ABC):
     first: Candidate
     session: LayerRuns
     search: FloatSearch
+    _: KW_ONLY
     found: dict[StateKey, SearchOutcome] = field(default_factory=dict)
     best: Candidate | None = None
     curve_from_db: float = -math.inf

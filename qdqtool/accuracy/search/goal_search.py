@@ -84,28 +84,13 @@ def _opened(limits: AccuracyGoal, factory: CandidateFactory, first: Candidate, s
     if limits.max_metric_loss is None:
         assert limits.min_sqnr_db is not None
         if tick is not None:
-            session.runs.watch(lambda done: tick(min(done, search.limit), search.limit))
-        return SqnrGoal(
-            limits=limits,
-            factory=factory,
-            first=first,
-            session=session,
-            search=search,
-            curve_from_db=limits.min_sqnr_db,
-            target_db=limits.min_sqnr_db,
-        )
+            session.runs.tick = lambda done: tick(min(done, search.limit), search.limit)
+        least = limits.min_sqnr_db
+        return SqnrGoal(limits, factory, first, session, search, curve_from_db=least, target_db=least)
     assert factory.metric is not None
     assert inputs.choosing is not None
     runs = MetricRuns.of(factory.metric.metric, session.runs, inputs.choosing)
-    goal = MetricLossGoal(
-        limits=limits,
-        factory=factory,
-        first=first,
-        session=session,
-        search=search,
-        runs=runs,
-        reference=runs.score_float(),
-    )
+    goal = MetricLossGoal(limits, factory, first, session, search, runs=runs, reference=runs.score_float())
     goal.require_resolution()
     return goal
 

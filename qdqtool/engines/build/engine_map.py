@@ -5,7 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qdqtool.engines.build.manifest import SUFFIX, StoredFile, find_manifest, fingerprint, manifest_path, read_manifest
+from qdqtool.engines.build.manifest import (
+    SUFFIX,
+    StoredFile,
+    find_manifest,
+    fingerprint,
+    manifest_path,
+    read_manifest,
+    shared_fields,
+)
 from qdqtool.engines.build.report import Conversions, MappedKernel, MultiplyAccumulates
 from qdqtool.engines.report import Evidence, InputProfile
 from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
@@ -63,7 +71,8 @@ def find_products(model: Model, kernels: tuple[Kernel, ...], profiles: Sequence[
             lost.append(node.label)
             continue
         at = places[id(kernel)]
-        before, more = macs.get(at, 0), _count(node, index)
+        more = None if _may_run_often(node.scope) else multiply_accumulates(node, index.types.full_shape)
+        before = macs.get(at, 0)
         macs[at] = before + more if before is not None and more is not None else None
     return Products(macs, tuple(lost))
 
@@ -74,12 +83,6 @@ def _multiplies(node: NodeView, index: ModelIndex) -> bool:
     if ops.product(node) is None and not ops.traits(node).multiplies_inside:
         return False
     return output is not None and not index.is_constant(output)
-
-
-def _count(node: NodeView, index: ModelIndex) -> int | None:
-    if _may_run_often(node.scope):
-        return None
-    return multiply_accumulates(node, index.types.full_shape)
 
 
 def _may_run_often(scope: Scope) -> bool:
@@ -216,30 +219,18 @@ def read_map(path: Path) -> EngineMap:
     stored = read_manifest(file)
     if file != path:
         _check_engine(path, stored.engine, file)
-    return EngineMap(
-        manifest=str(file),
-        engine=stored.engine.name,
-        bytes=stored.engine.bytes,
-        model=stored.model.name,
-        model_sha256=stored.model.sha256,
-        backend=stored.backend,
-        version=stored.version,
-        targets=stored.targets,
-        evidence=stored.evidence,
-        planned=stored.planned,
-        achieved=stored.achieved,
-        macs=stored.macs,
-        kernels=stored.kernels,
-        conversions=stored.conversions,
-        calibration=stored.calibration,
-    )
+    facts = {
+        "manifest": str(file),
+        "engine": stored.engine.name,
+        "bytes": stored.engine.bytes,
+        "model": stored.model.name,
+        "model_sha256": stored.model.sha256,
+    }
+    return EngineMap(**shared_fields(stored, EngineMap) | facts)
 
 
 def _check_engine(engine: Path, expected: StoredFile, file: Path) -> None:
-    try:
-        found = fingerprint(engine)
-    except OSError as error:
-        raise ModelError(f"{engine} cannot be read: {error.strerror}") from None
+    found = fingerprint(engine)
     if found.sha256 != expected.sha256:
         raise ModelError(
             f"{file.name} is the manifest of another engine: sha256 {expected.sha256[:12]}… expected, "

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from qdqtool.engines.build.options import DEFAULT_TIMEOUT, BuildOptions
 from qdqtool.engines.tensorrt import backends
-from qdqtool.engines.tensorrt.builder import EngineBuilder
 from qdqtool.engines.tensorrt.deployment import FLAGS, DeploymentOptions, spelled
 from qdqtool.engines.tensorrt.operator_hints import with_path
 from qdqtool.engines.tensorrt.parser_errors import explained, parser_refusal
 from qdqtool.engines.tensorrt.parser_process import Parsed, ParserProcess
+from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.linting.parser_answer import PARSER_TARGET, ParserAnswer, ParserFault
 from qdqtool.models.graph.io.external import model_bytes
@@ -40,11 +40,8 @@ def _options(options: BuildOptions) -> Iterator[str]:
     for name, fixed in options.input_values.items():
         yield from ("--input-values", f"{name}:{spell_values(fixed)}")
     shapes, values = options.shapes, options.shape_values
-    for kind, sizes, numbers in (
-        ("min", shapes.min, values.min),
-        ("opt", shapes.opt, values.opt),
-        ("max", shapes.max, values.max),
-    ):
+    extents = zip((shapes.min, shapes.opt, shapes.max), (values.min, values.opt, values.max), strict=True)
+    for kind, (sizes, numbers) in zip(("min", "opt", "max"), extents, strict=True):
         if sizes:
             yield from (f"--{kind}-shapes", spell_shapes(sizes))
         for name, given in numbers.items():
@@ -109,7 +106,7 @@ def _demand(word: ParserAnswer) -> ParserAnswer:
     return word
 
 
-def _ask(builder: EngineBuilder, process: ParserProcess, path: Path, demanded: bool) -> ParserAnswer:
+def _ask(builder: TensorRT, process: ParserProcess, path: Path, demanded: bool) -> ParserAnswer:
     try:
         size = path.stat().st_size
         if size <= MOST_BYTES or demanded:
@@ -125,7 +122,7 @@ def _ask(builder: EngineBuilder, process: ParserProcess, path: Path, demanded: b
         return ParserAnswer(status="absent", note=f"no process can be started for it: {error.strerror}")
 
 
-def _word(builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserAnswer:
+def _word(builder: TensorRT, path: Path, parsed: Parsed) -> ParserAnswer:
     title = builder.title
     version = f"{title} {parsed.facts.get('version', '')}".rstrip()
     match parsed.end:
@@ -144,16 +141,17 @@ def _word(builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserAnswer:
     return _answer(version, builder, path, parsed)
 
 
-def _answer(version: str, builder: EngineBuilder, path: Path, parsed: Parsed) -> ParserAnswer:
+def _answer(version: str, builder: TensorRT, path: Path, parsed: Parsed) -> ParserAnswer:
     # Dicts keep the order and drop what is said twice.
     faults: dict[ParserFault, None] = {}
     messages: dict[str, None] = {}
+    unknown = f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model that this message is of"
     for error in explained(parsed.facts["errors"], parsed.facts.get("further", [])):
         refusal = parser_refusal(error)
         fault = ParserFault(
             title=version,
             reason=refusal.reason,
-            hint=with_path(refusal.hint or "", path) if refusal.explained else _unknown_hint(path, builder),
+            hint=with_path(refusal.hint or "", path) if refusal.explained else unknown,
             name=error["name"],
             index=error["node"],
             op_type=error["operator"],
@@ -161,7 +159,3 @@ def _answer(version: str, builder: EngineBuilder, path: Path, parsed: Parsed) ->
         faults[fault] = None
         messages[refusal.message] = None
     return ParserAnswer(status="asked", note=version, messages=tuple(messages), faults=tuple(faults))
-
-
-def _unknown_hint(path: Path, builder: EngineBuilder) -> str:
-    return f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model that this message is of"

@@ -41,7 +41,7 @@ class PlanEdits:
 
     def for_dequantizers(self, dequantizers: Sequence[QdqNode]) -> PlanEdit | str:
         """Return the edit that removes pairs, or why none does, given their DQ nodes."""
-        if any(self._reads_graph_input(entry) for entry in dequantizers):
+        if any(self._qdq.quantizer_of(entry) is None and self._is_graph_input(entry.data) for entry in dequantizers):
             return CODES
         reached = [value for entry in dequantizers for value in _reached(entry.output)]
         if any(value.is_output and not value.scope.path for value in reached):
@@ -56,9 +56,6 @@ class PlanEdits:
         # Below IR version 4, initializers stand among the inputs too.
         found = (source for source in sources if source.producer is None and source.name in self._inputs)
         return any(not self._index.is_constant(source) for source in found)
-
-    def _reads_graph_input(self, dequantize: QdqNode) -> bool:
-        return self._qdq.quantizer_of(dequantize) is None and self._is_graph_input(dequantize.data)
 
 
 def _reached(value: Value | None) -> Iterator[Value]:

@@ -1,7 +1,7 @@
 """Resolve every dynamic input of a model to an optimization profile."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
@@ -15,6 +15,10 @@ from qdqtool.samples.input_shapes import Shapes, spell_shape
 from qdqtool.samples.noise import example_option
 
 Dims = tuple[int | str | None, ...]
+Sizes = tuple[int, int, int]
+"""The sizes of a dimension in ``min``, ``opt`` and ``max``."""
+_ONE: Sizes = (1, 1, 1)
+"""Those of the batch, unless a shape is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +67,16 @@ def resolve_profiles(
     settled = _settled(inputs, given)
     for name, profile in (measured or {}).items():
         given.setdefault(name, _adapted(profile, inputs[name], settled))
-    symbols = _with_batch(inputs, _settled(inputs, given))
-    dynamic = [name for name, dims in inputs.items() if not all(isinstance(dim, int) for dim in dims)]
-    missing = [name for name in dynamic if name not in given and _filled(inputs[name], symbols, "opt") is None]
+    symbols = _settled(inputs, given)
+    for dims in inputs.values():
+        if dims and isinstance(dims[0], str):
+            symbols.setdefault(dims[0], _ONE)
+    dynamic = {name: dims for name, dims in inputs.items() if not all(isinstance(dim, int) for dim in dims)}
+    found = {name: given.get(name) or _from_symbols(name, dims, symbols) for name, dims in dynamic.items()}
+    missing = {name: inputs[name] for name, profile in found.items() if profile is None}
     if missing:
-        raise _missing(proto, {name: inputs[name] for name in missing}, symbols)
-    return tuple(given.get(name) or _from_symbols(name, inputs[name], symbols) for name in dynamic)
+        raise _missing(proto, missing, symbols)
+    return tuple(profile for profile in found.values() if profile is not None)
 
 
 def _input_dims(proto: onnx.ModelProto) -> dict[str, Dims]:
@@ -95,7 +103,13 @@ def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
 
 
 def _check_given(inputs: Mapping[str, Dims], options: ShapeOptions) -> None:
-    for option, shapes in _by_option(options):
+    by_option = {
+        "--min-shapes": options.min,
+        "--opt-shapes": options.opt,
+        "--max-shapes": options.max,
+        "--input-shapes": options.fixed,
+    }
+    for option, shapes in by_option.items():
         for name, shape in shapes.items():
             if name not in inputs:
                 raise UsageError(
@@ -134,60 +148,38 @@ def _given(name: str, options: ShapeOptions) -> InputProfile | None:
     return profile
 
 
-def _adapted(profile: InputProfile, dims: Dims, settled: Mapping[str, Mapping[str, int]]) -> InputProfile:
+def _adapted(profile: InputProfile, dims: Dims, settled: Mapping[str, Sizes]) -> InputProfile:
     """Return the measured shapes, with the given size for symbols that a given shape decides."""
-
-    def adapt(kind: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(settled.get(str(dim), {}).get(kind, size) for dim, size in zip(dims, shape, strict=True))
-
-    low, best, high = adapt("min", profile.min), adapt("opt", profile.opt), adapt("max", profile.max)
-    return InputProfile(profile.name, low, best, high)
+    measured = zip(dims, profile.min, profile.opt, profile.max, strict=True)
+    return _profile(profile.name, [settled.get(str(dim), (low, best, high)) for dim, low, best, high in measured])
 
 
-def _settled(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> dict[str, dict[str, int]]:
-    """Return the size of each known symbolic dimension in ``min``, ``opt`` and ``max``."""
-    symbols: dict[str, dict[str, int]] = {}
+def _settled(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> dict[str, Sizes]:
+    """Return the sizes of each known symbolic dimension."""
+    symbols: dict[str, Sizes] = {}
     for name, profile in given.items():
-        for axis, dim in enumerate(inputs[name]):
+        for dim, low, best, high in zip(inputs[name], profile.min, profile.opt, profile.max, strict=True):
             if isinstance(dim, str):
-                sizes = {"min": profile.min[axis], "opt": profile.opt[axis], "max": profile.max[axis]}
-                symbols.setdefault(dim, sizes)
+                symbols.setdefault(dim, (low, best, high))
     return symbols
 
 
-def _with_batch(inputs: Mapping[str, Dims], symbols: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
-    """Add size 1 for unknown symbols that are the first dimension of an input."""
-    for dims in inputs.values():
-        if dims and isinstance(dims[0], str):
-            symbols.setdefault(dims[0], {"min": 1, "opt": 1, "max": 1})
-    return symbols
+def _from_symbols(name: str, dims: Dims, symbols: Mapping[str, Sizes]) -> InputProfile | None:
+    """Return the profile of an input that no shape is given for; None where a dimension has no size."""
+    known = (
+        (dim, dim, dim) if isinstance(dim, int) else symbols.get(dim or "", None if axis else _ONE)
+        for axis, dim in enumerate(dims)
+    )
+    sizes = [each for each in known if each is not None]
+    return _profile(name, sizes) if len(sizes) == len(dims) else None
 
 
-def _filled(dims: Dims, symbols: Mapping[str, Mapping[str, int]], kind: str) -> tuple[int, ...] | None:
-    sizes: list[int] = []
-    for axis, dim in enumerate(dims):
-        if isinstance(dim, int):
-            sizes.append(dim)
-        elif dim is not None and dim in symbols:
-            sizes.append(symbols[dim][kind])
-        elif axis == 0:
-            sizes.append(1)
-        else:
-            return None
-    return tuple(sizes)
-
-
-def _from_symbols(name: str, dims: Dims, symbols: Mapping[str, Mapping[str, int]]) -> InputProfile:
-    low, best, high = (_filled(dims, symbols, kind) for kind in ("min", "opt", "max"))
-    assert low is not None
-    assert best is not None
-    assert high is not None
+def _profile(name: str, sizes: Sequence[Sizes]) -> InputProfile:
+    low, best, high = (tuple(each[kind] for each in sizes) for kind in range(3))
     return InputProfile(name, low, best, high)
 
 
-def _missing(
-    proto: onnx.ModelProto, inputs: Mapping[str, Dims], symbols: Mapping[str, Mapping[str, int]]
-) -> UsageError:
+def _missing(proto: onnx.ModelProto, inputs: Mapping[str, Dims], symbols: Mapping[str, Sizes]) -> UsageError:
     """The error for inputs that have a dynamic dimension without a size."""
     name = next(iter(inputs))
     unknown = [
@@ -197,7 +189,7 @@ def _missing(
     ]
     others = len(inputs) - 1
     more = f", and {others} more {'inputs have' if others > 1 else 'input has'} some" if others else ""
-    known = {symbol: sizes["opt"] for symbol, sizes in symbols.items()}
+    known = {symbol: best for symbol, (_, best, _) in symbols.items()}
     example = example_option(ModelIndex.of(Model(proto)), inputs, known)
     return UsageError(
         f"input '{name}' {_declared(inputs[name])} has dynamic dimensions without a size: {', '.join(unknown)}{more}",
@@ -208,12 +200,3 @@ def _missing(
 
 def _declared(dims: Dims) -> str:
     return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
-
-
-def _by_option(options: ShapeOptions) -> list[tuple[str, Shapes]]:
-    return [
-        ("--min-shapes", options.min),
-        ("--opt-shapes", options.opt),
-        ("--max-shapes", options.max),
-        ("--input-shapes", options.fixed),
-    ]

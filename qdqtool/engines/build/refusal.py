@@ -10,9 +10,10 @@ from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.parser_answer import reduce_command
 from qdqtool.engines.build.report import RefusedReport
 from qdqtool.engines.report import Refusal
-from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedError, EngineBuilder, EngineRequest
+from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedError, EngineRequest
 from qdqtool.engines.tensorrt.known_refusals.types import HELD, UNHELD_INPUT
 from qdqtool.engines.tensorrt.operator_hints import FUNCTIONS, inlining_hint, with_path
+from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import QdqError
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
@@ -144,7 +145,7 @@ class FailedBuild:
         is_specialized: Whether input shapes were fixed already.
     """
 
-    builder: EngineBuilder
+    builder: TensorRT
     request: EngineRequest
     path: Path
     options: BuildOptions
@@ -220,7 +221,7 @@ def _cause(attempt: FailedBuild) -> Refusal | None:
     )
 
 
-def _try_float(builder: EngineBuilder, request: EngineRequest) -> tuple[bool, str]:
+def _try_float(builder: TensorRT, request: EngineRequest) -> tuple[bool, str]:
     """Return whether the float model fails, and the remark on it."""
     try:
         stripped = strip_from(request.model)

@@ -21,7 +21,6 @@ What the header holds besides was not understood, and is not read.
 
 import importlib.metadata
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -110,7 +109,7 @@ def check_header(engine: Path, stored: Manifest) -> EngineCheck:
     try:
         header, size = read_header(engine), engine.stat().st_size
     except OSError as error:
-        raise _unreadable(engine, error) from None
+        raise ModelError(f"{engine} cannot be read: {error.strerror}") from None
     if header is None:
         if stored.version.startswith(_KNOWN_HEADERS):
             return _failed(
@@ -232,19 +231,13 @@ def _external_data(model: Path, stored: Manifest) -> EngineCheck | None:
     now = {(each.name, each.sha256) for each in found}
     changed = [each.name for each in stored.model.external_data if (each.name, each.sha256) not in now]
     if changed or len(found) != len(stored.model.external_data):
-        return _failed("external-data", f"{_listed(changed)} differs from what the engine was built of")
+        which = ", ".join(changed) or "the number of files"
+        return _failed("external-data", f"{which} differs from what the engine was built of")
     return _passed("external-data", f"{plural(len(found), 'file')}, sha256 equal")
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "the number of files"
-
-
 def _file(name: str, file: Path, expected: StoredFile) -> EngineCheck:
-    try:
-        found = fingerprint(file)
-    except OSError as error:
-        raise _unreadable(file, error) from None
+    found = fingerprint(file)
     if (found.bytes, found.sha256) == (expected.bytes, expected.sha256):
         return _passed(name, f"{file.name}: {expected.bytes} bytes, sha256 {_short(expected.sha256)}")
     return _failed(
@@ -256,10 +249,6 @@ def _file(name: str, file: Path, expected: StoredFile) -> EngineCheck:
 
 def _short(digest: str) -> str:
     return f"{digest[:_SHOWN_DIGITS]}…"
-
-
-def _unreadable(file: Path, error: OSError) -> ModelError:
-    return ModelError(f"{file} cannot be read: {error.strerror}")
 
 
 def _passed(name: str, detail: str) -> EngineCheck:

@@ -1,33 +1,24 @@
 """What a machine needs to run engines: a GPU with its driver, and packages. Nothing heavy is imported to find out."""
 
-import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from qdqtool.engines.tensorrt.gpus import Gpu, find_gpus
+from qdqtool.engines.tensorrt.gpus import Gpu, find_gpus, is_installed
 from qdqtool.errors import CapabilityError
 
 NEVER_RUN = "never run on a GPU so far"
 """What ``doctor`` and the help texts say of the commands that use this package; ``docs/gpu.md`` has it in full."""
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
-    """A package that a runner imports, and the name by which it is installed."""
-
-    module: str
-    install: str
-
-
-_CUDA = Package("cuda.bindings", "cuda-python")
-_PACKAGES: Mapping[str, tuple[Package, ...]] = {
-    "tensorrt": (_CUDA, Package("tensorrt", "tensorrt")),
-    "tensorrt-rtx": (_CUDA, Package("tensorrt_rtx", "tensorrt-rtx")),
-    "onnxruntime": (
-        Package("onnxruntime", "onnxruntime"),
-        Package("onnxruntime_ep_nv_tensorrt_rtx", "onnxruntime-ep-nv-tensorrt-rtx-cu13"),
-    ),
+_CUDA = {"cuda.bindings": "cuda-python"}
+_PACKAGES: Mapping[str, Mapping[str, str]] = {
+    "tensorrt": {**_CUDA, "tensorrt": "tensorrt"},
+    "tensorrt-rtx": {**_CUDA, "tensorrt_rtx": "tensorrt-rtx"},
+    "onnxruntime": {
+        "onnxruntime": "onnxruntime",
+        "onnxruntime_ep_nv_tensorrt_rtx": "onnxruntime-ep-nv-tensorrt-rtx-cu13",
+    },
 }
+"""The modules that the runner of a library imports, with the name by which each is installed."""
 
 
 def require_gpu() -> Gpu:
@@ -55,20 +46,10 @@ def require_packages(library: str) -> None:
     Raises:
         CapabilityError: One is not; the hint carries the install line for all that are absent.
     """
-    absent = [package for package in _PACKAGES[library] if not is_installed(package.module)]
+    absent = {module: package for module, package in _PACKAGES[library].items() if not is_installed(module)}
     if absent:
-        modules = ", ".join(f"'{package.module}'" for package in absent)
-        line = " ".join(package.install for package in absent)
+        modules = ", ".join(f"'{module}'" for module in absent)
+        line = " ".join(absent.values())
         raise CapabilityError(
             f"Python cannot find {modules}, which running needs", hint=f"install it: `pip install {line}`"
         )
-
-
-def is_installed(module: str) -> bool:
-    """Whether a module can be found; its parent package is imported, the module itself is not."""
-    try:
-        found = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
-        return False
-    # A folder of that name without __init__.py is found too, and has no origin.
-    return found is not None and found.origin is not None

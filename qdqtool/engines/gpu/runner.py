@@ -34,25 +34,16 @@ def with_nodes(layers: Sequence[LayerTime], nodes: Mapping[str, tuple[str, ...]]
 class Runner(Protocol):
     """An engine that is loaded on the GPU. A context manager that frees the memory of the GPU."""
 
-    @property
-    def library(self) -> str:
-        """Public id of the library that runs it: ``tensorrt``, ``tensorrt-rtx`` or ``onnxruntime``."""
-
-    @property
-    def version(self) -> str:
-        """Version of that library."""
-
-    @property
-    def clock(self) -> Clock:
-        """Where the times of :meth:`time` are from."""
-
-    @property
-    def inputs(self) -> tuple[InputSpec, ...]:
-        """Its inputs with name, type and shape; a dynamic extent is None."""
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of its outputs, in order."""
+    library: str
+    """Public id of the library that runs it: ``tensorrt``, ``tensorrt-rtx`` or ``onnxruntime``."""
+    version: str
+    """Version of that library."""
+    clock: Clock
+    """Where the times of :meth:`time` are from."""
+    inputs: tuple[InputSpec, ...]
+    """Its inputs with name, type and shape; a dynamic extent is None."""
+    outputs: tuple[str, ...]
+    """The names of its outputs, in order."""
 
     def __enter__(self) -> Self: ...
 

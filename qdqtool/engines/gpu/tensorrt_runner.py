@@ -113,9 +113,13 @@ class TensorRTRunner:
         self._runtime: Any = self._trt.Runtime(self._log)
         self._engine: Any = self._load(path)
         self._tensors = read_tensors(self._trt, self._engine)
+        self.inputs = tuple(tensor.spec for tensor in self._tensors if tensor.is_input)
+        self.outputs = tuple(tensor.name for tensor in self._tensors if not tensor.is_input)
         self._memory = _Memory(self._cuda)
         self._allocator = new_allocator(self._trt, self._memory.reserve)
-        self._context: Any = self._made(self._engine.create_execution_context(), "no execution context can be made")
+        self._context: Any = self._engine.create_execution_context()
+        if self._context is None:
+            raise self._failed("no execution context can be made")
         self._stream = self._cuda.new_stream()
         self._held: list[Array] = []
 
@@ -127,16 +131,6 @@ class TensorRTRunner:
         self._cuda.destroy_stream(self._stream)
         # A context must go before its engine, and an engine before its runtime.
         self._context = self._engine = self._runtime = None
-
-    @property
-    def inputs(self) -> tuple[InputSpec, ...]:
-        """Its inputs."""
-        return tuple(tensor.spec for tensor in self._tensors if tensor.is_input)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """The names of its outputs."""
-        return tuple(tensor.name for tensor in self._tensors if not tensor.is_input)
 
     def example_inputs(self) -> tuple[InputSpec, ...]:
         """Return the inputs with the shapes that the engine was optimized for."""
@@ -201,11 +195,6 @@ class TensorRTRunner:
                 "here: `qdqtool build MODEL -o ENGINE`",
             )
         return engine
-
-    def _made(self, found: Any, failure: str) -> Any:
-        if found is None:
-            raise self._failed(failure)
-        return found
 
     def _failed(self, what: str) -> QdqError:
         return self._allocator.error or GateError(f"{what}: {self._log.last or f'{self.library} does not say why'}")

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
-from qdqtool.engines.report import Evidence, InputProfile, NodePrecision, Refusal, Stage
+from qdqtool.engines.report import Evidence, InputProfile, Refusal, Stage
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions
 from qdqtool.engines.tensorrt.kernels import Kernel
 from qdqtool.errors import GateError
@@ -115,42 +114,3 @@ class BuilderFailedError(BuildRefusedError):
     def _say(self, cause: str) -> None:
         self.message = f"{self.title} {self.how}{cause}; no engine was written"
         self.args = (self.message,)
-
-
-class EngineBuilder(Protocol):
-    """A backend that builds engines; each module of a product exposes one as ``BUILDER``."""
-
-    @property
-    def id(self) -> str:
-        """Public id, the file name with ``-`` for ``_``."""
-
-    @property
-    def title(self) -> str:
-        """What it is, for people."""
-
-    @property
-    def target(self) -> str:
-        """The target of :mod:`qdqtool.models.targets` that it builds for."""
-
-    @property
-    def module(self) -> str:
-        """The Python module that holds parser and builder; it is imported in child processes only."""
-
-    @property
-    def release(self) -> str:
-        """The target in the installed release, where the target has releases."""
-
-    def is_installed(self) -> bool:
-        """Whether its package is installed; nothing is imported."""
-
-    def require(self) -> None:
-        """Raise a CapabilityError with the install line unless it is installed."""
-
-    def resolve_targets(self, asked: tuple[str, ...], model: Model) -> tuple[str, ...]:
-        """The compute capabilities to build for, by name; empty for the GPU in this machine."""
-
-    def build(self, request: EngineRequest) -> Built:
-        """Parse and build in a child process."""
-
-    def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
-        """Compare the planned and the actual type of each quantized node."""

@@ -113,12 +113,7 @@ class _Log:
 def _open_log(trt: TensorRTModule, file: TextIO, *, keep_all: bool) -> _Log:
     base, log = trt.ILogger, _Log()
 
-    # A Python subclass of ILogger must call ILogger.__init__ itself: pybind11 refuses an object whose base was not
-    # initialized.
     class Logger(base):  # type: ignore[misc, valid-type]  # the module is only known when it runs
-        def __init__(self) -> None:
-            base.__init__(self)
-
         def log(self, severity: "tensorrt.ILogger.Severity", message: str) -> None:
             if severity.name not in _QUIET:
                 log.problems.append(message)
@@ -192,9 +187,8 @@ class _Build:
         if not parsed:
             errors = errors_of(parser)
             self._result.put(problem="refused", errors=errors)
-            if errors:
-                path = Path(self._request["model"])
-                self._result.put(further=survey(self._trt, builder, self._log.logger, path, errors[0], _SURVEY_SECONDS))
+            path = Path(self._request["model"])
+            self._result.put(further=survey(self._trt, builder, self._log.logger, path, errors[0], _SURVEY_SECONDS))
             return None
         for index in range(network.num_layers):
             layer = network.get_layer(index)
@@ -213,18 +207,14 @@ class _Build:
         return config
 
     def _set_targets(self, config: "tensorrt.IBuilderConfig") -> bool:
-        unknown = self._name_gpus(config)
+        targets: list[str] = self._request["targets"]
+        if not targets:
+            return True
+        # Only TensorRT for RTX is ever asked for targets: the parent refuses them for any other product.
+        unknown = name_gpus(cast(AheadOfTimeProduct, self._trt), cast("tensorrt_rtx.IBuilderConfig", config), targets)
         if unknown:
             self._result.put(message=f"compute capability {unknown} is unknown to this version")
         return not unknown
-
-    def _name_gpus(self, config: "tensorrt.IBuilderConfig") -> str:
-        """Tell the builder the GPUs to build for; return the first that it does not know, or nothing."""
-        targets: list[str] = self._request["targets"]
-        if not targets:
-            return ""
-        # Only TensorRT for RTX is ever asked for targets: the parent refuses them for any other product.
-        return name_gpus(cast(AheadOfTimeProduct, self._trt), cast("tensorrt_rtx.IBuilderConfig", config), targets)
 
     def _shape_inputs(self, network: "tensorrt.INetworkDefinition") -> list[str]:
         """The inputs whose values decide shapes; only the parsed network tells which."""
@@ -245,29 +235,22 @@ class _Build:
         network: "tensorrt.INetworkDefinition",
         config: "tensorrt.IBuilderConfig",
     ) -> bool:
-        if not self._shape_inputs(network) and not any(profile["shapes"] for profile in self._request["profiles"]):
+        profiles, shape_inputs = self._request["profiles"], self._shape_inputs(network)
+        if not shape_inputs and not any(wanted["shapes"] for wanted in profiles):
             return True
-        return all(self._add_profile(builder, network, config, entry) for entry in self._request["profiles"])
-
-    def _add_profile(
-        self,
-        builder: "tensorrt.Builder",
-        network: "tensorrt.INetworkDefinition",
-        config: "tensorrt.IBuilderConfig",
-        wanted: dict[str, Any],
-    ) -> bool:
         names = {network.get_input(index).name for index in range(network.num_inputs)}
-        profile = builder.create_optimization_profile()
-        for entry in wanted["shapes"]:
-            if entry["name"] in names:
-                profile.set_shape(entry["name"], entry["min"], entry["opt"], entry["max"])
-        for name in self._shape_inputs(network):
-            entry = wanted["values"][name]
-            profile.set_shape_input(name, entry["min"], entry["opt"], entry["max"])
-        # -1 means that min <= opt <= max does not hold. Shapes that are too small for a layer give only a warning.
-        if config.add_optimization_profile(profile) < 0:
-            self._result.put(message="the shapes make no valid optimization profile")
-            return False
+        for wanted in profiles:
+            profile = builder.create_optimization_profile()
+            for entry in wanted["shapes"]:
+                if entry["name"] in names:
+                    profile.set_shape(entry["name"], entry["min"], entry["opt"], entry["max"])
+            for name in shape_inputs:
+                entry = wanted["values"][name]
+                profile.set_shape_input(name, entry["min"], entry["opt"], entry["max"])
+            # -1 means that min <= opt <= max does not hold. Shapes that are too small for a layer give only a warning.
+            if config.add_optimization_profile(profile) < 0:
+                self._result.put(message="the shapes make no valid optimization profile")
+                return False
         return True
 
     def _write(self, engine: "tensorrt.IHostMemory") -> bool:

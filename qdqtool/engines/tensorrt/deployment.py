@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from qdqtool.errors import UsageError
@@ -71,6 +72,9 @@ _SIZES = Kind(
 )
 
 
+_option = partial(option, section=DEPLOYMENT)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentOptions:
     """How an engine is deployed. What the installed TensorRT does not have is refused before anything is parsed.
@@ -90,42 +94,30 @@ class DeploymentOptions:
         UsageError: A value is illegal, or an option needs another one.
     """
 
-    builder_optimization_level: int | None = option(
-        None, "Effort of the builder, 0 to 5; its default is 3.", integer("LEVEL"), section=DEPLOYMENT
+    builder_optimization_level: int | None = _option(
+        None, "Effort of the builder, 0 to 5; its default is 3.", integer("LEVEL")
     )
-    mem_pool_size: Mapping[str, int] = option(
-        {},
-        "Limit a memory pool, workspace or tacticSharedMem: workspace:1G; with B, K, M or G, else MiB.",
-        _SIZES,
-        section=DEPLOYMENT,
+    mem_pool_size: Mapping[str, int] = _option(
+        {}, "Limit a memory pool, workspace or tacticSharedMem: workspace:1G; with B, K, M or G, else MiB.", _SIZES
     )
-    timing_cache_file: Path | None = option(
+    timing_cache_file: Path | None = _option(
         None,
         "Read timings of kernels from this file if it is there, and write them to it after the build.",
         output("FILE"),
-        section=DEPLOYMENT,
     )
-    error_on_timing_cache_miss: bool = option(
-        False, "Refuse to measure a kernel that the timing cache does not have.", section=DEPLOYMENT
-    )
-    refit: bool = option(False, "Build an engine whose weights can be replaced.", section=DEPLOYMENT)
-    strip_weights: bool = option(
-        False, "Leave the weights out of the engine; a refit brings them back.", section=DEPLOYMENT
-    )
-    version_compatible: bool = option(
+    error_on_timing_cache_miss: bool = _option(False, "Refuse to measure a kernel that the timing cache does not have.")
+    refit: bool = _option(False, "Build an engine whose weights can be replaced.")
+    strip_weights: bool = _option(False, "Leave the weights out of the engine; a refit brings them back.")
+    version_compatible: bool = _option(
         False,
         "Build an engine that later releases of the major version run too.",
         flags=("--version-compatible", "--vc"),
-        section=DEPLOYMENT,
     )
-    exclude_lean_runtime: bool = option(
-        False, "Leave the lean runtime out of a version compatible engine.", section=DEPLOYMENT
-    )
-    weight_streaming: bool = option(
+    exclude_lean_runtime: bool = _option(False, "Leave the lean runtime out of a version compatible engine.")
+    weight_streaming: bool = _option(
         False,
         "Build an engine whose weights may stay in host memory.",
         flags=("--weight-streaming", "--allow-weight-streaming"),
-        section=DEPLOYMENT,
     )
 
     def __post_init__(self) -> None:

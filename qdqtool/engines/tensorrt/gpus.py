@@ -1,6 +1,7 @@
-"""List the CUDA devices of this machine through the driver library, without any CUDA package."""
+"""List the CUDA devices of this machine through the driver library, and find packages; nothing heavy is imported."""
 
 import ctypes
+import importlib.util
 import re
 import sys
 from dataclasses import dataclass
@@ -108,3 +109,13 @@ def _gpu(cuda: ctypes.CDLL, index: int) -> Gpu:
         cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
         numbers.append(str(value.value))
     return Gpu(name=name.value.decode(errors="replace"), compute_capability=".".join(numbers))
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module can be found; its parent package is imported, the module itself is not."""
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return False
+    # A namespace package, a folder of that name without __init__.py is found too, and has no origin.
+    return found is not None and found.origin is not None

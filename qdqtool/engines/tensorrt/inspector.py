@@ -54,12 +54,7 @@ TRT_TYPES: Mapping[str, str] = {
     "fp4": "float4e2m1",
     "fp4e2m1": "float4e2m1",
     "e8m0": "float8e8m0",
-    "int4": "int4",
-    "int8": "int8",
-    "uint8": "uint8",
-    "int32": "int32",
-    "int64": "int64",
-    "bool": "bool",
+    **{name: name for name in ("int4", "int8", "uint8", "int32", "int64", "bool")},
 }
 """ONNX's name of a type by TensorRT's name in lower case. The dump writes Float and Half, parser messages FP32."""
 _TENSOR_NAME = "{ Name: "

@@ -14,17 +14,10 @@ UNKNOWN = "unknown"
 """The type of a tensor whose type the builder does not tell."""
 _NEVER_CODES = FLOATS | {"bool", "int32", "int64", UNKNOWN}
 _BITS = {
-    "float32": 32,
-    "float16": 16,
-    "bfloat16": 16,
-    "float8e4m3fn": 8,
-    "float8e8m0": 8,
-    "float4e2m1": 4,
-    "int4": 4,
-    "int8": 8,
-    "uint8": 8,
-    "bool": 8,
-    "int32": 32,
+    **dict.fromkeys(("float4e2m1", "int4"), 4),
+    **dict.fromkeys(("float8e4m3fn", "float8e8m0", "int8", "uint8", "bool"), 8),
+    **dict.fromkeys(("float16", "bfloat16"), 16),
+    **dict.fromkeys(("float32", "int32"), 32),
     "int64": 64,
 }
 # TensorRT for RTX 1.7.1 ends the tactic of a generated kernel with a hash. For any other it prints __myelin_CASK_STUB:

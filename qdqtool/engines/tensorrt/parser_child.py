@@ -55,12 +55,7 @@ def _say(answers: TextIO, **facts: Any) -> None:
 def _silent(trt: TensorRTModule) -> "tensorrt.ILogger":
     logger = trt.ILogger
 
-    # A Python subclass of ILogger must call ILogger.__init__ itself: pybind11 refuses an object whose base was not
-    # initialized.
     class Silent(logger):  # type: ignore[misc, valid-type]  # the module is only known when it runs
-        def __init__(self) -> None:
-            logger.__init__(self)
-
         def log(self, severity: "tensorrt.ILogger.Severity", message: str) -> None:
             """Keep nothing: the parser hands out its errors itself."""
 

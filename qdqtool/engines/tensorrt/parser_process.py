@@ -2,10 +2,8 @@
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from qdqtool.engines.tensorrt.process import PACKAGE_ROOT, signal_name
-
-_CHILD = "qdqtool.engines.tensorrt.parser_child"
+from qdqtool.engines.tensorrt.process import Child, signal_name, start_child
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +41,7 @@ class ParserProcess:
 
     def __init__(self, module: str, *, seconds: float, further_seconds: float) -> None:
         self._module, self._seconds, self._further = module, seconds, further_seconds
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._version: dict[str, Any] = {}
         self._is_over = False
@@ -54,17 +50,7 @@ class ParserProcess:
         """Start the process, which loads the library while the caller does something else."""
         if self._child is not None:
             return
-        paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        # -P keeps the current folder, which may hold any file, off the module path. In a session of its own the child
-        # does not get the Ctrl-C of the terminal: the parent handles it and then stops the child.
-        self._child = subprocess.Popen(  # noqa: S603  our own interpreter and module
-            [sys.executable, "-P", "-m", _CHILD, self._module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            start_new_session=True,
-        )
+        self._child = start_child("parser_child", self._module, output=subprocess.PIPE, errors=subprocess.DEVNULL)
         self._lines, self._version = queue.SimpleQueue(), {}
         # A thread reads, since a pipe cannot be waited for with a time limit on every system.
         threading.Thread(target=_forward, args=(self._child.stdout, self._lines), daemon=True).start()

@@ -23,53 +23,33 @@ class TensorRTModule(Protocol):
 
     __version__: str
 
-    @property
-    def ILogger(self) -> "type[tensorrt.ILogger]":  # noqa: N802  TensorRT's name
-        """The base class of loggers."""
-
-    @property
-    def Builder(self) -> "type[tensorrt.Builder]":  # noqa: N802
-        """Makes networks, configurations and engines."""
-
-    @property
-    def OnnxParser(self) -> "type[tensorrt.OnnxParser]":  # noqa: N802
-        """Fills a network from an ONNX file."""
-
-    @property
-    def Runtime(self) -> "type[tensorrt.Runtime]":  # noqa: N802
-        """Loads engines."""
-
-    @property
-    def NetworkDefinitionCreationFlag(self) -> "type[tensorrt.NetworkDefinitionCreationFlag]":  # noqa: N802
-        """Kinds of networks."""
-
-    @property
-    def ProfilingVerbosity(self) -> "type[tensorrt.ProfilingVerbosity]":  # noqa: N802
-        """How much an engine tells about its layers."""
-
-    @property
-    def LayerInformationFormat(self) -> "type[tensorrt.LayerInformationFormat]":  # noqa: N802
-        """How the engine inspector writes."""
-
-    @property
-    def BuilderFlag(self) -> "type[tensorrt.BuilderFlag]":  # noqa: N802
-        """Switches of a build."""
-
-    @property
-    def MemoryPoolType(self) -> "type[tensorrt.MemoryPoolType]":  # noqa: N802
-        """Pools of memory that can be limited."""
-
-    @property
-    def IBuilderConfig(self) -> "type[tensorrt.IBuilderConfig]":  # noqa: N802
-        """How an engine is built."""
+    ILogger: "type[tensorrt.ILogger]"
+    """The base class of loggers."""
+    Builder: "type[tensorrt.Builder]"
+    """Makes networks, configurations and engines."""
+    OnnxParser: "type[tensorrt.OnnxParser]"
+    """Fills a network from an ONNX file."""
+    Runtime: "type[tensorrt.Runtime]"
+    """Loads engines."""
+    NetworkDefinitionCreationFlag: "type[tensorrt.NetworkDefinitionCreationFlag]"
+    """Kinds of networks."""
+    ProfilingVerbosity: "type[tensorrt.ProfilingVerbosity]"
+    """How much an engine tells about its layers."""
+    LayerInformationFormat: "type[tensorrt.LayerInformationFormat]"
+    """How the engine inspector writes."""
+    BuilderFlag: "type[tensorrt.BuilderFlag]"
+    """Switches of a build."""
+    MemoryPoolType: "type[tensorrt.MemoryPoolType]"
+    """Pools of memory that can be limited."""
+    IBuilderConfig: "type[tensorrt.IBuilderConfig]"
+    """How an engine is built."""
 
 
 class AheadOfTimeProduct(Protocol):
     """What the module ``tensorrt_rtx`` has besides."""
 
-    @property
-    def ComputeCapability(self) -> "type[tensorrt_rtx.ComputeCapability]":  # noqa: N802
-        """The GPUs that can be named."""
+    ComputeCapability: "type[tensorrt_rtx.ComputeCapability]"
+    """The GPUs that can be named."""
 
 
 def new_network(trt: TensorRTModule, builder: "tensorrt.Builder") -> "tensorrt.INetworkDefinition":

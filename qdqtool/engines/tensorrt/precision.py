@@ -158,25 +158,18 @@ def _reason(entry: PlannedNode, kernel: Kernel | None, built: Built) -> str:
 
 
 def _fault_of_the_model(entry: PlannedNode) -> str | None:
-    """Return the fault in the Q/DQ around the node that explains a fallback; None where there is none."""
-    if entry.one_sided:
-        return "only one of its two operands is quantized; quantize the other one too"
     if entry.weight_only:
         return _weight_only_reason(entry)
-    # Measured with RTX 1.7.1: a float deconvolution for any axis and for per-tensor scales.
-    if entry.node.is_op("ConvTranspose"):
-        return "ConvTranspose runs in float whatever its Q/DQ"
-    return _granularity_fault(entry)
-
-
-def _granularity_fault(entry: PlannedNode) -> str | None:
-    if entry.wrong_axis is not None:
-        return f"its weight has scales along axis {entry.wrong_axis}, which is not the output-channel axis"
-    if entry.per_axis_activation:
-        return "its activation has more than one scale; kernels take per-tensor activations"
-    if entry.cast:
-        return "a Cast stands between a DequantizeLinear and the node"
-    return None
+    axis = entry.wrong_axis
+    faults = (
+        (entry.one_sided, "only one of its two operands is quantized; quantize the other one too"),
+        # Measured with RTX 1.7.1: a float deconvolution for any axis and for per-tensor scales.
+        (entry.node.is_op("ConvTranspose"), "ConvTranspose runs in float whatever its Q/DQ"),
+        (axis is not None, f"its weight has scales along axis {axis}, which is not the output-channel axis"),
+        (entry.per_axis_activation, "its activation has more than one scale; kernels take per-tensor activations"),
+        (entry.cast, "a Cast stands between a DequantizeLinear and the node"),
+    )
+    return next((words for is_so, words in faults if is_so), None)
 
 
 def _weight_only_reason(entry: PlannedNode) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from qdqtool.engines.report import Stage
 from qdqtool.engines.tensorrt.builder import BuilderFailedError, EngineRequest
@@ -18,9 +18,9 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import write_output
 from qdqtool.models.scratch import ScratchFolder
 
-_CHILD = "qdqtool.engines.tensorrt.child"
 _TIMING_CACHE = "timing.cache"
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
+Child = subprocess.Popen[bytes]
 _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
 
 
@@ -125,20 +125,25 @@ def _read_cache(file: Path | None) -> bytes:
         raise UsageError(f"timing cache {file} cannot be read: {error.strerror}") from None
 
 
-@contextlib.contextmanager
-def _child(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def start_child(module: str, argument: str, *, output: int | IO[bytes], errors: int | IO[bytes]) -> Child:
+    """Start a module of this folder as a process with a pipe as its standard input."""
     paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    # -P keeps the current folder, which may hold any file, off the module path. In a session of its own the child does
+    # not get the Ctrl-C of the terminal: the parent handles it and then stops the child.
+    return subprocess.Popen(  # noqa: S603  our own interpreter and module
+        [sys.executable, "-P", "-m", f"qdqtool.engines.tensorrt.{module}", argument],
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=errors,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def _child(folder: Path) -> Iterator[Child]:
     with (folder / "stderr").open("wb") as noise:
-        # -P keeps the current folder, which may hold any file, off the module path. In a session of its own the child
-        # does not get the Ctrl-C of the terminal: the parent handles it and then stops the child.
-        child = subprocess.Popen(  # noqa: S603  our own interpreter and module
-            [sys.executable, "-P", "-m", _CHILD, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=noise,
-            stderr=noise,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            start_new_session=True,
-        )
+        child = start_child("child", str(folder), output=noise, errors=noise)
         try:
             yield child
         finally:

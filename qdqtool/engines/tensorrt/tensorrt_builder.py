@@ -5,7 +5,7 @@ import importlib.util
 import re
 from dataclasses import dataclass, replace
 
-from qdqtool.engines.report import Evidence, InputProfile, NodePrecision
+from qdqtool.engines.report import InputProfile, NodePrecision
 from qdqtool.engines.tensorrt import gpus, process
 from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions, spelled
@@ -93,7 +93,7 @@ _UNTOUCHED = {"--timing-cache-file": ": the file is neither read nor written"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorRT:
-    """One TensorRT product as an :class:`~qdqtool.engines.tensorrt.builder.EngineBuilder`.
+    """One TensorRT product that builds engines; each module of :mod:`~qdqtool.engines.tensorrt.backends` has one.
 
     Attributes:
         id: Public id of the backend.
@@ -129,12 +129,7 @@ class TensorRT:
 
     def is_installed(self) -> bool:
         """Whether its package is there; nothing is imported."""
-        try:
-            found = importlib.util.find_spec(self.module)
-        except (ImportError, ValueError):
-            return False
-        # A namespace package (a folder called `tensorrt` without __init__.py) is found too, and has no origin.
-        return found is not None and found.origin is not None
+        return gpus.is_installed(self.module)
 
     def require(self) -> None:
         """Raise unless it is installed.
@@ -182,7 +177,7 @@ class TensorRT:
         kernels, fault = self._kernels(outcome)
         return Built(
             version=str(outcome.facts["version"]),
-            evidence=self._evidence if kernels else "none",
+            evidence=("inspector" if self.needs_gpu else "aot-dump") if kernels else "none",
             kernels=kernels,
             layer_dump=outcome.layers,
             warnings=(*_warnings(outcome), *fault, *self._idle(outcome, request)),
@@ -195,10 +190,6 @@ class TensorRT:
     def precision(self, model: Model, built: Built) -> tuple[NodePrecision, ...]:
         """Compare the planned and the actual type of each quantized node."""
         return compare(planned_nodes(model), built)
-
-    @property
-    def _evidence(self) -> Evidence:
-        return "inspector" if self.needs_gpu else "aot-dump"
 
     def _kernels(self, outcome: Outcome) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
         """The kernels of the engine, or a warning why they are not known."""

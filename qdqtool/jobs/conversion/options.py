@@ -9,7 +9,7 @@ from typing import Any
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.tensorrt import backends
-from qdqtool.engines.tensorrt.builder import EngineBuilder
+from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import ArgumentError, CapabilityError, UsageError
 from qdqtool.jobs.conversion.report import StepName
 from qdqtool.jobs.quantize import QuantizeOptions
@@ -103,7 +103,7 @@ class ConvertOptions:
         if self.check.metric is None:
             self.check.validate(None, has_baseline=True, has_data=True)
 
-    def builder(self) -> EngineBuilder | None:
+    def builder(self) -> TensorRT | None:
         """Return what builds the engine; None where none is asked for.
 
         Raises:

@@ -11,7 +11,8 @@ from qdqtool.accuracy.checking.check_blame import BlameRequest
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.refusal import refused_report
 from qdqtool.engines.build.report import EngineReport
-from qdqtool.engines.tensorrt.builder import BuildRefusedError, EngineBuilder
+from qdqtool.engines.tensorrt.builder import BuildRefusedError
+from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import GateError, QdqError, plural
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.check import check_model
@@ -147,7 +148,7 @@ class Conversion:
     model: Model
     data: Source
     options: ConvertOptions
-    builder: EngineBuilder | None
+    builder: TensorRT | None
     staging: Staging
     progress: ConvertProgress
 

@@ -14,6 +14,55 @@ import numpy as np
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.sample import NoLabelsError, Sample
+from qdqtool.samples.signature import InputSpec, needed
+
+SCRIPT = "a Python script gives any input: its load_data() yields a dict of arrays for each run"
+"""The hint where an input cannot be made of files."""
+
+
+def only_input(specs: Sequence[InputSpec], fills: str, hint: str = "") -> InputSpec:
+    """Return the input that files fill, the only one that has to be fed.
+
+    Args:
+        specs: The inputs of the model.
+        fills: What the files hold and that it fills ..., for the message.
+        hint: What may help before a script does.
+
+    Raises:
+        UsageError: The model has another number of inputs.
+    """
+    found = needed(specs)
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(spec.name for spec in found) or "none"
+    raise UsageError(
+        f"{fills} one input, and the model has {len(found)}: {names}",
+        hint=f"{hint}a Python script gives all inputs: its load_data() yields a dict of arrays for each run",
+    )
+
+
+def settled_length(option: str, given: int | None, known: int | None, taken: str, unknown: UsageError) -> int:
+    """Return the length of a sample.
+
+    Args:
+        option: The option that gives it.
+        given: The value of the option.
+        known: The length that the model has; None where it leaves it open.
+        taken: What the model takes, in words.
+        unknown: The error where neither says it.
+
+    Raises:
+        UsageError: The option contradicts the model, or the length is not known.
+    """
+    if known is not None and given not in {None, known}:
+        raise UsageError(
+            f"{option} {given} contradicts the model, which takes {taken}",
+            hint=f"leave {option} out: the length is taken from the model",
+        )
+    found = known if known is not None else given
+    if found is None:
+        raise unknown
+    return found
 
 
 class BatchRow(NamedTuple):

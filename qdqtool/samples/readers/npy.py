@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.columns import StoredColumn, common_count, make_sample, read_column, read_rows
+from qdqtool.samples.columns import StoredColumn, common_count, make_samples, read_column, read_rows
 from qdqtool.samples.sample import Sample
 from qdqtool.samples.signature import InputSpec, needed
 
@@ -27,9 +27,8 @@ class NpySamples:
 
     def __iter__(self) -> Iterator[Sample]:
         with self.path.open("rb") as stream:
-            rows = read_rows(stream, self.column)
-            for number in range(1, self.count + 1):
-                yield make_sample({self.column.name: next(rows)}, [self.column], is_last=number == self.count)
+            rows = {self.column.name: read_rows(stream, self.column)}
+            yield from make_samples(rows, [self.column], self.count)
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> NpySamples:

@@ -18,12 +18,12 @@ from qdqtool.samples.columns import (
     StoredColumn,
     common_count,
     fit_labels,
-    make_sample,
+    make_samples,
     read_column,
     read_rows,
     settle_columns,
 )
-from qdqtool.samples.sample import LABELS, NoLabelsError, Sample
+from qdqtool.samples.sample import LABELS, NoLabelsError, Sample, no_room_for_labels
 from qdqtool.samples.signature import InputSpec, check_names
 
 ACCEPTS = ".npz file"
@@ -54,13 +54,9 @@ class NpzSamples:
         with contextlib.ExitStack() as stack:
             archive = stack.enter_context(_open(self.path))
             wanted = [*self.columns, *([self.labels] if self.labels is not None else [])]
-            streams = {c.name: read_rows(stack.enter_context(archive.open(f"{c.name}.npy")), c) for c in wanted}
-            for number in range(1, self.count + 1):
-                arrays = {column.name: next(streams[column.name]) for column in self.columns}
-                sample = make_sample(arrays, self.columns, is_last=number == self.count)
-                if self.labels is not None:
-                    sample.labels = next(streams[LABELS])
-                yield sample
+            rows = {c.name: read_rows(stack.enter_context(archive.open(f"{c.name}.npy")), c) for c in wanted}
+            labels = rows[LABELS] if self.labels is not None else None
+            yield from make_samples(rows, self.columns, self.count, labels)
 
     def with_labels(self) -> "NpzSamples":
         """Return the same samples with the array :data:`LABELS`, which has a row for each row of the batches.
@@ -70,9 +66,7 @@ class NpzSamples:
         """
         names = [column.name for column in self.columns]
         if LABELS in names:
-            raise NoLabelsError(
-                f"{self.path}: '{LABELS}' is an input of the model, so it cannot hold the right answers"
-            )
+            raise no_room_for_labels(self.path)
         with _open(self.path) as archive:
             if f"{LABELS}.npy" not in archive.namelist():
                 keys = ", ".join(f"{name}=..." for name in names)

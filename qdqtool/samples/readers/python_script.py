@@ -14,7 +14,7 @@ import numpy as np
 
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.sample import LABELS, NoLabelsError, Sample
+from qdqtool.samples.sample import LABELS, NoLabelsError, Sample, no_room_for_labels
 from qdqtool.samples.script import UserFunction, load_function, split_script
 from qdqtool.samples.signature import InputSpec
 
@@ -60,9 +60,7 @@ class ScriptSamples:
             NoLabelsError: The first sample has none.
         """
         if self.takes_labels:
-            raise NoLabelsError(
-                f"{self.function.where}: '{LABELS}' is an input of the model, so it cannot hold the right answers"
-            )
+            raise no_room_for_labels(self.function.where)
         found = replace(self, labelled=True)
         next(iter(found), None)
         return found

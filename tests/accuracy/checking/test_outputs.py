@@ -203,14 +203,14 @@ def test_a_dq_whose_scale_is_not_constant_has_no_steps() -> None:
     index = ModelIndex.of(model)
     (check,) = output_checks(index, index)
     check.add(np.float32([1]), np.float32([2]), SAMPLE)
-    assert (check.maker is not None, check.scale, check.result().max_steps) == (True, None, None)
+    assert (check.deviation.maker is not None, check.deviation.scale, check.result().max_steps) == (True, None, None)
 
 
 def test_a_dq_without_a_scale_has_no_steps() -> None:
     model = pair_model(TensorProto.INT8)
     model.proto.graph.node[1].input[1] = ""
     index = ModelIndex.of(model)
-    assert [check.scale for check in output_checks(index, index)] == [None]
+    assert [check.deviation.scale for check in output_checks(index, index)] == [None]
 
 
 def test_models_of_other_outputs_are_refused_and_an_order_is_not() -> None:

@@ -72,7 +72,7 @@ def test_errors_and_noise_are_the_sums_of_the_quantized_model(kept):
     signal, noise = by_hand(given, plan)
     with opened(two_outputs(), given, PLAN) as runs:
         assert runs.outputs == ["r", "n"]
-        found, errors = runs.noise(setting), runs.errors(setting)
+        found, errors = runs.noise(setting), runs.measure(setting).errors
     # Integers throughout: every sum is exact.
     np.testing.assert_array_equal(found.signal, signal)
     np.testing.assert_array_equal(found.noise, noise)
@@ -87,7 +87,7 @@ def test_some_samples_are_those_with_these_numbers():
     given = samples()
     signal, noise = by_hand(given, PLAN)
     with opened(two_outputs(), given, PLAN) as runs:
-        found, errors = runs.noise({}, [3, 1]), runs.errors({}, [3, 1])
+        found, errors = runs.noise({}, [3, 1]), runs.measure({}, [3, 1]).errors
     np.testing.assert_array_equal(found.signal, signal[[3, 1]])
     np.testing.assert_array_equal(found.noise, noise[[3, 1]])
     assert errors["n"].noise == noise[[3, 1], 1].sum()
@@ -96,7 +96,7 @@ def test_some_samples_are_those_with_these_numbers():
 def test_the_float_outputs_of_a_sample_are_computed_once():
     with opened(two_outputs(), samples(), PLAN) as runs:
         assert runs.runs == 0
-        runs.errors({}, [0, 1])
+        runs.measure({}, [0, 1])
         assert runs.runs == 4
         runs.noise({0: None}, [1, 2])
         assert runs.runs == 7
@@ -112,7 +112,7 @@ def test_with_every_pair_off_nothing_differs():
     with opened(two_outputs(), given, PLAN) as runs:
         off = dict.fromkeys(range(3))
         assert runs.noise(off).noise.tolist() == [[0, 0]] * 3
-        assert all(error.exact for error in runs.errors(off).values())
+        assert all(error.exact for error in runs.measure(off).errors.values())
         for number, sample in enumerate(given):
             floats = run(two_outputs(), sample)[:2]
             # Kernels may sum eight products in any order, with eight roundings.
@@ -133,7 +133,7 @@ def test_a_model_without_float_outputs_has_no_noise():
     with opened(model, samples(), PLAN) as runs:
         assert runs.outputs == []
         assert runs.noise({}).noise.shape == (4, 0)
-        assert runs.errors({}) == {}
+        assert runs.measure({}).errors == {}
 
 
 def test_values_that_are_not_finite():
@@ -141,7 +141,7 @@ def test_values_that_are_not_finite():
     model = make_model([helper.make_node("Reciprocal", ["x"], ["y"])], {"x": (3,)}, {"y": (3,)}, {})
     given = [{"x": np.array(row, np.float32)} for row in ([4, 2, 8], [4, 1, 2], [4, 0, 1], [4, 0, 2])]
     with opened(model, given, (pair("x", 4, "y"),)) as runs:
-        found, errors = runs.noise({}), runs.errors({})
+        found, errors = runs.noise({}), runs.measure({}).errors
     # 4 stays, 8 stays, 2 and 1 become 0 (halves to even), and 1/0 is infinite.
     assert found.noise[:, 0].tolist() == [np.inf, np.inf, np.inf, np.inf]
     assert found.signal[:, 0].tolist() == [1 / 16 + 1 / 4 + 1 / 64, 1 / 16 + 1 + 1 / 4, 1 / 16 + 1, 1 / 16 + 1 / 4]
@@ -165,7 +165,7 @@ def test_boxes_of_another_number_count_for_nothing():
     boxes = np.array([[[0, 0, 1, 1], [2, 2, 3, 3], [4, 4, 5, 5]]], np.float32)
     given = [{"boxes": boxes, "scores": np.array([[row]], np.float32)} for row in ([4, 1, 8], [4, 8, 4])]
     with opened(model, given, (pair("s", 4, "kept", 1),)) as runs:
-        found, errors = runs.noise({}), runs.errors({})
+        found, errors = runs.noise({}), runs.measure({}).errors
     assert found.signal[:, 0].tolist() == [0, 5]
     assert found.noise[:, 0].tolist() == [0, 0]
     assert (errors["y"].other_shapes, errors["y"].elements) == (1, 9)

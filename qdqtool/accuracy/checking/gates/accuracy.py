@@ -49,7 +49,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 
 def saved_result(job: CheckJob, saved: SavedCheck, outputs: Sequence[OutputResult]) -> GateResult:
     """Judge saved outputs against those of the reference."""
-    places = [(check.value, saved.deviation(check.value.name)) for check in job.outputs]
+    places = [(check.value, saved.deviations[check.value.name]) for check in job.outputs]
     faults = _faults(job.index, outputs, places, "saved output")
     return _gate("outputs-accuracy", outputs, faults, is_random=False)
 
@@ -59,21 +59,17 @@ def _faults(
 ) -> list[str]:
     found = []
     for result, (value, deviation) in zip(outputs, places, strict=True):
-        fault = _no_reference(deviation) or _fault(result, deviation, bound_of(index, value))
+        fault = _fault(result, deviation, bound_of(index, value))
         if fault:
             found.append(f"{what} '{result.name}': {fault}")
     return found
 
 
-def _no_reference(deviation: Deviation) -> str:
+def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> str:
+    """Return why nothing is left of an output; empty where something is, or where nothing was compared."""
     error = deviation.error
     if error.elements and error.nonfinite == error.elements:
         return "its reference is NaN or infinite everywhere, so that nothing was compared"
-    return ""
-
-
-def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> str:
-    """Return why nothing is left of an output; empty where something is, or where nothing was compared."""
     if result.agreement is not None:
         return _no_agreement(result.agreement, deviation)
     if result.sqnr_db is None and not result.zero_reference:

@@ -70,14 +70,13 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 
 def distance_gates(compared: ComparedOutputs, limits: Gates) -> Iterator[GateResult]:
     """Judge those of ``min-sqnr``, ``min-cosine``, ``min-agreement`` and ``max-steps`` that have a limit."""
-    missing = list(compared.missing)
-    judges_floats = bool(compared.floats or missing or not compared.others)
+    judges_floats = bool(compared.floats or list(compared.missing) or not compared.others)
     if limits.min_sqnr is not None and judges_floats:
-        yield _min_sqnr(compared, limits.min_sqnr, missing)
+        yield _min_sqnr(compared, limits.min_sqnr)
     if limits.min_cosine is not None and judges_floats:
-        yield _min_cosine(compared, limits.min_cosine, missing)
+        yield _min_cosine(compared, limits.min_cosine)
     if limits.agreement is not None and (compared.others or limits.min_agreement is not None):
-        yield _min_agreement(compared, limits.agreement, missing)
+        yield _min_agreement(compared, limits.agreement)
     if limits.max_steps is not None:
         yield _max_steps(compared, limits.max_steps)
 
@@ -101,42 +100,37 @@ def distance_fault(result: OutputResult, limit: float) -> str:
     return "" if ratio >= limit else f"found {ratio:.6g} dB"
 
 
-def _min_sqnr(compared: ComparedOutputs, limit: float, missing: list[str]) -> GateResult:
-    faults = ((result.name, distance_fault(result, limit)) for result in compared.floats)
-    name = compared.gate(MIN_SQNR)
-    return GateResult.of(
-        name=name,
+def _min_sqnr(compared: ComparedOutputs, limit: float) -> GateResult:
+    name, judged = compared.gate(MIN_SQNR), compared.floats
+    faults = ((result.name, distance_fault(result, limit)) for result in judged)
+    return _least(
+        compared,
+        name,
+        judged,
+        (f"{compared.what} '{output}': {name} is {limit:g} dB, {fault}" for output, fault in faults if fault),
         requires=f"at least {limit:g} dB at every float {compared.what}",
-        failures=[
-            *(f"{compared.what} '{output}': {name} is {limit:g} dB, {fault}" for output, fault in faults if fault),
-            *_unjudged(name, compared.floats, missing),
-        ],
-        detail=_worst([(result.name, result.sqnr_db) for result in compared.floats], " dB"),
+        detail=_worst([(result.name, result.sqnr_db) for result in judged], " dB"),
     )
 
 
-def _min_cosine(compared: ComparedOutputs, limit: float, missing: list[str]) -> GateResult:
-    name = compared.gate(MIN_COSINE)
-    values = [(result.name, 1.0 if result.exact else (result.cosine or 0.0)) for result in compared.floats]
-    return GateResult.of(
-        name=name,
-        requires=f"at least {limit:g} at every float {compared.what}",
-        failures=[
-            *_below(compared.what, name, values, limit),
-            *_unjudged(name, compared.floats, missing),
-        ],
-        detail=_worst(values, ""),
-    )
+def _min_cosine(compared: ComparedOutputs, limit: float) -> GateResult:
+    name, judged = compared.gate(MIN_COSINE), compared.floats
+    values = [(result.name, 1.0 if result.exact else (result.cosine or 0.0)) for result in judged]
+    requires = f"at least {limit:g} at every float {compared.what}"
+    faults = _below(compared.what, name, values, limit)
+    return _least(compared, name, judged, faults, requires=requires, detail=_worst(values, ""))
 
 
-def _min_agreement(compared: ComparedOutputs, limit: float, missing: list[str]) -> GateResult:
+def _min_agreement(compared: ComparedOutputs, limit: float) -> GateResult:
     name = compared.gate(MIN_AGREEMENT)
     values = [(result.name, result.agreement or 0.0) for result in compared.others]
     worst = min(values, key=lambda entry: entry[1], default=None)
-    return GateResult.of(
-        name=name,
+    return _least(
+        compared,
+        name,
+        compared.others,
+        _below(compared.what, name, values, limit),
         requires=f"{limit:.4g} of the elements of every integer, boolean and string {compared.what} agree",
-        failures=[*_below(compared.what, name, values, limit), *_unjudged(name, compared.others, missing)],
         detail=f"worst {worst[1]:.4g} at '{worst[0]}'" if worst is not None else "nothing to judge",
     )
 
@@ -148,10 +142,14 @@ def _below(what: str, name: str, values: Iterable[tuple[str, float]], limit: flo
             yield f"{what} '{output}': {name} is {limit:g}, found {value:.6g}"
 
 
-def _unjudged(name: str, judged: Sequence[OutputResult], missing: Sequence[str]) -> Iterator[str]:
-    yield from (f"{name}: {line}" for line in missing)
-    if not judged and not missing:
-        yield f"{name}: there is no output that it could judge"
+def _least(
+    compared: ComparedOutputs, name: str, judged: Sequence[OutputResult], faults: Iterable[str], **words: str
+) -> GateResult:
+    """Return the result of a gate on some outputs, which also fails for those that it could not judge."""
+    unjudged = list(compared.missing)
+    if not judged and not unjudged:
+        unjudged = ["there is no output that it could judge"]
+    return GateResult.of(name=name, failures=[*faults, *(f"{name}: {line}" for line in unjudged)], **words)
 
 
 def _worst(values: Iterable[tuple[str, float | None]], unit: str) -> str:

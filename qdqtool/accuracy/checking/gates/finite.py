@@ -6,10 +6,10 @@ A scale is judged by itself, since outputs need not show it: a Q, for one, makes
 from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.outputs import nonfinite_count
+from qdqtool.accuracy.checking.qdq_reference import described
 from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.errors import plural
-from qdqtool.models.graph.scope import display
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
@@ -35,7 +35,4 @@ def _scale_failures(evidence: Evidence) -> Iterator[str]:
         if scale is None:
             continue
         if count := nonfinite_count(scale):
-            where = f" in {display(entry.node.scope.path)}" if entry.node.scope.path else ""
-            yield (
-                f"{entry.node.op_type} '{entry.node.label}'{where}: {count} of {scale.size} scales are NaN or infinite"
-            )
+            yield f"{described(entry)}: {count} of {scale.size} scales are NaN or infinite"

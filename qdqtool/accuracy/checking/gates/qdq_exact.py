@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from qdqtool.accuracy.checking.qdq_reference import NodeCheck, qdq_count
+from qdqtool.accuracy.checking.qdq_reference import NodeCheck, described, qdq_count
 from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
-from qdqtool.models.graph.scope import display
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
@@ -28,9 +27,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 
 
 def _failure(check: NodeCheck) -> str:
-    node, scope = check.entry.node, display(check.entry.node.scope.path)
-    where = f" in {scope}" if scope else ""
     return (
-        f"{node.op_type} '{node.label}'{where}: {check.different} of {check.elements} elements differ from "
+        f"{described(check.entry)}: {check.different} of {check.elements} elements differ from "
         f"our core, by up to {check.max_steps:g} steps; {check.example}"
     )

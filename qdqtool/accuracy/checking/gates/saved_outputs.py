@@ -17,7 +17,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     if saved is None or evidence.saved is None:
         return
     outputs = evidence.saved.outputs
-    bad = [each for each in outputs if each.nonfinite and saved.has_new_nonfinite(each.name)]
+    bad = [each for each in outputs if each.nonfinite and saved.deviations[each.name].error.nonfinite_mismatches]
     yield GateResult.of(
         name="outputs-finite",
         requires="no saved output has NaN or infinities where the reference has none",

@@ -15,13 +15,10 @@ from qdqtool.registry import load_unit, suggestion, unit_names
 class TaskMetric(Protocol):
     """One metric."""
 
-    @property
-    def unit(self) -> str:
-        """Unit of its value: ``%``, or empty."""
-
-    @property
-    def loss_unit(self) -> str:
-        """Unit of :meth:`loss`: ``percentage points`` or ``%``."""
+    unit: str
+    """Unit of its value: ``%``, or empty."""
+    loss_unit: str
+    """Unit of :meth:`loss`: ``percentage points`` or ``%``."""
 
     def total(self, scores: Array, labels: Array) -> float:
         """Return the sum over predictions of the quantity that the metric averages.

@@ -5,19 +5,17 @@ so that nothing overflows. Lower is better and 1 is perfect. A loss is given in 
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
 
-@dataclass(frozen=True, slots=True)
 class Perplexity:
     """The metric."""
 
-    unit: str = ""
-    loss_unit: str = "%"
+    unit = ""
+    loss_unit = "%"
 
     def total(self, scores: Array, labels: Array) -> float:
         """Return the sum of ``-log p``; NaN where scores are not finite."""

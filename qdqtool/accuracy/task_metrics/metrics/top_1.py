@@ -5,7 +5,6 @@ Of equal scores the first counts, as in ONNX's ArgMax. A loss is given in percen
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,12 +14,11 @@ SIGNIFICANCE = 0.05
 """Probability up to which guessing may give as many right answers, where an accuracy is better than chance."""
 
 
-@dataclass(frozen=True, slots=True)
 class Top1:
     """The metric."""
 
-    unit: str = "%"
-    loss_unit: str = "percentage points"
+    unit = "%"
+    loss_unit = "percentage points"
 
     def total(self, scores: Array, labels: Array) -> float:
         """Return the number of right predictions."""

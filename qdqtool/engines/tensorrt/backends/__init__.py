@@ -4,7 +4,7 @@ The file name (``-`` for ``_``) is the public id, ``BUILDER`` the value.
 """
 
 from qdqtool.engines.tensorrt import backends as _package
-from qdqtool.engines.tensorrt.builder import EngineBuilder
+from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import ArgumentError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
@@ -18,7 +18,7 @@ def names() -> tuple[str, ...]:
     return tuple(name.replace("_", "-") for name in unit_names(_package))
 
 
-def get(name: str) -> EngineBuilder:
+def get(name: str) -> TensorRT:
     """Return the builder with that public id; ``auto`` is TensorRT where it is installed, else TensorRT for RTX.
 
     Raises:
@@ -31,5 +31,5 @@ def get(name: str) -> EngineBuilder:
         raise ArgumentError(
             f"backend '{name}' is unknown; legal: {', '.join((AUTO, *names()))}{suggestion(name, names())}"
         )
-    found: EngineBuilder = load_unit(_package, name.replace("-", "_")).BUILDER
+    found: TensorRT = load_unit(_package, name.replace("-", "_")).BUILDER
     return found

@@ -1,42 +1,40 @@
 """What parser and builder refuse in operators with quantized operands, and in tensors of codes."""
 
+from functools import partial
+
 from qdqtool.engines.tensorrt.known_refusals._known import known
 
+_types = partial(known, rules="QT405")
 _ONE_FLOAT = "dequantize both to one float type: a DequantizeLinear gives the type of its scale"
 _INFER = r"Could not infer output types for operation:\s+\d+: "
 _OPERAND = r"\S*-(?:\{[^}]*\})?\((\w+)\["
 _NODE = r".*?stream = \d+ // (?P<node>[^\s,]+)"
 
 ENTRIES = (
-    known(
+    _types(
         r"Input and filter have to be the same type",
         "a MatMul, Gemm or ConvTranspose has operands quantized to different types, such as int8 and float8e4m3fn",
         hint="quantize both operands of a node to the same type",
-        rules="QT405",
     ),
-    known(
+    _types(
         r"CHECK\(dtype == W\.type\(\)\)",
         "a Conv has its input and its weight quantized to different types",
         hint="quantize both operands of a node to the same type",
-        rules="QT405",
     ),
-    known(
+    _types(
         r"CHECK\(A\.type\(\) == myelinTypeFP4E2M1 && B\.type\(\) == myelinTypeFP4E2M1\)",
         "a MatMul or Gemm multiplies float4e2m1 with another type",
         hint="quantize both operands to one type, or leave one of them in float",
-        rules="QT405",
     ),
-    known(
+    _types(
         r"CHECK\(dtype == myelinTypeFloat \|\| .* \|\| dtype == myelinTypeFP8E4M3 \|\|",
         "a Conv has operands of int4 or float4e2m1; TensorRT convolves int8, float8e4m3fn and floats",
         hint="quantize it to int8 or float8e4m3fn",
-        rules="QT405",
     ),
-    known(
+    _types(
         r"CHECK\(dtype == myelinTypeFloat \|\| dtype == myelinTypeHalf \|\| dtype == myelinTypeBF16\)",
         "a ConvTranspose has operands of int4 or float4e2m1",
         hint="leave it unquantized: TensorRT computes a ConvTranspose in float",
-        rules="QT405",
     ),
     known(
         r"operand\.h:\d+: CHECK\(is_constant\(\)\)",

@@ -1,7 +1,10 @@
 """What parser and builder refuse in shapes: dimensions, values that decide shapes, operands that do not fit."""
 
+from functools import partial
+
 from qdqtool.engines.tensorrt.known_refusals._known import known
 
+_misfit = partial(known, rules="QS014")
 ENTRIES = (
     known(
         r"dynamic or shape inputs, but no optimization profile",
@@ -34,29 +37,25 @@ ENTRIES = (
         hint="join some of them with a Reshape when the model is exported",
         rules="QA210",
     ),
-    known(
+    _misfit(
         r"attribute group and the kernel shape misalign with the channel size",
         "its weight does not fit the channels of its input and the attribute group",
         hint="the second dimension of the weight is the number of input channels divided by group",
-        rules="QS014",
     ),
-    known(
+    _misfit(
         r"weight input tensor shape for bias not consistent",
         "its bias has not one value for each output channel",
         hint="give the bias the length of the output channels",
-        rules="QS014",
     ),
-    known(
+    _misfit(
         r"image size is smaller than filter size",
         "its kernel is larger than the padded input",
         hint="build for larger inputs with --opt-shapes or --input-shapes",
-        rules="QS014",
     ),
-    known(
+    _misfit(
         r"For instance/group normalization, the scale is expected to match the output at the channel dimension (\d+)",
         "its scale has not one value for each channel",
         hint="give scale and bias the length of dimension {0} of the input",
-        rules="QS014",
     ),
     known(
         r"shape of input starts misaligns with the shape of input axes\. Shape of input starts = (\d+), shape of input "

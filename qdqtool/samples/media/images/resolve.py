@@ -5,9 +5,10 @@ from dataclasses import dataclass, fields, replace
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.registry import suggestion
+from qdqtool.samples.media.files import SCRIPT, only_input
 from qdqtool.samples.media_options import Channels, ImageOptions, Layout
 from qdqtool.samples.preprocessing import ImagePreprocessing
-from qdqtool.samples.signature import Dim, InputSpec, needed
+from qdqtool.samples.signature import Dim, InputSpec
 
 PRESETS: Mapping[str, ImageOptions] = {
     # torchvision.transforms._presets.ImageClassification, on a PIL image.
@@ -98,24 +99,14 @@ def image_input(specs: Sequence[InputSpec], source: str) -> ImageInput:
     Raises:
         UsageError: There is not exactly one input, or it has not the shape of an image.
     """
-    found = needed(specs)
-    if len(found) != 1:
-        names = ", ".join(spec.name for spec in found) or "none"
-        raise UsageError(
-            f"{source} holds images, which fill one input, and the model has {len(found)}: {names}",
-            hint="a Python script gives all inputs: its load_data() yields a dict of arrays for each run",
-        )
-    spec = found[0]
+    spec = only_input(specs, f"{source} holds images, which fill")
     if spec.shape is None or len(spec.shape) not in {3, 4}:
         raise UsageError(
             f"{source} holds images, and the model takes {spec}; an input for images has 3 dimensions, or 4 with the "
             "batch",
-            hint="a Python script gives any input: its load_data() yields a dict of arrays for each run",
+            hint=SCRIPT,
         )
-    if len(spec.shape) == 3:
-        return ImageInput(spec, None)
-    first = spec.shape[0]
-    return ImageInput(spec, first if isinstance(first, int) and first > 0 else 1)
+    return ImageInput(spec, None if len(spec.shape) == 3 else spec.batch)
 
 
 def resolve(options: ImageOptions, taken: ImageInput, source: str) -> ImagePreprocessing:

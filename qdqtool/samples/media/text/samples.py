@@ -10,7 +10,7 @@ import numpy as np
 
 from qdqtool.errors import CapabilityError, UsageError, plural
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.media.files import BatchRow, batched
+from qdqtool.samples.media.files import SCRIPT, BatchRow, batched, settled_length
 from qdqtool.samples.media_options import TextOptions
 from qdqtool.samples.preprocessing import TextPreprocessing
 from qdqtool.samples.sample import Sample
@@ -34,8 +34,6 @@ PARTS: dict[str, Part] = {
     "position_ids": "positions",
 }
 """What an input of that name takes."""
-
-_SCRIPT = "a Python script gives any input: its load_data() yields a dict of arrays for each run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ def text_inputs(specs: Sequence[InputSpec], source: str) -> TextInputs:
     shapes = {spec.shape for spec, _ in known if spec.shape is not None}
     ranks = {len(shape) for shape in shapes}
     if len(ranks) > 1:
-        raise UsageError(f"{source} holds text, and the inputs have different ranks: {_listed(found)}", hint=_SCRIPT)
+        raise UsageError(f"{source} holds text, and the inputs have different ranks: {_listed(found)}", hint=SCRIPT)
     return TextInputs(
         parts=known,
         batch=_common([shape[0] for shape in shapes], found, source) or 1 if ranks == {2} else None,
@@ -85,20 +83,11 @@ def length_of(options: TextOptions, taken: TextInputs) -> int:
     Raises:
         UsageError: The model leaves it open and it is not given, or it contradicts the model.
     """
-    specs = [spec for spec, _ in taken.parts]
-    if taken.length is None and options.length is None:
-        raise UsageError(
-            f"the number of tokens of a sample is not known: the model takes {_listed(specs)}",
-            hint="give it: `--text-length 128`",
-        )
-    if taken.length is not None and options.length not in {None, taken.length}:
-        raise UsageError(
-            f"--text-length {options.length} contradicts the model, which takes {_listed(specs)}",
-            hint="leave --text-length out: the length is taken from the model",
-        )
-    found = taken.length if taken.length is not None else options.length
-    assert found is not None
-    return found
+    takes = _listed([spec for spec, _ in taken.parts])
+    unknown = UsageError(
+        f"the number of tokens of a sample is not known: the model takes {takes}", hint="give it: `--text-length 128`"
+    )
+    return settled_length("--text-length", options.length, taken.length, takes, unknown)
 
 
 def _refuse_names(parts: Sequence[tuple[InputSpec, Part | None]], source: str) -> None:
@@ -110,9 +99,9 @@ def _refuse_names(parts: Sequence[tuple[InputSpec, Part | None]], source: str) -
         others = f" and {len(unknown) - 1} others" if len(unknown) > 1 else ""
         raise UsageError(
             f"{source} holds text, and no tokenizer gives the input '{unknown[0]}'{others}; it gives {given}",
-            hint=_SCRIPT,
+            hint=SCRIPT,
         )
-    raise UsageError(f"{source} holds text, and the model has no input 'input_ids' for the token ids", hint=_SCRIPT)
+    raise UsageError(f"{source} holds text, and the model has no input 'input_ids' for the token ids", hint=SCRIPT)
 
 
 def _check(spec: InputSpec, part: Part, source: str) -> None:
@@ -120,14 +109,14 @@ def _check(spec: InputSpec, part: Part, source: str) -> None:
     if spec.shape is None or len(spec.shape) not in {1, 2} or not (is_integer or part == "mask"):
         raise UsageError(
             f"{source} holds text, and the model takes {spec}; token ids are integers of shape [B, N] or [N]",
-            hint=_SCRIPT,
+            hint=SCRIPT,
         )
 
 
 def _common(dims: Sequence[Dim], specs: Sequence[InputSpec], source: str) -> int | None:
     known = {dim for dim in dims if isinstance(dim, int) and dim > 0}
     if len(known) > 1:
-        raise UsageError(f"{source} holds text, and the inputs have different shapes: {_listed(specs)}", hint=_SCRIPT)
+        raise UsageError(f"{source} holds text, and the inputs have different shapes: {_listed(specs)}", hint=SCRIPT)
     return next(iter(known), None)
 
 
