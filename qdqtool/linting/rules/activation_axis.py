@@ -1,13 +1,11 @@
 """QA202: activations with more than one scale."""
 
-from functools import partial
-
 import numpy as np
 
 from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import write_parameters
 from qdqtool.linting.rules.support.blocks import keeps_sum
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, format_of, short
@@ -81,7 +79,7 @@ class ActivationAxis(Rule):
                 found=f"scale of shape {dims(entry.scale_shape)}",
                 expected="one scale",
                 impact=None if _makes_float(context, entry) else CAUTION,
-                fixes=(Fix(ONE_SCALE, "gives the tensor the largest of its scales", partial(_join, entry)),),
+                fixes=(ONE_SCALE.fix("gives the tensor the largest of its scales", _join, entry),),
             )
 
 

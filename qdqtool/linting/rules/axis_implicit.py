@@ -1,8 +1,6 @@
 """QS002: scales of an axis that is not named."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import (
     ADVICE,
     CAUTION,
@@ -85,7 +83,7 @@ class AxisImplicit(Rule):
                     found="absent",
                     expected="axis",
                     impact=impact,
-                    fixes=(Fix(AXIS, f"writes axis = {entry.axis}", partial(_write, entry)),),
+                    fixes=(AXIS.fix(f"writes axis = {entry.axis}", _write, entry),),
                 )
 
 

@@ -1,7 +1,5 @@
 """QL305: pairs between an operator and the activation that is fused into it."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -90,7 +88,7 @@ def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:
     # Small negative numbers round to -0, which Relu keeps; behind the Relu there are none. Integers have one zero.
     codes = format_of(pair.quantize.quantized_type)
     offer = BEHIND if codes is not None and codes.kind == "integer" else SIGNED_ZERO
-    return (Fix(offer, f"moves the pair behind Relu '{behind.label}'", partial(_move, pair, behind)),)
+    return (offer.fix(f"moves the pair behind Relu '{behind.label}'", _move, pair, behind),)
 
 
 def _move(pair: QdqPair, relu: NodeView, draft: Draft) -> None:

@@ -1,14 +1,12 @@
 """QT418: products of a quantized activation and a weight in blocks that are no plain product of two matrices."""
 
-from functools import partial
-
 import numpy as np
 import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.stored import Stored, stored
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_TENSOR, float_source
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Operand, Product
 from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Faults, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -75,8 +73,8 @@ class BlockProduct(Rule):
                     found=listed(wrong),
                     expected="a product of a matrix and a weight [K, N]",
                     fixes=(
-                        Fix(PLAIN, "writes it as a plain product of matrices", partial(_write_plain, product)),
-                        Fix(FLOAT_TENSOR, "lets it read the float activation", partial(_read_float, product)),
+                        PLAIN.fix("writes it as a plain product of matrices", _write_plain, product),
+                        FLOAT_TENSOR.fix("lets it read the float activation", _read_float, product),
                     ),
                 )
 

@@ -1,14 +1,12 @@
 """QL304: tensors with different scales that are joined."""
 
-from functools import partial
-
 import numpy as np
 
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import parameters, write_parameters
 from qdqtool.linting.rules.support.extents import octaves
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import format_of, number
@@ -82,7 +80,7 @@ class ConcatScales(Rule):
                     found=_scale(context, unlike),
                     expected=_scale(context, first),
                     extent=_extent(context, first, others),
-                    fixes=(Fix(UNIFIED, "gives inputs and output the largest scale", partial(_unify, node)),),
+                    fixes=(UNIFIED.fix("gives inputs and output the largest scale", _unify, node),),
                 )
 
 

@@ -1,12 +1,11 @@
 """QL312: stored codes that reach their DQ through another operator."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.linting.rules.support.words import is_operator, kind
@@ -100,7 +99,7 @@ class ConstantIndirect(Rule):
                     tensor=data,
                     found=data.producer.op_type,
                     expected="the initializer or Constant itself",
-                    fixes=(Fix(STORED, "stores the codes as they reach the DQ", partial(_store, entry)),),
+                    fixes=(STORED.fix("stores the codes as they reach the DQ", _store, entry),),
                 )
         for node, value in _other_readers(context, target):
             if node not in told:

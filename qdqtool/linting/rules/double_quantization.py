@@ -1,10 +1,8 @@
 """QL309: data that is quantized twice in a row."""
 
-from functools import partial
-
 import numpy as np
 
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
@@ -70,7 +68,7 @@ class DoubleQuantization(Rule):
                     found="DQ, Q",
                     expected="one pair",
                     impact=ADVICE if same else None,
-                    fixes=(Fix(MERGED, "merges it into the pair in front", partial(_merge, entry)),) if same else (),
+                    fixes=(MERGED.fix("merges it into the pair in front", _merge, entry),) if same else (),
                 )
 
 

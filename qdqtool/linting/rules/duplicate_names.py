@@ -1,7 +1,5 @@
 """QM605: nodes that share a name."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.layer_names import taken_names
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
@@ -117,7 +115,7 @@ def _nodes(context: RuleContext) -> Faults:
 
 
 def _fix(node: NodeView, name: str) -> Fix:
-    return Fix(RENAMED, f"renames this {node.op_type}", partial(_rename, node, name))
+    return RENAMED.fix(f"renames this {node.op_type}", _rename, node, name)
 
 
 def _rename(node: NodeView, name: str, draft: Draft) -> None:

@@ -1,7 +1,5 @@
 """QM606: stored tensors of types that the target cannot hold."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -66,7 +64,7 @@ class InitializerType(Rule):
 def _fixes(value: Value) -> tuple[Fix, ...]:
     if value.uses or value.is_output or value.is_input:
         return ()
-    return (Fix(TAKEN_OUT, f"takes out initializer '{value.name}'", partial(_take_out, value)),)
+    return (TAKEN_OUT.fix(f"takes out initializer '{value.name}'", _take_out, value),)
 
 
 def _take_out(value: Value, draft: Draft) -> None:

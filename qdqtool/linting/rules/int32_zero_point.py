@@ -1,13 +1,11 @@
 """QS006: zero points of int32 codes."""
 
-from functools import partial
-
 import numpy as np
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.stored import Stored, stored
 from qdqtool.linting.rules.support.extents import of_values
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import number
@@ -63,7 +61,7 @@ class Int32ZeroPoint(Rule):
                     found=first,
                     extent=of_values("", zero != 0, np.abs(as_reals(zero))),
                     expected="0, or no zero point",
-                    fixes=(Fix(SHIFTED, "subtracts the zero point from the codes", partial(_shift, entry)),),
+                    fixes=(SHIFTED.fix("subtracts the zero point from the codes", _shift, entry),),
                 )
 
 

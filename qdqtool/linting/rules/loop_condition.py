@@ -1,11 +1,9 @@
 """QM616: Loops whose body reads a condition that nobody gives."""
 
-from functools import partial
-
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import NodeView
@@ -84,7 +82,7 @@ class LoopCondition(Rule):
                     tensor=condition,
                     found="no condition",
                     expected="a bool initializer",
-                    fixes=(Fix(GIVEN, "gives the Loop the condition true", partial(_give, loop)),),
+                    fixes=(GIVEN.fix("gives the Loop the condition true", _give, loop),),
                 )
 
 

@@ -1,9 +1,7 @@
 """QS010: Q/DQ of com.microsoft where ONNX has its own."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.extents import needs
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
@@ -56,7 +54,7 @@ class MicrosoftDomain(Rule):
                     node=entry.node,
                     found=entry.node.domain,
                     expected="the standard domain",
-                    fixes=(Fix(STANDARD, f"moves this {short(entry)} to the standard domain", partial(_move, entry)),),
+                    fixes=(STANDARD.fix(f"moves this {short(entry)} to the standard domain", _move, entry),),
                 )
 
 

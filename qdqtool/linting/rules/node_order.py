@@ -1,8 +1,6 @@
 """QM617: nodes that stand in front of those whose outputs they read."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.soundness import Unsound, out_of_order
@@ -60,7 +58,7 @@ class NodeOrder(Rule):
                     tensor=found.tensor,
                     found="a reader in front of the maker",
                     expected="makers in front of readers",
-                    fixes=(Fix(SORTED, "moves the maker in front of the reader", partial(_sort, found)),),
+                    fixes=(SORTED.fix("moves the maker in front of the reader", _sort, found),),
                 )
 
 

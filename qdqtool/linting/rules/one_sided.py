@@ -1,7 +1,6 @@
 """QL302: operators of which only one side is quantized."""
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from onnx import TensorProto
@@ -124,15 +123,15 @@ def pairing_fixes(context: RuleContext, product: Product) -> tuple[Fix, ...]:
     index = 0 if product.left is not None else product.weight_index
     if context.qdq.is_weight(found.dequantize):
         return (float_fix(found.dequantize),)
-    unpaired = Fix(UNPAIRED, f"takes the pair away from input {index}", partial(_bypass, product, index, found))
+    unpaired = UNPAIRED.fix(f"takes the pair away from input {index}", _bypass, product, index, found)
     weight = product.node.input(product.weight_index)
     name = _FORMATS.get(found.dequantize.quantized_type)
     if weight is None or name is None or context.constants.direct(weight) is None:
         return (unpaired,)
     fmt = formats.get(name)
-    add = partial(_add, product, weight, fmt)
-    on_grid = Fix(ON_GRID, f"stores the weight '{weight.name}' as {fmt} codes", partial(add, _exact_scale))
-    quantized = Fix(QUANTIZED, f"quantizes the weight '{weight.name}' to {fmt}", partial(add, _range_scale))
+    add = product, weight, fmt
+    on_grid = ON_GRID.fix(f"stores the weight '{weight.name}' as {fmt} codes", _add, *add, _exact_scale)
+    quantized = QUANTIZED.fix(f"quantizes the weight '{weight.name}' to {fmt}", _add, *add, _range_scale)
     return on_grid, quantized, unpaired
 
 

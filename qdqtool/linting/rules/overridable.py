@@ -1,8 +1,6 @@
 """QM608: constants that a caller could replace."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
@@ -70,7 +68,7 @@ class Overridable(Rule):
                     tensor=value,
                     found="initializer and graph input",
                     expected="an initializer alone",
-                    fixes=(Fix(FIXED, f"takes '{value.name}' out of the graph inputs", partial(_close, value)),),
+                    fixes=(FIXED.fix(f"takes '{value.name}' out of the graph inputs", _close, value),),
                 )
 
 

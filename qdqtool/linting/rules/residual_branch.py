@@ -1,7 +1,5 @@
 """QL303: residual additions that read a float skip branch."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.reach import Walk, operand
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
@@ -116,7 +114,7 @@ def _fixes(context: RuleContext, node: NodeView, index: int, value: Value) -> tu
     same = next((each for each in made if context.elem_type(each) == context.elem_type(value)), None)
     if same is None:
         return ()
-    return (Fix(SHARED, f"reads '{same.name}' instead of '{value.name}'", partial(_share, node, index, same)),)
+    return (SHARED.fix(f"reads '{same.name}' instead of '{value.name}'", _share, node, index, same),)
 
 
 def _share(node: NodeView, index: int, made: Value, draft: Draft) -> None:

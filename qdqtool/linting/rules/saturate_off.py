@@ -1,8 +1,6 @@
 """QP110: fp8 without saturation."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
@@ -53,7 +51,7 @@ class SaturateOff(Rule):
                     tensor=entry.output,
                     found="0",
                     expected="1 or absent",
-                    fixes=(Fix(SATURATED, "leaves saturate out", partial(_leave_out, entry)),),
+                    fixes=(SATURATED.fix("leaves saturate out", _leave_out, entry),),
                 )
 
 

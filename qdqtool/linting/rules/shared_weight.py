@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Product
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -95,7 +95,7 @@ def _fault(product: Product, entry: QdqNode, first: Value, activation: Value) ->
         tensor=entry.data,
         found="shared codes and scales",
         expected="codes and scales of its own",
-        fixes=(Fix(OWN, f"gives it a copy of '{entry.data.name}'", partial(_copy, product, entry)),),
+        fixes=(OWN.fix(f"gives it a copy of '{entry.data.name}'", _copy, product, entry),),
     )
 
 

@@ -1,14 +1,12 @@
 """QS015: Q/DQ of TensorRT's own where ONNX has the same."""
 
-from functools import partial
-
 import numpy as np
 import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.stored import write_zero_point
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_WITH_BLOCKS, needs
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
@@ -72,7 +70,7 @@ class TensorrtDomain(Rule):
                     node=entry.node,
                     found=full,
                     expected=entry.standard_name,
-                    fixes=(Fix(STANDARD, f"writes {full} as a {short(entry)} of ONNX", partial(_write, entry)),),
+                    fixes=(STANDARD.fix(f"writes {full} as a {short(entry)} of ONNX", _write, entry),),
                 )
 
 

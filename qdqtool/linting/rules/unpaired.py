@@ -1,9 +1,7 @@
 """QS007: a Q without DQ, or a DQ without Q."""
 
-from functools import partial
-
 from qdqtool.linting.rules.fixes.code_operators import CLIPPED, SAME_TYPE, cast_fixes, clip_fixes
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import ADVICE, REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.linting.rules.support.words import accepts
@@ -102,7 +100,7 @@ def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fa
             node=entry.node,
             tensor=output,
             impact=ADVICE,
-            fixes=(Fix(TAKEN_OUT, "takes the Q out", partial(_take_out, entry)),),
+            fixes=(TAKEN_OUT.fix("takes the Q out", _take_out, entry),),
         )
     for use in output.uses:
         # A product of codes is reported by the rule placement.operand-types.

@@ -1,7 +1,5 @@
 """QA201: weight scales on an axis that no kernel takes."""
 
-from functools import partial
-
 import numpy as np
 
 from qdqtool.linting.rules.fixes.stored import stored, write_parameters
@@ -127,7 +125,7 @@ def axis_fixes(context: RuleContext, product: Product, wanted: int) -> tuple[Fix
     if axis is None:
         return ()
     entry = product.right.dequantize
-    return (Fix(REQUANTIZED, f"quantizes the weight again on axis {axis}", partial(_requantize, entry, axis)),)
+    return (REQUANTIZED.fix(f"quantizes the weight again on axis {axis}", _requantize, entry, axis),)
 
 
 def _axis_of(context: RuleContext, product: Product, wanted: int | None) -> int | None:

@@ -1,11 +1,10 @@
 """QM603: quantized weights that are stored as float."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.fixes.stored import parameters
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule import ADVICE, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext
 from qdqtool.linting.rules.support.words import format_of
@@ -62,7 +61,7 @@ class WideWeight(Rule):
             found=f"{wide} bytes",
             expected=f"{narrow} bytes",
             extent=Extent("", wide - narrow),
-            fixes=(Fix(PACKED, f"stores the codes of {len(sizes)} weights", partial(_pack, tuple(sizes))),),
+            fixes=(PACKED.fix(f"stores the codes of {len(sizes)} weights", _pack, tuple(sizes)),),
         )
 
 

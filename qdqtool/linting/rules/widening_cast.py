@@ -1,7 +1,5 @@
 """QL313: a Cast to a wider type between a DQ and its consumer."""
 
-from functools import partial
-
 import numpy as np
 from onnx import TensorProto
 
@@ -100,7 +98,7 @@ def _widening(context: RuleContext, side: Operand) -> NodeView | None:
 def _fixes(side: Operand, cast: NodeView) -> tuple[Fix, ...]:
     if side.between != (cast,):
         return ()
-    return (Fix(FLOAT32, "dequantizes to float32 and takes the Cast away", partial(_widen, side.dequantize, cast)),)
+    return (FLOAT32.fix("dequantizes to float32 and takes the Cast away", _widen, side.dequantize, cast),)
 
 
 def _widen(entry: QdqNode, cast: NodeView, draft: Draft) -> None:

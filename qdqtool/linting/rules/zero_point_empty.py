@@ -1,8 +1,6 @@
 """QT404: a zero point that is given as the empty name."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
@@ -52,7 +50,7 @@ class ZeroPointEmpty(Rule):
                     node=entry.node,
                     found="''",
                     expected="a tensor, or two inputs only",
-                    fixes=(Fix(LEFT_OUT, "leaves the third input out", partial(_leave_out, entry)),),
+                    fixes=(LEFT_OUT.fix("leaves the third input out", _leave_out, entry),),
                 )
 
 

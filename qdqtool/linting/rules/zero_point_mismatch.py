@@ -1,6 +1,5 @@
 """QS003: zero points whose type or shape does not fit."""
 
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -106,7 +105,7 @@ def _type_fixes(entry: QdqNode, stated: int | None) -> tuple[Fix, ...]:
     onnx_type = stated if kind(stated) in legal else TensorProto.INT8 if entry.is_quantize else None
     if onnx_type is None:
         return ()
-    return (Fix(CAST, f"stores the zero point as {kind(onnx_type)}", partial(_cast, entry, onnx_type)),)
+    return (CAST.fix(f"stores the zero point as {kind(onnx_type)}", _cast, entry, onnx_type),)
 
 
 def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Faults:
@@ -126,7 +125,7 @@ def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fault
         tensor=entry.zero_point,
         found=dims(given),
         expected=f"the scale's shape {dims(wanted)}",
-        fixes=(Fix(SPREAD, f"repeats the zero point to {dims(wanted)}", partial(_spread, entry, scale)),),
+        fixes=(SPREAD.fix(f"repeats the zero point to {dims(wanted)}", _spread, entry, scale),),
     )
 
 

@@ -1,7 +1,5 @@
 """QS001: a Q that does not say what it quantizes to."""
 
-from functools import partial
-
 import numpy as np
 from onnx import TensorProto, helper
 
@@ -74,8 +72,8 @@ def _fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
     zeros = (reader.zero_point for reader in context.qdq.readers(entry))
     typed = next((zero for zero in zeros if zero is not None), None)
     if typed is not None and context.elem_type(typed) != TensorProto.UINT8:
-        return (Fix(TYPED, f"reads the zero point '{typed.name}' of its DQ", partial(_share, entry, typed)),)
-    return (Fix(UINT8, "writes the zero point 0 of type uint8", partial(_write, entry)),)
+        return (TYPED.fix(f"reads the zero point '{typed.name}' of its DQ", _share, entry, typed),)
+    return (UINT8.fix("writes the zero point 0 of type uint8", _write, entry),)
 
 
 def _share(entry: QdqNode, zero: Value, draft: Draft) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +43,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
             except UnfitError:
                 continue
             words = f"writes Cast and Mul of the {_format(context, weight.codes)} constant as a DQ"
-            yield node, Fix(DEQUANTIZED, words, partial(_write, weight))
+            yield node, DEQUANTIZED.fix(words, _write, weight)
 
 
 def _weight(context: RuleContext, cast: NodeView) -> _Weight:

@@ -5,7 +5,6 @@ move by one step: the report says how far the outputs move. NaN passes a Clip, b
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
             f"{float(as_reals(chain.scale).reshape(())):.6g}" if chain.scale.size == 1 else f"{chain.scale.size} scales"
         )
         words = f"writes Round and its neighbours as a Q/DQ pair of {chain.format} with scale {scale}"
-        yield chain.round, Fix(PAIR, words, partial(_write, chain))
+        yield chain.round, PAIR.fix(words, _write, chain)
 
 
 def _write(chain: Chain, draft: Draft) -> None:

@@ -7,7 +7,6 @@ equal to those before. ``qdqtool quantize --existing keep`` gives the data stati
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from qdqtool.linting.repair.forms._dynamic import dequantized, float_data, result_of, scaled
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
@@ -54,9 +53,9 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
         layout = LAYOUTS.get((node.domain, node.op_type))
         if layout is not None:
             words = f"writes {node.op_type} as {layout.op_type} of float data and the dequantized weight"
-            yield node, Fix(FLOATED, words, partial(_write, node, layout))
+            yield node, FLOATED.fix(words, _write, node, layout)
         elif node.domain == MICROSOFT and node.op_type == LSTM:
-            yield node, Fix(FLOATED, f"writes {LSTM} as LSTM", _leave)
+            yield node, FLOATED.fix(f"writes {LSTM} as LSTM", _leave)
 
 
 def _write(node: NodeView, layout: Layout, draft: Draft) -> None:

@@ -7,7 +7,6 @@ torchao exports int4 weights so: Reshape [N, G, B], Cast, Sub of zero points [N,
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import onnx
@@ -55,7 +54,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
             except UnfitError:
                 continue
             words = f"writes Cast and Mul of codes in groups of {groups.size} as a DQ in blocks"
-            yield node, Fix(BLOCKS, words, partial(_write, groups))
+            yield node, BLOCKS.fix(words, _write, groups)
 
 
 def _write(groups: _Groups, draft: Draft) -> None:

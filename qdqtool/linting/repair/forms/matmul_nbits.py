@@ -5,7 +5,6 @@ activations to int8 as well, which the rewritten model does not.
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 from onnx import TensorProto
@@ -38,7 +37,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every MatMulNBits."""
     for node in context.nodes:
         if node.domain == "com.microsoft" and node.op_type == "MatMulNBits":
-            yield node, Fix(DEQUANTIZED, _words(context, node), partial(_write, node))
+            yield node, DEQUANTIZED.fix(_words(context, node), _write, node)
 
 
 def _words(context: RuleContext, node: NodeView) -> str:

@@ -74,7 +74,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every quantizer of QONNX."""
     for node in context.nodes:
         if is_quantizer(node.proto):
-            yield node, Fix(PAIR, _words(context, node), partial(_write, node))
+            yield node, PAIR.fix(_words(context, node), _write, node)
 
 
 def _words(context: RuleContext, node: NodeView) -> str:

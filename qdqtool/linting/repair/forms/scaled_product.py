@@ -6,7 +6,6 @@ rounding: a float of the weight is rounded before the sum instead of behind it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from onnx import TensorProto
 
@@ -52,7 +51,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
             except UnfitError:
                 continue
             words = "moves the scales behind MatMul into a DQ of its weight"
-            yield node, Fix(MOVED, words, partial(_write, product))
+            yield node, MOVED.fix(words, _write, product)
 
 
 def _product(context: RuleContext, node: NodeView) -> _Product:

@@ -1,7 +1,6 @@
 """Read quantized constants for fixes: the codes of a DQ, and their dequantized values; store 4-bit codes as int8."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import onnx
@@ -212,7 +211,7 @@ def wider_fixes(entry: QdqNode) -> tuple[Fix, ...]:
     """Return the fix that stores int4 or uint4 codes of a DQ as int8: exactly the same values, in twice the space."""
     if entry.is_quantize or kind(entry.quantized_type) not in {"int4", "uint4"}:
         return ()
-    return (Fix(WIDER, "stores the same codes as int8", partial(_widen, entry)),)
+    return (WIDER.fix("stores the same codes as int8", _widen, entry),)
 
 
 def _widen(entry: QdqNode, draft: Draft) -> None:

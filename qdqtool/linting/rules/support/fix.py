@@ -5,7 +5,7 @@ The weights are read when a fix is written, not when it is offered: the search f
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVarTuple
 
 import onnx
 
@@ -28,6 +28,7 @@ from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor
 from qdqtool.models.payload import Payload
 
 Label = Literal["safe", "unsafe"]
+Arguments = TypeVarTuple("Arguments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class Offer:
 
     label: Label
     summary: str
+
+    def fix(self, description: str, write: "Callable[[*Arguments, Draft], None]", *args: *Arguments) -> "Fix":
+        """Return a fix of this kind, which writes its edits by ``write(*args, draft)``."""
+        return Fix(self, description, lambda draft: write(*args, draft))
 
 
 class UnfitError(Exception):
