@@ -72,15 +72,11 @@ class ActivationAxis(Rule):
             if context.qdq.quantizer_of(entry) is not None or entry.is_dynamic or _is_weight(context, entry.data):
                 continue
             assert entry.scale_shape is not None
-            yield Fault(
-                message=f"this {short(entry)} gives an activation scales {entry.granularity}",
-                node=entry.node,
-                tensor=entry.data,
-                found=f"scale of shape {dims(entry.scale_shape)}",
-                expected="one scale",
-                impact=None if _makes_float(context, entry) else CAUTION,
-                fixes=(ONE_SCALE.fix("gives the tensor the largest of its scales", _join, entry),),
-            )
+            message = f"this {short(entry)} gives an activation scales {entry.granularity}"
+            found = f"scale of shape {dims(entry.scale_shape)}"
+            impact = None if _makes_float(context, entry) else CAUTION
+            fix = ONE_SCALE.fix("gives the tensor the largest of its scales", _join, entry)
+            yield Fault(message, entry.node, entry.data, found=found, expected="one scale", impact=impact, fixes=(fix,))
 
 
 def _is_weight(context: RuleContext, data: Value) -> bool:

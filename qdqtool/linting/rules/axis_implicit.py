@@ -75,15 +75,12 @@ class AxisImplicit(Rule):
                 assert shape is not None
                 impact = _impact(context, entry, target)
                 other = f", and {target.title} takes {target.default_axis}" if impact is not None else ""
+                message = (
+                    f"scale of shape {dims(shape)} without an axis: this {short(entry)} uses the default, 1{other}"
+                )
+                fix = AXIS.fix(f"writes axis = {entry.axis}", _write, entry)
                 yield Fault(
-                    message=f"scale of shape {dims(shape)} without an axis: this {short(entry)} uses the default, 1"
-                    f"{other}",
-                    node=entry.node,
-                    tensor=entry.scale,
-                    found="absent",
-                    expected="axis",
-                    impact=impact,
-                    fixes=(AXIS.fix(f"writes axis = {entry.axis}", _write, entry),),
+                    message, entry.node, entry.scale, found="absent", expected="axis", impact=impact, fixes=(fix,)
                 )
 
 

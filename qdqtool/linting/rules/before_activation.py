@@ -68,14 +68,11 @@ class BeforeActivation(Rule):
             behind = uses[0].node
             if ops.traits(behind).fused_behind_products and uses[0].index == 0:
                 assert data.producer is not None
-                yield Fault(
-                    message=f"this pair stands between {data.producer.op_type} and {behind.op_type}",
-                    node=pair.quantize.node,
-                    tensor=data,
-                    found=f"{data.producer.op_type}, Q, DQ, {behind.op_type}",
-                    expected=f"{data.producer.op_type}, {behind.op_type}, Q, DQ",
-                    fixes=_fixes(pair, behind),
-                )
+                message = f"this pair stands between {data.producer.op_type} and {behind.op_type}"
+                found = f"{data.producer.op_type}, Q, DQ, {behind.op_type}"
+                expected = f"{data.producer.op_type}, {behind.op_type}, Q, DQ"
+                fixes = _fixes(pair, behind)
+                yield Fault(message, pair.quantize.node, data, found=found, expected=expected, fixes=fixes)
 
 
 def _is_made_by_product(value: Value) -> bool:

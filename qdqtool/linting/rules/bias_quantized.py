@@ -65,12 +65,9 @@ class BiasQuantized(Rule):
         for entry in context.qdq.dequantizers():
             if is_bias(entry):
                 consumer, stored = entry.uses[0].node, kind(entry.quantized_type)
+                message = f"the bias of {consumer.op_type} '{consumer.label}' is stored as {stored}"
+                impact = None if entry.quantized_type == TensorProto.INT32 else CAUTION
+                fix = float_fix(entry)
                 yield Fault(
-                    message=f"the bias of {consumer.op_type} '{consumer.label}' is stored as {stored}",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found=stored,
-                    expected="a float bias",
-                    impact=None if entry.quantized_type == TensorProto.INT32 else CAUTION,
-                    fixes=(float_fix(entry),),
+                    message, entry.node, entry.data, found=stored, expected="a float bias", impact=impact, fixes=(fix,)
                 )

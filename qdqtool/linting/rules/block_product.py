@@ -66,16 +66,14 @@ class BlockProduct(Rule):
             is_batch = shape is not None and len(shape) > 2
             wrong = [BATCH] * is_batch + [TRANSPOSED] * _is_transposed(product, product.right)
             if wrong:
+                message = f"this {product.node.op_type} of quantized data and blocks has {listed(wrong)}"
+                expected = "a product of a matrix and a weight [K, N]"
+                fixes = (
+                    PLAIN.fix("writes it as a plain product of matrices", _write_plain, product),
+                    FLOAT_TENSOR.fix("lets it read the float activation", _read_float, product),
+                )
                 yield Fault(
-                    message=f"this {product.node.op_type} of quantized data and blocks has {listed(wrong)}",
-                    node=product.node,
-                    tensor=product.node.input(0),
-                    found=listed(wrong),
-                    expected="a product of a matrix and a weight [K, N]",
-                    fixes=(
-                        PLAIN.fix("writes it as a plain product of matrices", _write_plain, product),
-                        FLOAT_TENSOR.fix("lets it read the float activation", _read_float, product),
-                    ),
+                    message, product.node, product.node.input(0), found=listed(wrong), expected=expected, fixes=fixes
                 )
 
 

@@ -122,13 +122,8 @@ def _without_blocks(context: RuleContext) -> Faults:
         scale = entry.scale_shape
         if entry.block_size <= 0 or scale is None or len(scale) > 1 or vector_blocks(context, entry) is not None:
             continue
-        yield Fault(
-            message=f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks",
-            node=entry.node,
-            tensor=entry.scale,
-            found=str(entry.block_size),
-            expected="no block_size",
-        )
+        message = f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks"
+        yield Fault(message, entry.node, entry.scale, found=str(entry.block_size), expected="no block_size")
 
 
 def _range(low: int, high: int) -> str:

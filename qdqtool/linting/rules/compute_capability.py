@@ -64,22 +64,15 @@ class ComputeCapability(Rule):
         for asked in target.compute_capabilities:
             buildable = _buildable(asked, target)
             if buildable is not None:
-                yield Fault(
-                    message=f"{target.title} builds nothing for compute capability {sm(asked)}",
-                    found=sm(asked),
-                    expected=buildable,
-                )
+                message = f"{target.title} builds nothing for compute capability {sm(asked)}"
+                yield Fault(message, found=sm(asked), expected=buildable)
                 continue
             for name, entries in users.items():
                 first = target.min_compute_capability.get(name, 0)
                 if asked < first:
-                    yield Fault(
-                        message=f"compute capability {sm(asked)} has no {name}, which {len(entries)} Q/DQ nodes use",
-                        node=entries[0].node,
-                        tensor=entries[0].data,
-                        found=name,
-                        expected=f"compute capability {sm(first)} or later",
-                    )
+                    message = f"compute capability {sm(asked)} has no {name}, which {len(entries)} Q/DQ nodes use"
+                    expected = f"compute capability {sm(first)} or later"
+                    yield Fault(message, entries[0].node, entries[0].data, found=name, expected=expected)
 
 
 def _buildable(asked: int, target: Target) -> str | None:

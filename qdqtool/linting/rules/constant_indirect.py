@@ -93,23 +93,14 @@ class ConstantIndirect(Rule):
                 and not _folds(context, data.producer)
             ):
                 told |= _makers(data)
-                yield Fault(
-                    message=f"stored codes reach this DQ through {data.producer.op_type} '{data.producer.label}'",
-                    node=entry.node,
-                    tensor=data,
-                    found=data.producer.op_type,
-                    expected="the initializer or Constant itself",
-                    fixes=(STORED.fix("stores the codes as they reach the DQ", _store, entry),),
-                )
+                message = f"stored codes reach this DQ through {data.producer.op_type} '{data.producer.label}'"
+                expected = "the initializer or Constant itself"
+                fix = STORED.fix("stores the codes as they reach the DQ", _store, entry)
+                yield Fault(message, entry.node, data, found=data.producer.op_type, expected=expected, fixes=(fix,))
         for node, value in _other_readers(context, target):
             if node not in told:
-                yield Fault(
-                    message=f"this {node.op_type} reads '{value.name}', a constant of {kind(context.elem_type(value))}",
-                    node=node,
-                    tensor=value,
-                    found=node.op_type,
-                    expected="DequantizeLinear",
-                )
+                message = f"this {node.op_type} reads '{value.name}', a constant of {kind(context.elem_type(value))}"
+                yield Fault(message, node, value, found=node.op_type, expected="DequantizeLinear")
 
 
 def _makers(value: Value) -> set[NodeView]:

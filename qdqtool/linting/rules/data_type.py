@@ -47,10 +47,5 @@ class DataType(Rule):
         for entry in context.qdq.quantizers():
             given = context.elem_type(entry.data)
             if given is not None and kind(given) not in target.data_types:
-                yield Fault(
-                    message=f"this Q reads {kind(given)}",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found=kind(given),
-                    expected=listed(target.data_types),
-                )
+                message = f"this Q reads {kind(given)}"
+                yield Fault(message, entry.node, entry.data, found=kind(given), expected=listed(target.data_types))

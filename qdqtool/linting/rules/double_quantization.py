@@ -61,14 +61,11 @@ class DoubleQuantization(Rule):
             before = context.qdq.dequantizer_of(entry.data)
             if before is not None:
                 same = _same_scale(context, before, entry)
+                message = f"this Q reads DQ '{before.node.label}' with {'the same' if same else 'another'} scale"
+                impact = ADVICE if same else None
+                fixes = (MERGED.fix("merges it into the pair in front", _merge, entry),) if same else ()
                 yield Fault(
-                    message=f"this Q reads DQ '{before.node.label}' with {'the same' if same else 'another'} scale",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found="DQ, Q",
-                    expected="one pair",
-                    impact=ADVICE if same else None,
-                    fixes=(MERGED.fix("merges it into the pair in front", _merge, entry),) if same else (),
+                    message, entry.node, entry.data, found="DQ, Q", expected="one pair", impact=impact, fixes=fixes
                 )
 
 

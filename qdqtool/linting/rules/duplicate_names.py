@@ -86,13 +86,8 @@ def _layers(context: RuleContext) -> Faults:
             if taken.again
             else f"the layer of this {node.op_type} would be called '{name}', as that of {taken.owner} is"
         )
-        yield Fault(
-            message=why,
-            node=node,
-            found=name,
-            expected="a function that is called once, or inlined" if taken.again else "a name of its own",
-            fixes=() if taken.again else (_fix(node, name),),
-        )
+        expected = "a function that is called once, or inlined" if taken.again else "a name of its own"
+        yield Fault(why, node, found=name, expected=expected, fixes=() if taken.again else (_fix(node, name),))
 
 
 def _nodes(context: RuleContext) -> Faults:
@@ -104,13 +99,8 @@ def _nodes(context: RuleContext) -> Faults:
             if not name or node.is_op("Constant"):
                 continue
             if name in first:
-                yield Fault(
-                    message=f"a {first[name]} of this graph has the same name '{name}'",
-                    node=node,
-                    found=name,
-                    expected="a name of its own",
-                    fixes=(_fix(node, name),),
-                )
+                message = f"a {first[name]} of this graph has the same name '{name}'"
+                yield Fault(message, node, found=name, expected="a name of its own", fixes=(_fix(node, name),))
             first.setdefault(name, node.op_type)
 
 

@@ -50,8 +50,4 @@ class GraphUnsound(Rule):
         """Look through every scope."""
         for scope in context.view.scopes:
             for found in unsound(scope):
-                yield Fault(
-                    message=f"tensor '{found.tensor}' {found.problem}",
-                    node=found.node,
-                    tensor=found.tensor,
-                )
+                yield Fault(f"tensor '{found.tensor}' {found.problem}", found.node, found.tensor)

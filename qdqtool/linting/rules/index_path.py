@@ -54,14 +54,9 @@ class IndexPath(Rule):
         for node in context.nodes:
             for index in ops.traits(node).index_inputs:
                 for entry in _quantized(context, node.input(index), seen, MAX_STEPS):
-                    yield Fault(
-                        message=f"this DQ makes what {node.op_type} '{node.label}' reads as {_role(node, index)}",
-                        node=entry.node,
-                        tensor=entry.output,
-                        found="a pair",
-                        expected="no pair",
-                        fixes=(float_tensor(entry),),
-                    )
+                    message = f"this DQ makes what {node.op_type} '{node.label}' reads as {_role(node, index)}"
+                    fix = float_tensor(entry)
+                    yield Fault(message, entry.node, entry.output, found="a pair", expected="no pair", fixes=(fix,))
 
 
 def _quantized(context: RuleContext, value: Value | None, seen: set[Value], steps: int) -> Iterator[QdqNode]:

@@ -51,10 +51,12 @@ class InitializerType(Rule):
             if tensor is None or kind(tensor.data_type) in legal or _reported(context, value):
                 continue
             yield Fault(
-                message=f"initializer '{value.qualified_name}' has type {kind(tensor.data_type)}"
-                f"{'' if value.uses else ', and nothing reads it'}",
-                tensor=value,
+                message=(
+                    f"initializer '{value.qualified_name}' has type {kind(tensor.data_type)}"
+                    f"{'' if value.uses else ', and nothing reads it'}"
+                ),
                 node=value.uses[0].node if value.uses else None,
+                tensor=value,
                 found=kind(tensor.data_type),
                 expected=legal_types(legal, kind(tensor.data_type), target),
                 fixes=_fixes(value),

@@ -69,13 +69,7 @@ class LargeKernel(Rule):
                 continue
             missing = product.op.missing_kernel(product.node, shape, number_format)
             if missing is not None:
-                yield Fault(
-                    message=missing,
-                    node=product.node,
-                    tensor=weight,
-                    found=number_format.name,
-                    expected="float, or int8",
-                )
+                yield Fault(missing, product.node, weight, found=number_format.name, expected="float, or int8")
 
 
 def _format(product: Product) -> NumberFormat | None:

@@ -76,14 +76,9 @@ class LoopCondition(Rule):
             condition = scope.values.get(names[CONDITION]) if len(names) > CONDITION else None
             if condition is not None and condition.uses:
                 reader = condition.uses[0].node.op_type
-                yield Fault(
-                    message=f"this Loop has no condition; its body reads '{condition.name}' in {reader}",
-                    node=loop,
-                    tensor=condition,
-                    found="no condition",
-                    expected="a bool initializer",
-                    fixes=(GIVEN.fix("gives the Loop the condition true", _give, loop),),
-                )
+                message = f"this Loop has no condition; its body reads '{condition.name}' in {reader}"
+                fix = GIVEN.fix("gives the Loop the condition true", _give, loop)
+                yield Fault(message, loop, condition, found="no condition", expected="a bool initializer", fixes=(fix,))
 
 
 def _give(loop: NodeView, draft: Draft) -> None:

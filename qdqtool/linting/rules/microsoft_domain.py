@@ -49,13 +49,9 @@ class MicrosoftDomain(Rule):
         """Look at the domain of every Q and DQ."""
         for entry in context.qdq.nodes:
             if entry.node.domain == MICROSOFT:
-                yield Fault(
-                    message=f"this {short(entry)} is of domain {entry.node.domain}",
-                    node=entry.node,
-                    found=entry.node.domain,
-                    expected="the standard domain",
-                    fixes=(STANDARD.fix(f"moves this {short(entry)} to the standard domain", _move, entry),),
-                )
+                message = f"this {short(entry)} is of domain {entry.node.domain}"
+                fix = STANDARD.fix(f"moves this {short(entry)} to the standard domain", _move, entry)
+                yield Fault(message, entry.node, found=entry.node.domain, expected="the standard domain", fixes=(fix,))
 
 
 def _move(entry: QdqNode, draft: Draft) -> None:

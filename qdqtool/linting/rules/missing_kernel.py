@@ -114,25 +114,15 @@ class MissingKernel(Rule):
             nowhere = made in family.no_kernel
             if nowhere or made in lacking:
                 where = target.title if nowhere else "compute capability 7.5"
-                yield Fault(
-                    message=f"{where} has no {node.op_type} with {kind(made)} output",
-                    node=node,
-                    tensor=node.output(),
-                    found=kind(made),
-                    expected="float16",
-                )
+                message = f"{where} has no {node.op_type} with {kind(made)} output"
+                yield Fault(message, node, node.output(), found=kind(made), expected="float16")
 
 
 def _attention(context: RuleContext, node: NodeView, target: Target) -> Faults:
     problem = refusal(context, node)
     if problem is not None:
-        yield Fault(
-            message=f"{target.title} has no Attention with {problem.found}",
-            node=node,
-            tensor=node.output(),
-            found=problem.found,
-            expected=problem.expected,
-        )
+        message = f"{target.title} has no Attention with {problem.found}"
+        yield Fault(message, node, node.output(), found=problem.found, expected=problem.expected)
 
 
 def refusal(context: RuleContext, node: NodeView) -> Wrong | None:

@@ -66,13 +66,8 @@ class OperandShape(Rule):
             find = _MISFITS.get(node.op_type)
             misfit = None if find is None else next(find(_At(context, node, target)), None)
             if misfit is not None:
-                yield Fault(
-                    message=f"{node.op_type} has {misfit.found}",
-                    node=node,
-                    tensor=node.input(misfit.index),
-                    found=misfit.found,
-                    expected=misfit.expected,
-                )
+                message = f"{node.op_type} has {misfit.found}"
+                yield Fault(message, node, node.input(misfit.index), found=misfit.found, expected=misfit.expected)
 
 
 @dataclass(frozen=True, slots=True)

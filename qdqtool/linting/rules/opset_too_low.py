@@ -62,14 +62,11 @@ class OpsetTooLow(Rule):
         for number, (entry, what, first) in enumerate(low):
             opset = entry.node.scope.opset
             raised = RAISED.fix(f"raises the opset from {opset} to {highest}", _raise, highest)
-            yield Fault(
-                message=f"this {short(entry)} uses {what}; the model's opset is {opset}",
-                node=entry.node,
-                found=f"opset {opset}",
-                expected=f"at least opset {first}",
-                impact=SUSPECT if reads_axis_1(entry, target) and _is_read(context, entry) else None,
-                fixes=() if number else (raised,),
-            )
+            message = f"this {short(entry)} uses {what}; the model's opset is {opset}"
+            expected = f"at least opset {first}"
+            impact = SUSPECT if reads_axis_1(entry, target) and _is_read(context, entry) else None
+            fixes = () if number else (raised,)
+            yield Fault(message, entry.node, found=f"opset {opset}", expected=expected, impact=impact, fixes=fixes)
 
 
 def _too_new(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:

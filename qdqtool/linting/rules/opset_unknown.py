@@ -42,8 +42,5 @@ class OpsetUnknown(Rule):
         """Compare with the newest opset that the installed onnx package defines."""
         opset, newest = context.model.default_opset(), onnx.defs.onnx_opset_version()
         if opset > newest:
-            yield Fault(
-                message=f"the model imports opset {opset}, which ONNX {onnx.__version__} does not have",
-                found=str(opset),
-                expected=f"at most {newest}",
-            )
+            message = f"the model imports opset {opset}, which ONNX {onnx.__version__} does not have"
+            yield Fault(message, found=str(opset), expected=f"at most {newest}")

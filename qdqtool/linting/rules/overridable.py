@@ -62,14 +62,10 @@ class Overridable(Rule):
                 if value is None or not value.is_input or value.initializer is None or value in seen:
                     continue
                 seen.add(value)
-                yield Fault(
-                    message=f"{what} '{value.name}' of this {short(entry)} is also a graph input",
-                    node=entry.node,
-                    tensor=value,
-                    found="initializer and graph input",
-                    expected="an initializer alone",
-                    fixes=(FIXED.fix(f"takes '{value.name}' out of the graph inputs", _close, value),),
-                )
+                message = f"{what} '{value.name}' of this {short(entry)} is also a graph input"
+                found = "initializer and graph input"
+                fix = FIXED.fix(f"takes '{value.name}' out of the graph inputs", _close, value)
+                yield Fault(message, entry.node, value, found=found, expected="an initializer alone", fixes=(fix,))
 
 
 def _close(value: Value, draft: Draft) -> None:

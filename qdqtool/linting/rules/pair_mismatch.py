@@ -135,13 +135,6 @@ def _unlike(what: str, made: str, read: str) -> _Difference:
 
 
 def _fault(pair: QdqPair, what: str, tensor: Value | None, difference: _Difference) -> Fault:
-    return Fault(
-        message=(
-            f"{what} of this DQ is {difference.read}, that of its Q '{pair.quantize.node.label}' is {difference.made}"
-        ),
-        node=pair.dequantize.node,
-        tensor=tensor,
-        found=difference.read,
-        expected=difference.made,
-        extent=difference.extent,
-    )
+    message = f"{what} of this DQ is {difference.read}, that of its Q '{pair.quantize.node.label}' is {difference.made}"
+    found = difference.read
+    return Fault(message, pair.dequantize.node, tensor, found=found, expected=difference.made, extent=difference.extent)

@@ -61,11 +61,8 @@ class RecursiveFunction(Rule):
         for identity in calls:
             if identity in _reachable(calls, identity):
                 domain, name, _ = identity
-                yield Fault(
-                    message=f"local function '{domain}::{name}' calls itself",
-                    found=f"{domain}::{name}",
-                    expected="no recursion",
-                )
+                message = f"local function '{domain}::{name}' calls itself"
+                yield Fault(message, found=f"{domain}::{name}", expected="no recursion")
 
 
 def _reachable(calls: dict[FunctionId, set[FunctionId]], start: FunctionId) -> set[FunctionId]:

@@ -75,14 +75,10 @@ class ResidualBranch(Rule):
             skip = joined.index(False)
             other = node.input(skip)
             if other is not None and _is_float_branch(context, node, other):
-                yield Fault(
-                    message=f"the Add reads '{other.name}' as float beside a quantized Conv",
-                    node=node,
-                    tensor=other,
-                    found="a float skip branch",
-                    expected="a pair on the skip branch",
-                    fixes=_fixes(context, node, skip, other),
-                )
+                message = f"the Add reads '{other.name}' as float beside a quantized Conv"
+                found = "a float skip branch"
+                fixes = _fixes(context, node, skip, other)
+                yield Fault(message, node, other, found=found, expected="a pair on the skip branch", fixes=fixes)
 
 
 def _fused_conv(value: Value | None) -> NodeView | None:

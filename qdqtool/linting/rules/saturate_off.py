@@ -45,14 +45,8 @@ class SaturateOff(Rule):
         """Look at the attribute of each Q to fp8."""
         for entry in context.qdq.quantizers():
             if kind(entry.quantized_type).startswith("float8") and entry.node.attribute("saturate", 1) == 0:
-                yield Fault(
-                    message="saturate is 0",
-                    node=entry.node,
-                    tensor=entry.output,
-                    found="0",
-                    expected="1 or absent",
-                    fixes=(SATURATED.fix("leaves saturate out", _leave_out, entry),),
-                )
+                fix = SATURATED.fix("leaves saturate out", _leave_out, entry)
+                yield Fault("saturate is 0", entry.node, entry.output, found="0", expected="1 or absent", fixes=(fix,))
 
 
 def _leave_out(entry: QdqNode, draft: Draft) -> None:

@@ -53,11 +53,7 @@ class ScaleComputed(Rule):
             made_by_dq = context.qdq.maker(scale) is not None
             if made_by_dq or scale.producer.is_op("Constant") or not context.constants.is_constant(scale):
                 continue
-            yield Fault(
-                message=f"scale '{scale.name}' of this {short(entry)} is computed by {scale.producer.op_type}",
-                node=entry.node,
-                tensor=scale,
-                found=scale.producer.op_type,
-                expected="an initializer",
-                fixes=folded_fixes(context, entry, 1),
-            )
+            message = f"scale '{scale.name}' of this {short(entry)} is computed by {scale.producer.op_type}"
+            found = scale.producer.op_type
+            fixes = folded_fixes(context, entry, 1)
+            yield Fault(message, entry.node, scale, found=found, expected="an initializer", fixes=fixes)

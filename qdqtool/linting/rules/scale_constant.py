@@ -49,13 +49,9 @@ class ScaleConstant(Rule):
             if scale is None or context.is_constant(scale) or _are_made_with_codes(context, entry, scale):
                 continue
             maker = f"made by {scale.producer.op_type}" if scale.producer is not None else "an input"
-            yield Fault(
-                message=f"scale '{scale.name}' of this {short(entry)} is not constant: it is {maker}",
-                node=entry.node,
-                tensor=scale,
-                found=maker,
-                expected="an initializer, a Constant, or constants only behind it",
-            )
+            message = f"scale '{scale.name}' of this {short(entry)} is not constant: it is {maker}"
+            expected = "an initializer, a Constant, or constants only behind it"
+            yield Fault(message, entry.node, scale, found=maker, expected=expected)
 
 
 def _are_made_with_codes(context: RuleContext, entry: QdqNode, scale: Value) -> bool:

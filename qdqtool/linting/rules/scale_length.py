@@ -62,10 +62,6 @@ class ScaleLength(Rule):
                 continue
             assert scale is not None
             where = f"axis {entry.axis} of data of shape {dims(shape)}" if shape is not None else "the data"
-            yield Fault(
-                message=f"{scale[0]} scales for {where}",
-                node=entry.node,
-                tensor=entry.scale,
-                found=str(scale[0]),
-                expected="1" if extent is None else f"1 or {extent}",
-            )
+            message = f"{scale[0]} scales for {where}"
+            expected = "1" if extent is None else f"1 or {extent}"
+            yield Fault(message, entry.node, entry.scale, found=str(scale[0]), expected=expected)

@@ -110,17 +110,13 @@ def _huge(context: RuleContext, entry: QdqNode, scale: Array) -> Faults:
     values = as_reals(scale)
     bad = np.isfinite(values) & (values * fmt.high > largest)
     if bad.any():
-        yield Fault(
-            message=(
-                f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}: "
-                f"code {fmt.high:g} dequantizes to infinity in {scale.dtype}"
-            ),
-            node=entry.node,
-            tensor=entry.scale,
-            found=offenders(values, bad),
-            expected=f"at most {largest / fmt.high:.3g}",
-            extent=of_values("huge", bad, octaves(values, largest / fmt.high)),
+        message = (
+            f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}: "
+            f"code {fmt.high:g} dequantizes to infinity in {scale.dtype}"
         )
+        expected = f"at most {largest / fmt.high:.3g}"
+        extent = of_values("huge", bad, octaves(values, largest / fmt.high))
+        yield Fault(message, entry.node, entry.scale, found=offenders(values, bad), expected=expected, extent=extent)
 
 
 def _cast_to_float16(context: RuleContext, entry: QdqNode) -> bool:

@@ -47,11 +47,7 @@ class ScaleRank(Rule):
                 continue
             if len(scale) == 1 and (shape or target.family != "tensorrt"):
                 continue
-            yield Fault(
-                message=f"scale has shape {dims(scale)}, the data {dims(shape)}",
-                node=entry.node,
-                tensor=entry.scale,
-                found=f"rank {len(scale)}",
-                expected=f"rank 0, 1 or {len(shape)}" if shape else "rank 0",
-                fixes=scalar_fixes(entry),
-            )
+            message = f"scale has shape {dims(scale)}, the data {dims(shape)}"
+            expected = f"rank 0, 1 or {len(shape)}" if shape else "rank 0"
+            fixes = scalar_fixes(entry)
+            yield Fault(message, entry.node, entry.scale, found=f"rank {len(scale)}", expected=expected, fixes=fixes)

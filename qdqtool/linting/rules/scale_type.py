@@ -69,14 +69,9 @@ class ScaleType(Rule):
                 continue
             expected = _expected(context, entry, target, kind(given))
             if expected is not None:
-                yield Fault(
-                    message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} has type {kind(given)}",
-                    node=entry.node,
-                    tensor=entry.scale,
-                    found=kind(given),
-                    expected=expected,
-                    fixes=scale_type_fixes(entry, expected),
-                )
+                message = f"scale '{entry.node.input_name(1)}' of this {short(entry)} has type {kind(given)}"
+                fixes = scale_type_fixes(entry, expected)
+                yield Fault(message, entry.node, entry.scale, found=kind(given), expected=expected, fixes=fixes)
 
 
 def _expected(context: RuleContext, entry: QdqNode, target: Target, given: str) -> str | None:

@@ -43,9 +43,5 @@ class ShapelessInput(Rule):
         for info in graph.input:
             stored = context.view.main.values[info.name].initializer is not None
             if info.type.HasField("tensor_type") and not info.type.tensor_type.HasField("shape") and not stored:
-                yield Fault(
-                    message=f"input '{info.name}' has no shape",
-                    tensor=info.name,
-                    found="no shape",
-                    expected="a shape of known rank",
-                )
+                message = f"input '{info.name}' has no shape"
+                yield Fault(message, tensor=info.name, found="no shape", expected="a shape of known rank")

@@ -86,17 +86,13 @@ def _groups(context: RuleContext) -> Iterator[tuple[Value, list[tuple[Product, Q
 
 def _fault(product: Product, entry: QdqNode, first: Value, activation: Value) -> Fault:
     assert entry.data is not None
-    return Fault(
-        message=(
-            f"the weight '{entry.data.name}' serves products of '{first.name}' and of '{activation.name}', "
-            "each beside others"
-        ),
-        node=product.node,
-        tensor=entry.data,
-        found="shared codes and scales",
-        expected="codes and scales of its own",
-        fixes=(OWN.fix(f"gives it a copy of '{entry.data.name}'", _copy, product, entry),),
+    message = (
+        f"the weight '{entry.data.name}' serves products of '{first.name}' and of '{activation.name}', "
+        "each beside others"
     )
+    found = "shared codes and scales"
+    fix = OWN.fix(f"gives it a copy of '{entry.data.name}'", _copy, product, entry)
+    return Fault(message, product.node, entry.data, found=found, expected="codes and scales of its own", fixes=(fix,))
 
 
 def _copy(product: Product, entry: QdqNode, draft: Draft) -> None:

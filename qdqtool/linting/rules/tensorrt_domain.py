@@ -65,13 +65,9 @@ class TensorrtDomain(Rule):
         for entry in context.qdq.nodes:
             if entry.is_of_tensorrt:
                 full = f"{entry.node.domain}.{entry.node.op_type}" if entry.node.domain else entry.node.op_type
-                yield Fault(
-                    message=f"operator {full} is known to TensorRT alone",
-                    node=entry.node,
-                    found=full,
-                    expected=entry.standard_name,
-                    fixes=(STANDARD.fix(f"writes {full} as a {short(entry)} of ONNX", _write, entry),),
-                )
+                message = f"operator {full} is known to TensorRT alone"
+                fix = STANDARD.fix(f"writes {full} as a {short(entry)} of ONNX", _write, entry)
+                yield Fault(message, entry.node, found=full, expected=entry.standard_name, fixes=(fix,))
 
 
 def _write(entry: QdqNode, draft: Draft) -> None:

@@ -136,38 +136,22 @@ class TensorrtOperator(Rule):
         for node in context.nodes:
             yield from _misused(node)
             for wrong in CHECKS.get(node.op_type, _nothing)(context, node):
-                yield Fault(
-                    message=f"{node.op_type} has {wrong.found}; TensorRT takes {wrong.expected}",
-                    node=node,
-                    found=wrong.found,
-                    expected=wrong.expected,
-                )
+                message = f"{node.op_type} has {wrong.found}; TensorRT takes {wrong.expected}"
+                yield Fault(message, node, found=wrong.found, expected=wrong.expected)
 
 
 def _misused(node: NodeView) -> Faults:
     """Yield what is wrong with the place of a node, whatever its attributes are."""
     if node.op_type in names.PLACEHOLDERS:
-        yield Fault(
-            message=f"{node.op_type} is a placeholder, and no operator of TensorRT",
-            node=node,
-            found=node.op_type,
-            expected="what Model Optimizer makes of it after the export",
-        )
+        message = f"{node.op_type} is a placeholder, and no operator of TensorRT"
+        yield Fault(message, node, found=node.op_type, expected="what Model Optimizer makes of it after the export")
     if node.op_type in {names.MX_DEQUANTIZE, names.BLOCK_DEQUANTIZE} and _mixes(node):
-        yield Fault(
-            message=f"this {node.op_type} reads the codes of one node and the scales of another",
-            node=node,
-            found="scales of other data",
-            expected="the scales that were made with the codes",
-            impact=SILENT,
-        )
+        message = f"this {node.op_type} reads the codes of one node and the scales of another"
+        found = "scales of other data"
+        yield Fault(message, node, found=found, expected="the scales that were made with the codes", impact=SILENT)
     if node.op_type in names.MAKES_SCALES and _hands_on_scales_alone(node):
-        yield Fault(
-            message=f"the codes of this {node.op_type} are not read, and its scales are: the builder crashes",
-            node=node,
-            found="unread codes",
-            expected="a DQ that reads codes and scales",
-        )
+        message = f"the codes of this {node.op_type} are not read, and its scales are: the builder crashes"
+        yield Fault(message, node, found="unread codes", expected="a DQ that reads codes and scales")
 
 
 def _mixes(node: NodeView) -> bool:

@@ -40,10 +40,5 @@ class UndefinedTensor(Rule):
             for node in scope.nodes:
                 for name in filter(None, node.proto.input):
                     if scope.resolve(name) is None:
-                        yield Fault(
-                            message=f"input '{name}' of this {node.op_type} is defined nowhere",
-                            node=node,
-                            tensor=name,
-                            found=name,
-                            expected="the name of a tensor",
-                        )
+                        message = f"input '{name}' of this {node.op_type} is defined nowhere"
+                        yield Fault(message, node, name, found=name, expected="the name of a tensor")

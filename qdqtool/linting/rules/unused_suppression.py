@@ -89,9 +89,5 @@ def _asks_parser(prefix: str) -> bool:
 
 
 def _fault(suppression: Suppression, prefix: str) -> Fault:
-    return Fault(
-        message=f"{suppression.place} suppresses '{prefix}', but there is no such finding",
-        node=suppression.node,
-        found=prefix,
-        expected="no such note",
-    )
+    message = f"{suppression.place} suppresses '{prefix}', but there is no such finding"
+    return Fault(message, suppression.node, found=prefix, expected="no such note")

@@ -48,12 +48,7 @@ class VersionLimits(Rule):
         assert target.max_opset is not None
         assert target.max_ir is not None
         if opset > target.max_opset:
-            yield Fault(
-                message=f"the model uses opset {opset}", found=str(opset), expected=f"at most {target.max_opset}"
-            )
+            yield Fault(f"the model uses opset {opset}", found=str(opset), expected=f"at most {target.max_opset}")
         if ir_version > target.max_ir:
-            yield Fault(
-                message=f"the file has IR version {ir_version}",
-                found=str(ir_version),
-                expected=f"at most {target.max_ir}",
-            )
+            message = f"the file has IR version {ir_version}"
+            yield Fault(message, found=str(ir_version), expected=f"at most {target.max_ir}")

@@ -97,16 +97,9 @@ class WeightAxis(Rule):
             entry = product.right.dequantize
             shared = _other_reader(context, product)
             fits = f", which fits {shared.node.op_type} '{shared.node.label}' alone" if shared is not None else ""
-            yield Fault(
-                message=(
-                    f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}{fits}"
-                ),
-                node=entry.node,
-                tensor=entry.data,
-                found=str(here),
-                expected=f"axis {wanted}",
-                fixes=axis_fixes(context, product, wanted) if shared is None else (),
-            )
+            message = f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}{fits}"
+            fixes = axis_fixes(context, product, wanted) if shared is None else ()
+            yield Fault(message, entry.node, entry.data, found=str(here), expected=f"axis {wanted}", fixes=fixes)
 
 
 def _other_reader(context: RuleContext, product: Product) -> Product | None:

@@ -54,14 +54,12 @@ class WideWeight(Rule):
         if wide - narrow < LEAST_SAVED:
             return
         largest = max(sizes, key=lambda entry: sizes[entry][0])
+        message = f"{len(sizes)} quantized weights are stored as float, in {wide} bytes; as codes they take {narrow}"
+        found = f"{wide} bytes"
+        extent = Extent("", wide - narrow)
+        fix = PACKED.fix(f"stores the codes of {len(sizes)} weights", _pack, tuple(sizes))
         yield Fault(
-            message=f"{len(sizes)} quantized weights are stored as float, in {wide} bytes; as codes they take {narrow}",
-            node=largest.node,
-            tensor=largest.data,
-            found=f"{wide} bytes",
-            expected=f"{narrow} bytes",
-            extent=Extent("", wide - narrow),
-            fixes=(PACKED.fix(f"stores the codes of {len(sizes)} weights", _pack, tuple(sizes)),),
+            message, largest.node, largest.data, found=found, expected=f"{narrow} bytes", extent=extent, fixes=(fix,)
         )
 
 

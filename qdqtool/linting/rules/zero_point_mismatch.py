@@ -89,15 +89,9 @@ def _type_faults(context: RuleContext, entry: QdqNode, target: Target) -> Faults
         expected, impact = kind(stated), SILENT if lenient and not entry.is_quantize else None
     else:
         return
-    yield Fault(
-        message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has type {kind(given)}",
-        node=entry.node,
-        tensor=entry.zero_point,
-        found=kind(given),
-        expected=expected,
-        impact=impact,
-        fixes=_type_fixes(entry, stated),
-    )
+    message = f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has type {kind(given)}"
+    fixes = _type_fixes(entry, stated)
+    yield Fault(message, entry.node, entry.zero_point, found=kind(given), expected=expected, impact=impact, fixes=fixes)
 
 
 def _type_fixes(entry: QdqNode, stated: int | None) -> tuple[Fix, ...]:
@@ -119,14 +113,10 @@ def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fault
     one_element = {zero, scale} == {(), (1,)}
     if unknown or one_element or (target.family == "tensorrt" and same_count):
         return
-    yield Fault(
-        message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has shape {dims(given)}",
-        node=entry.node,
-        tensor=entry.zero_point,
-        found=dims(given),
-        expected=f"the scale's shape {dims(wanted)}",
-        fixes=(SPREAD.fix(f"repeats the zero point to {dims(wanted)}", _spread, entry, scale),),
-    )
+    message = f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has shape {dims(given)}"
+    expected = f"the scale's shape {dims(wanted)}"
+    fix = SPREAD.fix(f"repeats the zero point to {dims(wanted)}", _spread, entry, scale)
+    yield Fault(message, entry.node, entry.zero_point, found=dims(given), expected=expected, fixes=(fix,))
 
 
 def _spread(entry: QdqNode, shape: tuple[int, ...], draft: Draft) -> None:

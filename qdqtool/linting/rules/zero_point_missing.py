@@ -58,14 +58,10 @@ class ZeroPointMissing(Rule):
             # An operator of TensorRT's own has its type in its name.
             is_told = bool(entry.node.input_name(2) or entry.output_dtype) or entry.node.op_type in LINEAR
             if not is_told:
-                yield Fault(
-                    message="neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8",
-                    node=entry.node,
-                    tensor=entry.output,
-                    found="absent",
-                    expected="a zero point or output_dtype",
-                    fixes=_fixes(context, entry),
-                )
+                message = "neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8"
+                expected = "a zero point or output_dtype"
+                fixes = _fixes(context, entry)
+                yield Fault(message, entry.node, entry.output, found="absent", expected=expected, fixes=fixes)
 
 
 def _fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:

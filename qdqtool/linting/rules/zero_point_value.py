@@ -81,8 +81,10 @@ class ZeroPointValue(Rule):
             # DQ when it runs.
             ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
             yield Fault(
-                message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {offenders(values, bad)}"
-                f"{_at_the_boundary(entry)}",
+                message=(
+                    f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {offenders(values, bad)}"
+                    f"{_at_the_boundary(entry)}"
+                ),
                 node=entry.node,
                 tensor=entry.zero_point,
                 found=offenders(values, bad),

@@ -4,7 +4,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from string import Template
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
@@ -94,7 +94,7 @@ def _example(heading: re.Match[str], body: str) -> Example:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A fault that a rule found at one place; the rule's class data complete it to a :class:`Finding`.
 
@@ -112,6 +112,7 @@ class Fault:
     message: str
     node: NodeView | None = None
     tensor: Value | str | None = None
+    _: KW_ONLY
     expected: str | None = None
     found: str | None = None
     extent: Extent | None = None
