@@ -47,8 +47,7 @@ class AxisImplicit(Rule):
             }
         one scale needs no axis:
             agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int8[1] z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""

@@ -38,10 +38,7 @@ class DuplicateNames(Rule):
                 y = Mul (sum, two)
             }
         empty names:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         two operators that are no Q or DQ, which TensorRT takes [ort-cpu]:

@@ -32,8 +32,7 @@ class IndexPath(Rule):
     VALID = examples("""
         the data of a Gather is quantized, its indices are not:
             agraph (float[4,2] x, float[3] i) => (float[3,2] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 n = Cast <to = 7> (i)
                 y = Gather (xd, n)
             }

@@ -30,15 +30,13 @@ class InitializerType(Rule):
     VALID = examples("""
         an unused float:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, float unused = {1}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         an unused int16:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, int16 left_over = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

@@ -31,10 +31,7 @@ class MicrosoftDomain(Rule):
     offers = (STANDARD,)
     VALID = examples("""
         the standard domain:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         com.microsoft:

@@ -27,10 +27,7 @@ class NodeOrder(Rule):
     offers = (SORTED,)
     VALID = examples("""
         the Q comes first:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         the DQ comes first:

@@ -59,8 +59,7 @@ class OneSided(Rule):
         activation and weight:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
@@ -74,8 +73,7 @@ class OneSided(Rule):
     INVALID = examples("""
         a Conv with a float weight:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float s = {0.1}, int8 z = {0}, float[1,1,1,1] w = {0.5}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 [c] y = Conv (xd, w)
             }
         a Conv with a float activation:

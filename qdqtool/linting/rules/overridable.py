@@ -32,10 +32,7 @@ class Overridable(Rule):
     offers = (FIXED,)
     VALID = examples("""
         an initializer alone:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         a weight with a default:
@@ -45,8 +42,7 @@ class Overridable(Rule):
             }
         a scale with a default:
             agraph (float[1,4] x, float s = {0.1}) => (float[1,4] y) <int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

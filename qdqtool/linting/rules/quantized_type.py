@@ -33,10 +33,7 @@ class QuantizedType(Rule):
     offers = (EXACT, SYMMETRIC, FLOAT)
     VALID = examples("""
         int8:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
         float8e4m3fn, told by output_dtype:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 17> (x, s)
@@ -46,8 +43,7 @@ class QuantizedType(Rule):
     INVALID = examples("""
         a uint8 pair, which TensorRT computes as int8 [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         a uint8 Q whose codes a MaxPool and a Transpose move [tensorrt, tensorrt-rtx]:
             agraph (float[1,1,2,2] x) => (float[1,1,1,1] y) <float s = {0.1}, uint8 z = {0}> {
@@ -68,8 +64,7 @@ class QuantizedType(Rule):
             }
         int16 [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int16 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         fp4, which the CPU has no kernel for [ort-cpu]:
             <ir_version: 11, opset_import: ["": 23]>

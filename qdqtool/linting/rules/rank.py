@@ -27,15 +27,13 @@ class Rank(Rule):
     VALID = examples("""
         8 dimensions:
             agraph (float[1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         9 dimensions:
             agraph (float[1,1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

@@ -29,8 +29,7 @@ class SaturateOff(Rule):
     VALID = examples("""
         saturate is left out:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""

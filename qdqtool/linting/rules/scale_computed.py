@@ -27,17 +27,13 @@ class ScaleComputed(Rule):
     offers = (STORED,)
     VALID = examples("""
         an initializer:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         a product:
             agraph (float[1,4] x) => (float[1,4] y) <float a = {0.5}, float b = {0.2}, int8 z = {0}> {
                 s = Mul (a, b)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

@@ -28,8 +28,7 @@ class ScaleConstant(Rule):
         computed from stored constants:
             agraph (float[1,4] x) => (float[1,4] y) <float amax = {12.7}, float steps = {127}, int8 z = {0}> {
                 s = Div (amax, steps)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
@@ -37,8 +36,7 @@ class ScaleConstant(Rule):
             agraph (float[1,4] x) => (float[1,4] y) <float steps = {127}, int8 z = {0}> {
                 amax = ReduceMax <keepdims = 0> (x)
                 s = Div (amax, steps)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

@@ -40,8 +40,7 @@ class ScaleLength(Rule):
             }
         no scale at all:
             agraph (float[1,4] x) => (float[1,4] y) <float[0] s = {}, int8[0] z = {}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

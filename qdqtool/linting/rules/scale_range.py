@@ -37,30 +37,25 @@ class ScaleRange(Rule):
     VALID = examples("""
         an ordinary scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.02}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         the smallest normal float16, 6.1e-5 (bits 1024):
             agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {1024}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         a subnormal scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {1e-40}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         127 times the scale is infinite:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {1e38}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         a subnormal float16 (bits 2, 1.2e-7):
             agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {2}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

@@ -27,15 +27,13 @@ class ScaleRank(Rule):
     VALID = examples("""
         a scale of one element:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1] s = {0.1}, int8[1] z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         rank 2 for data of rank 4:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1] s = {0.1}, int8[1,1] z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

@@ -24,15 +24,13 @@ class ShapelessInput(Rule):
     VALID = examples("""
         a dynamic dimension:
             agraph (float[N,4] x) => (float[N,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         no shape:
             agraph (float[] x) => (float[] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

@@ -30,8 +30,7 @@ class TinyProduct(Rule):
             agraph (float[1,2] x) => (float[1,16] y)
             <float s = {0.1}, int8 z = {0},
              int8[2,16] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5}, float ws = {0.1}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, ws, z)
                 y = MatMul (xd, wd)
             }
@@ -41,8 +40,7 @@ class TinyProduct(Rule):
             agraph (float[1,2] x) => (float[1,16] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4},
              int8[2,16] v = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5}, float ws = {0.1}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, ws, z)
                 m = MatMul (xd, wd)
                 mq = QuantizeLinear (m, s, z)

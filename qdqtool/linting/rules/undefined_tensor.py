@@ -21,10 +21,7 @@ class UndefinedTensor(Rule):
     remedy = "wire the input to a tensor that exists"
     VALID = examples("""
         everything is defined:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         a scale that is nowhere:

@@ -22,24 +22,15 @@ class VersionLimits(Rule):
     remedy = "save with a lower opset and IR version, or use a newer release of the target"
     VALID = examples("""
         opset 21, IR version 10:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         IR version 14:
             <ir_version: 14, opset_import: ["": 21]>
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
         opset 28:
             <ir_version: 13, opset_import: ["": 28]>
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:

@@ -35,8 +35,7 @@ class WideningCast(Rule):
         a Cast from float32 to float16 is absorbed:
             agraph (float[1,2,2,2] x) => (float16[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 xc = Cast <to = 10> (xd)
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 wc = Cast <to = 10> (wd)
@@ -48,8 +47,7 @@ class WideningCast(Rule):
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float16[2] ws = {11878, 12902},
              int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 wc = Cast <to = 1> (wd)
                 [c] y = Conv (xd, wc)
@@ -58,8 +56,7 @@ class WideningCast(Rule):
             agraph (float16[1,2,2,2] x) => (float[1,2,2,2] y)
             <float16 s = {11878}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2},
              int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 xc = Cast <to = 1> (xd)
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 [c] y = Conv (xc, wd)

@@ -28,26 +28,22 @@ class ZeroPointConstant(Rule):
         behind an Identity:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z0 = {0}> {
                 z = Identity (z0)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         a graph input for fp8, which TensorRT does not read:
             agraph (float[1,4] x, float8e4m3fn z) => (float[1,4] y) <float s = {0.1}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         made by ConstantOfShape:
             agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int64[1] n = {1}> {
                 z = ConstantOfShape <value = int8[1] {0}> (n)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         a graph input:
             agraph (float[1,4] x, int8 z) => (float[1,4] y) <float s = {0.1}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 

@@ -40,8 +40,7 @@ class ZeroPointMismatch(Rule):
         one zero point a channel; a scalar and a one-element tensor count as equal:
             agraph (float[1,2] x) => (float[1,2] y)
             <float[1] s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
@@ -60,8 +59,7 @@ class ZeroPointMismatch(Rule):
             }
         an int32 zero point, which TensorRT reads as int8:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int32 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         a DQ of int8 codes with a uint8 zero point:
             agraph (int8[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}> {

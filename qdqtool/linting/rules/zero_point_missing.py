@@ -34,10 +34,7 @@ class ZeroPointMissing(Rule):
     offers = (TYPED, UINT8)
     VALID = examples("""
         a zero point:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
         output_dtype:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 3> (x, s)

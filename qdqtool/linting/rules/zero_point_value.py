@@ -39,16 +39,12 @@ class ZeroPointValue(Rule):
     offers = (EXACT, SYMMETRIC, FLOAT)
     VALID = examples("""
         int8, zero point 0:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         an asymmetric int8 activation [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {-12}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         one channel of a weight [tensorrt, tensorrt-rtx]:
             agraph (float[1,2] x) => (float[1,2] y)
@@ -58,8 +54,7 @@ class ZeroPointValue(Rule):
             }
         fp8 with zero point 1 (bits 56):
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {56}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
