@@ -119,11 +119,9 @@ def _store_transposed(product: Product, weight: Operand, draft: Draft) -> None:
     names = [draft.weights(node.scope, constant.tensor.name, like, lambda: _turned(constant))]
     for index, array in ((1, given.scale), (2, given.zero_point)):
         if array is not None:
-            onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            names.append(draft.constant(node.scope, entry.node.input_name(index), array.T, onnx_type))
-    attributes = {"axis": 1 - given.granularity.axis % 2, "block_size": given.granularity.block_size}
-    if entry.output_dtype is not None:
-        attributes["output_dtype"] = entry.output_dtype
+            names.append(draft.constant(node.scope, entry.node.input_name(index), array.T))
+    axis, size = 1 - given.granularity.axis % 2, given.granularity.block_size
+    attributes = {"axis": axis, "block_size": size, "output_dtype": entry.output_dtype}
     made = draft.add(node, "DequantizeLinear", tuple(names), constant.name, **attributes)
     draft.set_input(node, product.weight_index, made)
     if by_attribute:
@@ -147,7 +145,7 @@ def _flatten(product: Product, draft: Draft) -> None:
     draft.set_input(node, 0, draft.add(node, "Reshape", (node.input_name(0), rows), node.input_name(0)))
     made = draft.namer.tensor(f"{output.name}_matrix")
     draft.rename_output(node, made)
-    draft.place(node.scope, "Reshape", (made, back), output.name, {})
+    draft.place(node.scope, "Reshape", (made, back), output.name)
 
 
 def _read_float(product: Product, draft: Draft) -> None:

@@ -1,7 +1,6 @@
 """QM616: Loops whose body reads a condition that nobody gives."""
 
 import numpy as np
-from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
@@ -83,4 +82,4 @@ class LoopCondition(Rule):
 
 def _give(loop: NodeView, draft: Draft) -> None:
     name = f"{loop.label}_condition"
-    draft.set_input(loop, CONDITION, draft.constant(loop.scope, name, np.array(True), TensorProto.BOOL))
+    draft.set_input(loop, CONDITION, draft.constant(loop.scope, name, np.array(True)))

@@ -173,9 +173,8 @@ def _add(product: Product, weight: Value, fmt: NumberFormat, derive: _Derive, dr
     like = shaped(tensor, fmt.onnx_type)
     names = (
         draft.weights(scope, f"{weight.name}_quantized", like, make),
-        draft.constant(scope, f"{weight.name}_scale", scale, tensor.data_type),
-        draft.constant(scope, f"{weight.name}_zero_point", np.zeros(scale.shape, fmt.dtype), fmt.onnx_type),
+        draft.constant(scope, f"{weight.name}_scale", scale),
+        draft.constant(scope, f"{weight.name}_zero_point", np.zeros(scale.shape, fmt.dtype)),
     )
-    attributes = {} if axis is None else {"axis": axis}
-    output = draft.add(product.node, "DequantizeLinear", names, weight.name, **attributes)
+    output = draft.add(product.node, "DequantizeLinear", names, weight.name, axis=axis)
     draft.set_input(product.node, product.weight_index, output)

@@ -106,7 +106,6 @@ def _copy(product: Product, entry: QdqNode, draft: Draft) -> None:
         if value is not None and tensor is not None:
             make = partial(read_array, draft.context.model, tensor)
             names.append(draft.weights(entry.node.scope, value.name, tensor, make))
-    kept = ("axis", "block_size", "output_dtype")
-    attributes = {name: given for name in kept if (given := entry.node.attribute(name)) is not None}
+    attributes = {name: entry.node.attribute(name) for name in ("axis", "block_size", "output_dtype")}
     made = draft.add(entry.node, "DequantizeLinear", tuple(names), names[0], **attributes)
     draft.set_input(product.node, product.weight_index, made)

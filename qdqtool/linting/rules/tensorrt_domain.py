@@ -134,4 +134,4 @@ def _state_type(entry: QdqNode, draft: Draft, opset: int) -> None:
     if shape is None or not all(isinstance(extent, int) for extent in shape):
         raise UnfitError("the shape of its scale is unknown")
     zeros = np.zeros(tuple(extent for extent in shape if isinstance(extent, int)), fmt.dtype)
-    write_zero_point(draft, entry, zeros, fmt.onnx_type)
+    write_zero_point(draft, entry, zeros)

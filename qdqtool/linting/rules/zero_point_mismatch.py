@@ -4,7 +4,6 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
@@ -121,8 +120,7 @@ def _spread(entry: QdqNode, shape: tuple[int, ...], draft: Draft) -> None:
     zero = draft.context.array(entry.zero_point)
     if zero is None or not zero.size or np.any(as_reals(zero) != as_reals(zero).flat[0]):
         raise UnfitError("the zero points differ, or are not constant")
-    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(zero.dtype)
-    draft.set_constant(entry.node, 2, np.broadcast_to(zero.reshape(-1)[0], shape), onnx_type)
+    draft.set_constant(entry.node, 2, np.broadcast_to(zero.reshape(-1)[0], shape))
 
 
 def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
@@ -130,7 +128,7 @@ def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     assert fmt is not None
     if zero is None or fmt.kind != "integer" or not _holds(fmt, as_reals(zero)):
         raise UnfitError("the zero point is not constant, or is no value of that type")
-    draft.set_constant(entry.node, 2, as_reals(zero).astype(fmt.dtype), onnx_type)
+    draft.set_constant(entry.node, 2, as_reals(zero).astype(fmt.dtype))
 
 
 def _holds(fmt: NumberFormat, values: npt.NDArray[np.float64]) -> bool:

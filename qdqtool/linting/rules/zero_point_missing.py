@@ -1,7 +1,7 @@
 """QS001: a Q that does not say what it quantizes to."""
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.stored import write_zero_point
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
@@ -79,5 +79,4 @@ def _write(entry: QdqNode, draft: Draft) -> None:
     shape = tuple(dim for dim in entry.scale_shape or () if isinstance(dim, int))
     if entry.scale_shape is None or len(shape) != len(entry.scale_shape):
         raise UnfitError("the shape of the scale is unknown")
-    zeros = np.zeros(shape, helper.tensor_dtype_to_np_dtype(TensorProto.UINT8))
-    write_zero_point(draft, entry, zeros, TensorProto.UINT8)
+    write_zero_point(draft, entry, np.zeros(shape, np.uint8))

@@ -8,7 +8,8 @@ equal to those before. ``qdqtool quantize --existing keep`` gives the data stati
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from qdqtool.linting.repair.forms._dynamic import dequantized, float_data, result_of, scaled
+from qdqtool.linting.repair.forms._chain import result_of
+from qdqtool.linting.repair.forms._dynamic import dequantized, float_data, scaled
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.view import NodeView, Value
 
@@ -100,7 +101,7 @@ def _name_result(node: NodeView, result: Value, bias: str, draft: Draft) -> None
         return
     made = draft.namer.tensor(f"{result.name}_MatMul_Output")
     draft.rename_output(node, made)
-    draft.place(node.scope, "Add", (made, bias), result.name, {})
+    draft.place(node.scope, "Add", (made, bias), result.name)
 
 
 def _leave(draft: Draft) -> None:

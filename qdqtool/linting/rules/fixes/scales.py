@@ -31,8 +31,7 @@ def _store_computed(entry: QdqNode, index: int, draft: Draft) -> None:
     array = draft.context.array(value)
     if array is None:
         raise UnfitError("it does not fold")
-    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-    name = draft.constant(value.scope, value.name, array, onnx_type)
+    name = draft.constant(value.scope, value.name, array)
     for use in value.uses:
         if use.index == index and draft.context.qdq.get(use.node) is not None:
             draft.set_input(use.node, index, name)
@@ -88,12 +87,12 @@ def _retype(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     values = as_reals(rounded)
     if np.any((given > 0) & (values <= 0)) or not np.all(np.isfinite(values)):
         raise UnfitError(f"its scale is no number of {kind(onnx_type)}")
-    draft.set_constant(entry.node, 1, rounded, onnx_type)
+    draft.set_constant(entry.node, 1, rounded)
     # The other half gets the rounded value as well, since a DQ has to undo its Q.
     for other in _other_half(draft, entry):
         kept = context.elem_type(other.scale)
         if kept in FLOAT_TYPES:
-            draft.set_constant(other.node, 1, rounded.astype(onnx.helper.tensor_dtype_to_np_dtype(kept)), kept)
+            draft.set_constant(other.node, 1, rounded.astype(onnx.helper.tensor_dtype_to_np_dtype(kept)))
 
 
 def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:

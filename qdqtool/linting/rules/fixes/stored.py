@@ -184,22 +184,21 @@ def _dtype(tensor: onnx.TensorProto) -> np.dtype[np.generic]:
     return onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
 
 
-def write_zero_point(draft: Draft, entry: QdqNode, zero: Array, onnx_type: int) -> None:
+def write_zero_point(draft: Draft, entry: QdqNode, zero: Array) -> None:
     """Set the zero point of a Q or DQ."""
     name = entry.zero_point.name if entry.zero_point is not None else f"{entry.node.input_name(1)}_zero_point"
-    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, name, zero, onnx_type))
+    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, name, zero))
 
 
 def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:
     """Set the scale and zero point of a Q or DQ; the zero points are 0 where ``params`` have none."""
     fmt, node = params.scheme.format, entry.node
     base = entry.scale.name if entry.scale is not None else "scale"
-    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(params.scale.dtype)
-    draft.set_input(node, 1, draft.constant(node.scope, base, params.scale, onnx_type))
+    draft.set_input(node, 1, draft.constant(node.scope, base, params.scale))
     # An explicit zero point states the quantized type: without one, a Q returns uint8 in ONNX and int8 in TensorRT.
     zero = params.zero_point if params.zero_point is not None else np.zeros(params.scale.shape, fmt.dtype)
     name = entry.zero_point.name if entry.zero_point is not None else f"{base}_zero_point"
-    draft.set_input(node, 2, draft.constant(node.scope, name, zero, fmt.onnx_type))
+    draft.set_input(node, 2, draft.constant(node.scope, name, zero))
     if entry.output_dtype is not None and entry.is_quantize:
         draft.set_attribute(node, "output_dtype", fmt.onnx_type)
 
@@ -221,4 +220,4 @@ def _widen(entry: QdqNode, draft: Draft) -> None:
     draft.set_input(entry.node, 0, name)
     zero = draft.context.array(entry.zero_point)
     if zero is not None:
-        draft.set_constant(entry.node, 2, zero.astype(np.int8), TensorProto.INT8)
+        draft.set_constant(entry.node, 2, zero.astype(np.int8))

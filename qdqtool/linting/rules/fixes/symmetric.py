@@ -128,7 +128,7 @@ def _store(group: CodeGroup, draft: Draft, value: Value, signed: NumberFormat, l
 
 def _zero(draft: Draft, entry: QdqNode, signed: NumberFormat) -> None:
     shape = parameters(draft.context, entry).scale.shape
-    write_zero_point(draft, entry, np.zeros(shape, signed.dtype), signed.onnx_type)
+    write_zero_point(draft, entry, np.zeros(shape, signed.dtype))
     if entry.is_quantize and entry.output_dtype is not None:
         draft.set_attribute(entry.node, "output_dtype", signed.onnx_type)
 
