@@ -56,16 +56,19 @@ class RowLayout:
 
 def wanted(x: Array) -> bool:
     """Whether there are kernels for an array of this type, order and size, and they are worth their compilation."""
-    enough = x.size >= (SMALL if sys.modules.get(_ROWS) else WORTH_IT)
-    return enough and x.dtype == FLOAT32 and x.flags.c_contiguous and available()
+    return x.dtype == FLOAT32 and _is_worth(x, _ROWS)
 
 
 def wanted_half(x: Array, scale: Array, fmt: NumberFormat) -> bool:
     """Whether :func:`quantize_half` can take the array, and is worth its compilation."""
-    enough = x.size >= (SMALL if sys.modules.get(_HALF_ROWS) else WORTH_IT)
     known = (fmt.kind == "integer" and fmt.bits <= 8) or fmt.name in _HALF_FLOATS
-    halves = x.dtype == FLOAT16 and scale.dtype == FLOAT16 and known
-    return enough and halves and x.flags.c_contiguous and available()
+    return x.dtype == FLOAT16 and scale.dtype == FLOAT16 and known and _is_worth(x, _HALF_ROWS)
+
+
+def _is_worth(x: Array, module: str) -> bool:
+    """Return whether an array is laid out for kernels, and large enough for those of a module."""
+    enough = x.size >= (SMALL if sys.modules.get(module) else WORTH_IT)
+    return enough and x.flags.c_contiguous and available()
 
 
 def prepare(x: Array) -> None:
@@ -149,8 +152,7 @@ def pack_nibbles(codes: Array) -> Array:
 
 def worth_packing(codes: Array) -> bool:
     """Whether :func:`pack_nibbles` can take codes, and is worth its compilation."""
-    enough = codes.size >= (SMALL if sys.modules.get(_HALF_ROWS) else WORTH_IT)
-    return enough and codes.size % 2 == 0 and codes.flags.c_contiguous and available()
+    return codes.size % 2 == 0 and _is_worth(codes, _HALF_ROWS)
 
 
 def has_ranges(shape: tuple[int, ...], granularity: Granularity) -> bool:
