@@ -5,6 +5,7 @@ from onnx import TensorProto
 from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.linting.rules.fixes.unquantize import FLOAT
 from qdqtool.linting.rules.support.blocks import is_bias
+from qdqtool.linting.rules.support.reach import reachable
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, legal_types, short
@@ -123,26 +124,19 @@ class CodeOrigin:
 
     def is_quantizers(self, value: Value | None) -> bool:
         """Return whether all codes of a tensor come from Q nodes: none is stored, an input or the result of a Cast."""
-        pending, seen = [value], set()
-        while pending:
-            current = pending.pop()
-            if current is None or current.producer is None:
-                return False
-            if current in seen:
-                continue
-            seen.add(current)
-            maker = self._context.qdq.maker(current)
-            if maker is None:
-                sources = self._sources(current, current.producer)
-                if not sources:
-                    return False
-                pending += sources
-            elif not maker.is_quantize:
-                return False
-        return True
+        return value is not None and all(
+            self._sources(each) or self._is_quantizers_own(each) for each in reachable([value], self._sources)
+        )
 
-    def _sources(self, value: Value, producer: NodeView) -> list[Value]:
-        """Return the tensors of the same type that a node makes ``value`` of."""
+    def _is_quantizers_own(self, value: Value) -> bool:
+        maker = self._context.qdq.maker(value)
+        return maker is not None and maker.is_quantize
+
+    def _sources(self, value: Value) -> list[Value]:
+        """Return the tensors of the same type that a node other than Q and DQ makes ``value`` of."""
+        producer = value.producer
+        if producer is None or self._context.qdq.maker(value) is not None:
+            return []
         if producer.is_op("If"):
             index = list(producer.proto.output).index(value.name)
             made = [scope.resolve(scope.output_names()[index]) for scope in self._bodies.get(producer, [])]

@@ -53,13 +53,9 @@ class ScaleLength(Rule):
                 continue
             if scale is None or len(scale) != 1 or scale == (1,) or not isinstance(scale[0], int):
                 continue
-            extent = None
-            if axis is not None:
-                assert shape is not None
-                extent = shape[axis]
+            extent = shape[axis] if shape is not None and axis is not None else None
             if scale != (0,) and (not isinstance(extent, int) or extent == scale[0]):
                 continue
-            assert scale is not None
             where = f"axis {entry.axis} of data of shape {dims(shape)}" if shape is not None else "the data"
             message = f"{scale[0]} scales for {where}"
             expected = "1" if extent is None else f"1 or {extent}"

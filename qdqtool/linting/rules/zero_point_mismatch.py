@@ -9,7 +9,7 @@ from onnx import TensorProto
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
-from qdqtool.linting.rules.support.words import dims, format_of, kind, short
+from qdqtool.linting.rules.support.words import dims, format_of, kind, known, short
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
 from qdqtool.models.targets import get as get_target
@@ -103,12 +103,11 @@ def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fault
     given, wanted = context.shape(entry.zero_point), entry.scale_shape
     if given is None or wanted is None or given == wanted:
         return
-    zero, scale = (tuple(dim for dim in shape if isinstance(dim, int)) for shape in (given, wanted))
-    unknown = len(zero) < len(given) or len(scale) < len(wanted)
-    same_count = prod(zero) == prod(scale)
+    zero, scale = known(given), known(wanted)
     # A scalar beside shape [1] is fine for all. TensorRT compares the number of elements only.
-    one_element = {zero, scale} == {(), (1,)}
-    if unknown or one_element or (target.family == "tensorrt" and same_count):
+    if zero is None or scale is None or {zero, scale} == {(), (1,)}:
+        return
+    if target.family == "tensorrt" and prod(zero) == prod(scale):
         return
     message = f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has shape {dims(given)}"
     expected = f"the scale's shape {dims(wanted)}"

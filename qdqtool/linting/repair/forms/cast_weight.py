@@ -19,11 +19,10 @@ from qdqtool.linting.repair.forms._chain import (
     write_constants,
 )
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
+from qdqtool.linting.rules.support.words import format_of
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
-from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.number_format import NumberFormat
 
 DEQUANTIZED = Offer("safe", "writes Cast, Sub and Mul of stored codes as a DQ")
 
@@ -46,7 +45,7 @@ class _Weight:
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every such chain on a stored constant."""
     for node, weight in fitting(float_casts(context), partial(_weight, context)):
-        words = f"writes Cast and Mul of the {_format(context, weight.codes)} constant as a DQ"
+        words = f"writes Cast and Mul of the {format_of(context.elem_type(weight.codes))} constant as a DQ"
         yield node, DEQUANTIZED.fix(words, _write, weight)
 
 
@@ -65,14 +64,9 @@ def _weight(context: RuleContext, cast: NodeView) -> _Weight:
     return _Weight(codes, result_of(node), node, scale, zero, common_axis(scale, [zero], tuple(tensor.dims)))
 
 
-def _format(context: RuleContext, codes: Value) -> NumberFormat | None:
-    onnx_type = context.elem_type(codes)
-    return formats.by_onnx_type(onnx_type) if onnx_type is not None else None
-
-
 def _write(weight: _Weight, draft: Draft) -> None:
     scope = weight.end.scope
-    fmt = _format(draft.context, weight.codes)
+    fmt = format_of(draft.context.elem_type(weight.codes))
     assert fmt is not None
     first = fmt.first_opset.dequantize
     assert first is not None
