@@ -73,15 +73,10 @@ class ConcatScales(Rule):
             others = [entry for entry in others if same_constant(first.scale, entry.scale, context.constants) is False]
             if others:
                 unlike = others[0]
-                yield Fault(
-                    message=f"inputs of this Concat have scales {_scale(context, first)} and {_scale(context, unlike)}",
-                    node=node,
-                    tensor=unlike.output,
-                    found=_scale(context, unlike),
-                    expected=_scale(context, first),
-                    extent=_extent(context, first, others),
-                    fixes=(UNIFIED.fix("gives inputs and output the largest scale", _unify, node),),
-                )
+                given, wanted, extent = _scale(context, unlike), _scale(context, first), _extent(context, first, others)
+                message = f"inputs of this Concat have scales {wanted} and {given}"
+                fix = UNIFIED.fix("gives inputs and output the largest scale", _unify, node)
+                yield Fault(message, node, unlike.output, found=given, expected=wanted, extent=extent, fixes=(fix,))
 
 
 def _is_quantized_again(context: RuleContext, node: NodeView) -> bool:

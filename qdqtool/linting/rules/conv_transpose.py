@@ -54,11 +54,8 @@ class ConvTranspose(Rule):
                 continue
             per_axis = isinstance(right.dequantize.granularity, PerAxis)
             if per_axis or target.id == "tensorrt-rtx":
-                yield Fault(
-                    message=f"this ConvTranspose is quantized, its weight {right.dequantize.granularity}",
-                    node=node,
-                    tensor=node.input(product.weight_index),
-                    found=str(right.dequantize.granularity),
-                    expected="float" if target.id == "tensorrt-rtx" else "float, or a per-tensor weight",
-                    fixes=(float_layer(product),),
-                )
+                granularity, fix = str(right.dequantize.granularity), float_layer(product)
+                message = f"this ConvTranspose is quantized, its weight {granularity}"
+                expected = "float" if target.id == "tensorrt-rtx" else "float, or a per-tensor weight"
+                weight = node.input(product.weight_index)
+                yield Fault(message, node, weight, found=granularity, expected=expected, fixes=(fix,))

@@ -48,17 +48,12 @@ class InitializerType(Rule):
             tensor = value.initializer
             if tensor is None or kind(tensor.data_type) in legal or _reported(context, value):
                 continue
-            yield Fault(
-                message=(
-                    f"initializer '{value.qualified_name}' has type {kind(tensor.data_type)}"
-                    f"{'' if value.uses else ', and nothing reads it'}"
-                ),
-                node=value.uses[0].node if value.uses else None,
-                tensor=value,
-                found=kind(tensor.data_type),
-                expected=legal_types(legal, kind(tensor.data_type), target),
-                fixes=_fixes(value),
-            )
+            found = kind(tensor.data_type)
+            unread = "" if value.uses else ", and nothing reads it"
+            message = f"initializer '{value.qualified_name}' has type {found}{unread}"
+            node = value.uses[0].node if value.uses else None
+            expected = legal_types(legal, found, target)
+            yield Fault(message, node, value, found=found, expected=expected, fixes=_fixes(value))
 
 
 def _fixes(value: Value) -> tuple[Fix, ...]:

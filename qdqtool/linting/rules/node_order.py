@@ -49,14 +49,10 @@ class NodeOrder(Rule):
         """Compare the place of each maker with those of its readers."""
         for scope in context.view.scopes:
             for found in out_of_order(scope):
-                yield Fault(
-                    message=f"tensor '{found.tensor}' {found.problem}",
-                    node=found.node,
-                    tensor=found.tensor,
-                    found="a reader in front of the maker",
-                    expected="makers in front of readers",
-                    fixes=(SORTED.fix("moves the maker in front of the reader", _sort, found),),
-                )
+                message = f"tensor '{found.tensor}' {found.problem}"
+                given, expected = "a reader in front of the maker", "makers in front of readers"
+                fix = SORTED.fix("moves the maker in front of the reader", _sort, found)
+                yield Fault(message, found.node, found.tensor, found=given, expected=expected, fixes=(fix,))
 
 
 def _sort(found: Unsound, draft: Draft) -> None:

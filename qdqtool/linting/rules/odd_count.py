@@ -58,14 +58,10 @@ class OddCount(Rule):
             if shape is None or extents is None:
                 continue
             for found, what in _odd(extents, target):
-                yield Fault(
-                    message=f"{kind(entry.quantized_type)} tensor of shape {dims(shape)}: {what} is {found}",
-                    node=entry.node,
-                    tensor=entry.output if entry.is_quantize else entry.data,
-                    found=str(found),
-                    expected="an even number",
-                    fixes=wider_fixes(entry),
-                )
+                message = f"{kind(entry.quantized_type)} tensor of shape {dims(shape)}: {what} is {found}"
+                codes = entry.output if entry.is_quantize else entry.data
+                fixes = wider_fixes(entry)
+                yield Fault(message, entry.node, codes, found=str(found), expected="an even number", fixes=fixes)
 
 
 def _odd(extents: tuple[int, ...], target: Target) -> Iterator[tuple[int, str]]:

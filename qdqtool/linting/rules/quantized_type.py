@@ -86,15 +86,11 @@ class QuantizedType(Rule):
             # The Q has the finding. TensorRT computes what a uint8 Q makes as int8, whatever moves it to the DQ.
             if not entry.is_quantize and origin.is_quantizers(entry.data):
                 continue
-            yield Fault(
-                message=f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}",
-                node=entry.node,
-                tensor=entry.output if entry.is_quantize else entry.data,
-                found=quantized,
-                expected=legal_types(legal, quantized, target),
-                impact=_impact(entry, target),
-                fixes=symmetric_fixes(context, entry) if target.family == "tensorrt" else (),
-            )
+            message = f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}"
+            codes = entry.output if entry.is_quantize else entry.data
+            expected, impact = legal_types(legal, quantized, target), _impact(entry, target)
+            fixes = symmetric_fixes(context, entry) if target.family == "tensorrt" else ()
+            yield Fault(message, entry.node, codes, found=quantized, expected=expected, impact=impact, fixes=fixes)
 
 
 def _told_here(entry: QdqNode) -> bool:

@@ -82,18 +82,14 @@ def _tiny(context: RuleContext, entry: QdqNode, scale: Array, target: Target) ->
     if bad.any():
         with np.errstate(under="ignore"):
             vanishes = bool(np.any(values[bad].astype(dtype).astype(np.float64) == 0))
-        yield Fault(
-            message=(
-                f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}, "
-                f"{'which becomes 0 in' if vanishes else 'below the smallest normal number of'} {dtype}"
-            ),
-            node=entry.node,
-            tensor=entry.scale,
-            found=offenders(values, bad),
-            expected=f"at least {smallest:.3g}",
-            extent=of_values("tiny", bad, octaves(values, smallest)),
-            impact=SILENT if vanishes else None,
+        found, expected = offenders(values, bad), f"at least {smallest:.3g}"
+        message = (
+            f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {found}, "
+            f"{'which becomes 0 in' if vanishes else 'below the smallest normal number of'} {dtype}"
         )
+        extent = of_values("tiny", bad, octaves(values, smallest))
+        impact = SILENT if vanishes else None
+        yield Fault(message, entry.node, entry.scale, found=found, expected=expected, extent=extent, impact=impact)
 
 
 def _huge(context: RuleContext, entry: QdqNode, scale: Array) -> Faults:

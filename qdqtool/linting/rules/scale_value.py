@@ -92,15 +92,19 @@ class ScaleValue(Rule):
             bad = ~(np.isfinite(values) & (values > 0))
             if _takes_negative(context, entry, values, target):
                 continue
+            found, expected = offenders(values, bad), "finite and greater than 0"
+            message = f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {found}"
+            extent, impact = of_values(_classes(values[bad]), bad), _impact(context, entry, values, target)
+            fixes = _fixes(context, entry, values)
             yield Fault(
-                message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}",
-                node=entry.node,
-                tensor=entry.scale,
-                found=offenders(values, bad),
-                extent=of_values(_classes(values[bad]), bad),
-                expected="finite and greater than 0",
-                impact=_impact(context, entry, values, target),
-                fixes=_fixes(context, entry, values),
+                message,
+                entry.node,
+                entry.scale,
+                found=found,
+                expected=expected,
+                extent=extent,
+                impact=impact,
+                fixes=fixes,
             )
 
 

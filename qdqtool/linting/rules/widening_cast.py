@@ -71,17 +71,12 @@ class WideningCast(Rule):
             for side in (product.left, product.right):
                 cast = _widening(context, side)
                 if cast is not None:
-                    yield Fault(
-                        message=(
-                            f"Cast '{cast.label}' from {kind(context.elem_type(cast.input(0)))} to float32 "
-                            f"stands between this DQ and {product.node.op_type} '{product.node.label}'"
-                        ),
-                        node=side.dequantize.node,
-                        tensor=cast.output(),
-                        found="Cast to float32",
-                        expected="a DQ that makes float32",
-                        fixes=_fixes(side, cast),
+                    message = (
+                        f"Cast '{cast.label}' from {kind(context.elem_type(cast.input(0)))} to float32 "
+                        f"stands between this DQ and {product.node.op_type} '{product.node.label}'"
                     )
+                    node, found, expected = side.dequantize.node, "Cast to float32", "a DQ that makes float32"
+                    yield Fault(message, node, cast.output(), found=found, expected=expected, fixes=_fixes(side, cast))
 
 
 def _widening(context: RuleContext, side: Operand) -> NodeView | None:

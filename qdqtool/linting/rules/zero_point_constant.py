@@ -58,16 +58,11 @@ class ZeroPointConstant(Rule):
             if origin.is_input and origin.scope.is_function:
                 continue
             maker = f"made by {origin.producer.op_type}" if origin.producer is not None else "an input"
-            yield Fault(
-                message=f"zero point '{zero.name}' of this {short(entry)} is {maker}",
-                node=entry.node,
-                tensor=zero,
-                found=maker,
-                expected="an initializer or a Constant",
-                # TensorRT reads no zero point of fp8, wherever it comes from, and computes with 0.
-                impact=SUSPECT if kind(entry.quantized_type).startswith("float8") else None,
-                fixes=folded_fixes(context, entry, 2),
-            )
+            message = f"zero point '{zero.name}' of this {short(entry)} is {maker}"
+            expected, fixes = "an initializer or a Constant", folded_fixes(context, entry, 2)
+            # TensorRT reads no zero point of fp8, wherever it comes from, and computes with 0.
+            impact = SUSPECT if kind(entry.quantized_type).startswith("float8") else None
+            yield Fault(message, entry.node, zero, found=maker, expected=expected, impact=impact, fixes=fixes)
 
 
 def _origin(value: Value | None) -> Value | None:
