@@ -1,6 +1,6 @@
 """Arguments that the systems share: real inputs, codes of few types, scales of the real side's type."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import ml_dtypes
@@ -77,12 +77,8 @@ def code_array(q: ArrayLike) -> Array:
     Raises:
         ArgumentError: Its type is no quantized type.
     """
-    array = np.asarray(q)
-    fmt = formats.by_dtype(array.dtype)
-    if fmt is None or fmt.first_opset.dequantize is None:
-        legal = [name for name in formats.names() if formats.get(name).first_opset.dequantize is not None]
-        raise ArgumentError(f"q has type {array.dtype}; legal: {', '.join(legal)}")
-    return array
+    readable = (name for name in formats.names() if formats.get(name).first_opset.dequantize is not None)
+    return codes_of(q, "q", readable)[0]
 
 
 def zero_point_array(zero_point: ArrayLike, scale_shape: tuple[int, ...]) -> Array:
@@ -122,6 +118,23 @@ def granularity_of(
     raise ArgumentError(
         f"block_size is missing; a scale of shape {list(scale_shape)} on a tensor of shape {list(shape)} is blocked"
     )
+
+
+def format_named(dtype: DTypeLike, ours: Mapping[str, str]) -> NumberFormat:
+    """The format that a system calls ``dtype``; our names and NumPy/ml_dtypes types are taken too.
+
+    Args:
+        dtype: The name or type.
+        ours: The system's names, each with ours.
+
+    Raises:
+        ArgumentError: The system has no such format.
+    """
+    name = str(dtype) if isinstance(dtype, str) else str(formats.by_dtype(np.dtype(dtype)))
+    name = ours.get(name, name)
+    if name not in ours.values():
+        raise ArgumentError(f"dtype is {dtype}; legal: {', '.join(ours)}")
+    return formats.get(name)
 
 
 def _numpy_type(dtype: DTypeLike, argument: str) -> np.dtype[Any]:

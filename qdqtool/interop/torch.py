@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
+from qdqtool.interop._arguments import format_named
 from qdqtool.interop._graph import ChainNode, Dequantize, GraphPiece, tensor_type
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
@@ -122,7 +123,7 @@ def quantize_per_tensor(input: ArrayLike, scale: float, zero_point: int, dtype: 
     Raises:
         ArgumentError: An argument is illegal; the message names it, its value and the legal values.
     """
-    values, fmt = _input(input), _format(dtype)
+    values, fmt = _input(input), format_named(dtype, FORMATS)
     scales, zeros = _scales(scale, 0), _zero_points(zero_point, fmt, ())
     fused = fmt.bits == 8
     codes = _round(_transform(values, _reciprocal(scales), zeros, fused=fused), fmt, fmt.high if fused else fmt.low)
@@ -151,7 +152,7 @@ def quantize_per_channel(
     Raises:
         ArgumentError: An argument is illegal; the message names it, its value and the legal values.
     """
-    values, fmt = _input(input), _format(dtype)
+    values, fmt = _input(input), format_named(dtype, FORMATS)
     if not 0 <= axis < values.ndim:
         raise ArgumentError(f"axis is {axis}; legal: 0 to {values.ndim - 1}")
     steps = _scales(scales, 1)
@@ -193,16 +194,11 @@ def quantize_graph(q: QuantizedArray) -> GraphPiece:
     inverse, zero = (expand(a, q.shape, q.granularity).astype(work) for a in (_reciprocal(q.scales), q.zero_points))
     to_double = (ChainNode("Cast", (), {"to": 11}),) if fused else ()
     to_float = (ChainNode("Cast", (), {"to": 1}),) if fused else ()
-    parts = (
-        *to_double,
-        ChainNode("Mul", ("inverse",)),
-        ChainNode("Add", ("zero_point",)),
-        *to_float,
-        ChainNode("Round"),
-    )
-    parts = (*parts, ChainNode("Clip", ("low", "high")), ChainNode("Cast", (), {"to": fmt.onnx_type}))
-    bounds = {"low": np.float32(fmt.low), "high": np.float32(fmt.high)}
-    constants = {"inverse": inverse, "zero_point": zero, **{k: np.asarray(v) for k, v in bounds.items()}}
+    scaled = ChainNode("Mul", ("inverse",)), ChainNode("Add", ("zero_point",))
+    clipped = ChainNode("Round"), ChainNode("Clip", ("low", "high")), ChainNode("Cast", (), {"to": fmt.onnx_type})
+    parts = (*to_double, *scaled, *to_float, *clipped)
+    low, high = np.asarray(fmt.low, FLOAT32), np.asarray(fmt.high, FLOAT32)
+    constants = {"inverse": inverse, "zero_point": zero, "low": low, "high": high}
     return GraphPiece(parts, constants, 1, fmt.onnx_type, 13)
 
 
@@ -255,14 +251,6 @@ def _input(x: ArrayLike) -> Array:
     if values.dtype != FLOAT32:
         raise ArgumentError(f"input has type {values.dtype}; legal: float32")
     return values
-
-
-def _format(dtype: DTypeLike) -> NumberFormat:
-    name = str(dtype) if isinstance(dtype, str) else str(np.dtype(dtype))
-    name = FORMATS.get(name, name)
-    if name not in FORMATS.values():
-        raise ArgumentError(f"dtype is {dtype}; legal: {', '.join(FORMATS)}")
-    return formats.get(name)
 
 
 def _scales(scales: ArrayLike, rank: int) -> Array:

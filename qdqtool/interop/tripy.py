@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from qdqtool.errors import ArgumentError
-from qdqtool.interop._arguments import codes_of, real_side, real_type, scale_like
+from qdqtool.interop._arguments import codes_of, format_named, real_side, real_type, scale_like
 from qdqtool.interop._graph import Dequantize, GraphPiece, Quantize
-from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
 
@@ -85,7 +84,7 @@ def _quantize(x: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | None)
     given = getattr(x, "dtype", None)
     if given is not None and np.dtype(given).kind in "biu":
         raise ArgumentError(f"input has type {given}; legal: float32, float16, bfloat16")
-    values, fmt = real_side(x, "input"), _format(dtype)
+    values, fmt = real_side(x, "input"), format_named(dtype, FORMATS)
     step = scale_like(scale, values.dtype)
     return Quantize(values, step, fmt, _granularity(step.shape, values.shape, fmt, dim))
 
@@ -95,14 +94,6 @@ def _dequantize(q: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | Non
     codes, fmt = codes_of(q, "input", FORMATS.values())
     step = scale_like(scale, output)
     return Dequantize(codes, step, _granularity(step.shape, codes.shape, fmt, dim), output, fmt)
-
-
-def _format(dtype: DTypeLike) -> NumberFormat:
-    name = str(dtype) if isinstance(dtype, str) else str(formats.by_dtype(np.dtype(dtype)))
-    name = FORMATS.get(name, name)
-    if name not in FORMATS.values():
-        raise ArgumentError(f"dtype is {dtype}; legal: {', '.join(FORMATS)}")
-    return formats.get(name)
 
 
 def _granularity(

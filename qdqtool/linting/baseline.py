@@ -137,12 +137,8 @@ def _new(target: TargetReport, entries: list[Entry]) -> tuple[TargetReport, int,
     return report, len(findings) - len(others), len(entries)
 
 
-def _both(each: Finding | Entry) -> tuple[str, str]:
-    return each.fingerprint, each.structure
-
-
 _KEYS: tuple[Callable[[Finding | Entry], object], ...] = (
-    _both,
+    operator.attrgetter("fingerprint", "structure"),
     operator.attrgetter("fingerprint"),
     operator.attrgetter("structure"),
 )

@@ -77,13 +77,6 @@ def is_explained(node: NodeView | None, reported: set[tuple[str, str | None]]) -
     """
     if node is None:
         return bool(reported)
-    around = [node, *_producers(node), *_readers(node)]
-    return any((display(each.scope.path), each.label) in reported for each in around)
-
-
-def _producers(node: NodeView) -> list[NodeView]:
-    return [value.producer for value in node.present_inputs if value.producer is not None]
-
-
-def _readers(node: NodeView) -> list[NodeView]:
-    return [use.node for value in node.present_outputs for use in value.uses]
+    makers = [value.producer for value in node.present_inputs if value.producer is not None]
+    readers = [use.node for value in node.present_outputs for use in value.uses]
+    return any((display(each.scope.path), each.label) in reported for each in (node, *makers, *readers))

@@ -1,6 +1,7 @@
 """The policy of ``validate``: targets, rules and suppressions, and the report of one model under it."""
 
 import fnmatch
+import functools
 import gc
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,12 +30,15 @@ _COUNTED = re.compile(r"(?:^|(?<=[/.:]))(?:onnx::\w+_|%|(?:val|value|tensor|node
 
 
 class Fingerprints:
-    """Computes fingerprints and contexts of the findings of one model, once for each node."""
+    """Computes fingerprints and contexts of the findings of one model, once for each node.
+
+    Attributes:
+        context: Shows a node between its producers and its consumers, in one line.
+    """
 
     def __init__(self) -> None:
-        self._neighbourhoods = Neighbourhoods()
-        self._around: dict[NodeView, str] = {}
-        self._contexts: dict[NodeView, str] = {}
+        self._around = functools.cache(Neighbourhoods().around)
+        self.context = functools.cache(context)
 
     def of(self, finding: Finding, node: NodeView | None) -> tuple[str, str]:
         """Return the fingerprint by names, and the fingerprint by structure alone.
@@ -50,20 +54,9 @@ class Fingerprints:
         if node is None:
             # A finding about the model as a whole has no node, and so no structure.
             return digest(*salient, finding.tensor or ""), digest(*salient)
-        around = self._hash(node)
+        around = self._around(node)
         names = (_canonical(name, around) for name in (finding.graph, _name(node), finding.tensor or ""))
         return digest(*salient, *names), digest(*salient, around)
-
-    def context(self, node: NodeView) -> str:
-        """Show a node between its producers and its consumers, in one line."""
-        if node not in self._contexts:
-            self._contexts[node] = context(node)
-        return self._contexts[node]
-
-    def _hash(self, node: NodeView) -> str:
-        if node not in self._around:
-            self._around[node] = self._neighbourhoods.around(node)
-        return self._around[node]
 
 
 def _name(node: NodeView) -> str:

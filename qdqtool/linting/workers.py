@@ -2,7 +2,6 @@
 
 import contextlib
 import multiprocessing
-import os
 import signal
 import warnings
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from time import perf_counter
 
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import ModelReport
+from qdqtool.numerics.cores import cores
 
 MOST_JOBS = 8
 START_SECONDS = 1.0
@@ -32,7 +32,7 @@ def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mode
     # Largest first: a large model at the end would run alone while the other processes wait.
     waiting = sorted(dict.fromkeys(paths), key=_size, reverse=True)
     reports: dict[Path, ModelReport] = {}
-    most = min(_cpus(), MOST_JOBS) if jobs is None else jobs
+    most = min(cores(), MOST_JOBS) if jobs is None else jobs
     if jobs is None or min(most, len(waiting)) == 1:
         reports = _here(waiting, linter, most)
         waiting = waiting[len(reports) :]
@@ -64,11 +64,6 @@ def _here(paths: list[Path], linter: Linter, most: int) -> dict[Path, ModelRepor
 def parallel_pays(seconds: float, workers: int) -> bool:
     """Whether sharing this many seconds of work among ``workers`` saves more than the start of a process costs."""
     return seconds * (1 - 1 / workers) > START_SECONDS
-
-
-def _cpus() -> int:
-    """Return the number of CPUs that this process may use, which in containers is often less than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _size(path: Path) -> int:

@@ -8,7 +8,9 @@ Source: the ONNX operator text of QuantizeLinear and DequantizeLinear; where it 
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import EllipsisType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,15 +74,15 @@ def _aligned(shape: tuple[int, ...], granularity: Granularity) -> Iterator[tuple
                 yield _View(None, (*lead, slice(full * size, length))), _View(None, (*lead, slice(full, full + 1)))
 
 
+@dataclass(frozen=True, slots=True)
 class _View:
     """A slice and then a reshape, neither of which copies."""
 
-    def __init__(self, shape: tuple[int, ...] | None = None, index: Index | None = None) -> None:
-        self.shape = shape
-        self.index = index
+    shape: tuple[int, ...] | None = None
+    index: Index = (...,)
 
     def __call__(self, array: Array) -> Array:
-        part = array if self.index is None else array[self.index]
+        part = array[self.index]
         return part if self.shape is None else part.reshape(self.shape)
 
 
@@ -129,7 +131,7 @@ def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
     """
     if fmt.first_opset.quantize is None:
         raise ArgumentError(f"format is {fmt}; nothing is quantized to it")
-    x, scale = _real(x, "x"), _scale(scale)
+    x, scale = _single(x, "x", (*REAL_TYPES, np.dtype(np.int32))), _single(scale, "scale", SCALE_TYPES)
     divide = division(x.dtype, scale.dtype, None if precision is None else np.dtype(precision))
     zero = _zero_point(zero_point, fmt)
     # The compiled kernels divide float32 by float32, and always saturate.
@@ -175,7 +177,7 @@ def dequantize(
     Raises:
         ArgumentError: A shape or a type is illegal.
     """
-    scale = _scale(scale)
+    scale = _single(scale, "scale", SCALE_TYPES)
     default = FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
     output = np.dtype(output_dtype) if output_dtype is not None else default
     if output not in REAL_TYPES:
@@ -221,22 +223,14 @@ def _distance(codes: Array, zero: Array | None) -> Array:
     return codes.astype(FLOAT32) - zero.astype(FLOAT32)
 
 
-def _real(x: Array, name: str) -> Array:
-    if x.dtype == FLOAT64:
+def _single(array: Array, name: str, legal: Sequence[np.dtype[Any]]) -> Array:
+    """Return an array of a legal type, with float64 rounded to float32."""
+    if array.dtype == FLOAT64:
         with np.errstate(over="ignore"):
-            return x.astype(FLOAT32)
-    if x.dtype not in REAL_TYPES and x.dtype != np.int32:
-        raise ArgumentError(f"{name} has type {x.dtype}; legal: {', '.join(map(str, REAL_TYPES))}, int32, float64")
-    return x
-
-
-def _scale(scale: Array) -> Array:
-    if scale.dtype == FLOAT64:
-        with np.errstate(over="ignore"):
-            return scale.astype(FLOAT32)
-    if scale.dtype not in SCALE_TYPES:
-        raise ArgumentError(f"scale has type {scale.dtype}; legal: {', '.join(map(str, SCALE_TYPES))}, float64")
-    return scale
+            return array.astype(FLOAT32)
+    if array.dtype not in legal:
+        raise ArgumentError(f"{name} has type {array.dtype}; legal: {', '.join(map(str, legal))}, float64")
+    return array
 
 
 def _zero_point(zero_point: Array | None, fmt: NumberFormat) -> Array | None:

@@ -6,7 +6,6 @@ stores *before* it is used for anything else, so what is derived here is what Q 
 """
 
 import enum
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,7 +136,10 @@ def scale_by_mse(
     _check_ranges(low, high, scheme)
     best: QuantParams | None = None
     least = np.full(low.shape, np.inf)
-    for candidate in _candidates(low, high, scheme, rule, factors):
+    # Two-level schemes keep the outer scale of the full range.
+    outer = _params(low, high, scheme, rule).scale_params
+    for factor in factors:
+        candidate = _params(low * factor, high * factor, scheme, rule, outer)
         error = _squared_error(x, candidate)
         better = error < least
         least = np.where(better, error, least)
@@ -145,13 +147,6 @@ def scale_by_mse(
     if best is None:
         raise ArgumentError("shrink is empty; give at least one factor")
     return best
-
-
-def _candidates(low: Array, high: Array, scheme: QuantScheme, rule: ScaleRule, factors: Array) -> Iterator[QuantParams]:
-    """Yield the parameters for each smaller range; two-level schemes keep the outer scale of the full range."""
-    outer = _params(low, high, scheme, rule).scale_params
-    for factor in factors:
-        yield _params(low * factor, high * factor, scheme, rule, outer)
 
 
 def _squared_error(x: Array, params: QuantParams) -> Array:

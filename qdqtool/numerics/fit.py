@@ -82,7 +82,7 @@ def fit(values: Array, blocks: BlockLayout, wanted: Fit, *, compiled: bool) -> t
             TWIN_CHUNK, lambda part: _fit_by_rows(blocks.gather(values, part), wanted, steps[part], peaks[part])
         )
         return steps, peaks
-    kernel: Any = _kernels().fit
+    kernel: Any = fit_tiles().fit
     halves = values.dtype == FLOAT16
     flat = values.reshape(-1).view(np.uint16) if halves else values.reshape(-1)
     options = (*wanted.bounds, wanted.shares, wanted.either_sign)
@@ -121,5 +121,6 @@ def _sums(tile: Array, reciprocal: Array, wanted: Fit) -> tuple[Array, Array, Ar
 
 
 @functools.cache
-def _kernels() -> ModuleType:
+def fit_tiles() -> ModuleType:
+    """Return the compiled kernels."""
     return importlib.import_module("qdqtool.numerics.compiled.fit_tiles")

@@ -10,7 +10,7 @@ import importlib
 import itertools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -56,16 +56,19 @@ class RowLayout:
 
 def wanted(x: Array) -> bool:
     """Whether there are kernels for an array of this type, order and size, and they are worth their compilation."""
-    enough = x.size >= (SMALL if sys.modules.get(_ROWS) else WORTH_IT)
-    return enough and x.dtype == FLOAT32 and x.flags.c_contiguous and available()
+    return x.dtype == FLOAT32 and _is_worth(x, _ROWS)
 
 
 def wanted_half(x: Array, scale: Array, fmt: NumberFormat) -> bool:
     """Whether :func:`quantize_half` can take the array, and is worth its compilation."""
-    enough = x.size >= (SMALL if sys.modules.get(_HALF_ROWS) else WORTH_IT)
     known = (fmt.kind == "integer" and fmt.bits <= 8) or fmt.name in _HALF_FLOATS
-    halves = x.dtype == FLOAT16 and scale.dtype == FLOAT16 and known
-    return enough and halves and x.flags.c_contiguous and available()
+    return x.dtype == FLOAT16 and scale.dtype == FLOAT16 and known and _is_worth(x, _HALF_ROWS)
+
+
+def _is_worth(x: Array, module: str) -> bool:
+    """Return whether an array is laid out for kernels, and large enough for those of a module."""
+    enough = x.size >= (SMALL if sys.modules.get(module) else WORTH_IT)
+    return enough and x.flags.c_contiguous and available()
 
 
 def prepare(x: Array) -> None:
@@ -92,15 +95,9 @@ def quantize(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity
     Raises:
         ArgumentError: A shape does not fit.
     """
-    check_scale_shape(scale.shape, x.shape, granularity)
-    codes = np.empty(x.shape, fmt.dtype)
-    if not x.size:
-        return codes
-    layout = _layout(x.shape, granularity)
-    zero = np.zeros_like(scale) if zero_point is None else zero_point
-    call = _integer_call if fmt.kind == "integer" else _float_call
-    _on_all_rows(call(x, scale, zero, fmt, codes, layout), layout)
-    return codes
+    if fmt.kind == "integer":
+        return _coded(_ROWS, (x, scale, np.zeros_like(scale) if zero_point is None else zero_point), fmt, granularity)
+    return _coded(_FLOAT4_ROWS if fmt.name == "float4e2m1" else _ROWS, (x, scale), fmt, granularity)
 
 
 def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity) -> Array:
@@ -112,23 +109,22 @@ def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granul
         fmt: An integer format of at most 8 bits, or float4e2m1.
         granularity: Over which elements a scale is shared.
     """
-    check_scale_shape(scale.shape, x.shape, granularity)
-    codes = np.empty(x.shape, fmt.dtype)
-    if not x.size:
+    return _coded(_HALF_ROWS, (x.view(np.uint16), scale.astype(FLOAT32)), fmt, granularity)
+
+
+def _coded(module: str, arrays: Sequence[Array], fmt: NumberFormat, granularity: Granularity) -> Array:
+    """Return the codes that a kernel of a module makes of values, scales and, for float32 to integers, zero points."""
+    check_scale_shape(arrays[1].shape, arrays[0].shape, granularity)
+    codes = np.empty(arrays[0].shape, fmt.dtype)
+    if not codes.size:
         return codes
-    layout = _layout(x.shape, granularity)
-    kernels = importlib.import_module(_HALF_ROWS)
-    bounds = np.float32(fmt.low), np.float32(fmt.high)
-    shaped = (_shaped(array, layout) for array in (x.view(np.uint16), scale.astype(FLOAT32), codes.view(np.uint8)))
-    values, step, out = shaped
-    if fmt.kind == "integer":
-        kernel: Any = kernels.integer_vectors if layout.vector else kernels.integer_rows
-        limits = (*bounds, np.int32(2**fmt.bits - 1))
-        _on_all_rows(lambda rows: kernel(values, step, limits, out, rows), layout)
-    else:
-        of_floats: Any = kernels.float_vectors if layout.vector else kernels.float_rows
-        bits = _bit_layout(fmt)
-        _on_all_rows(lambda rows: of_floats(values, step, bounds, bits, out, rows), layout)
+    layout, bounds = _layout(codes.shape, granularity), (np.float32(fmt.low), np.float32(fmt.high))
+    # ml_dtypes stores int4 and int2 without sign extension: only the low bits of the byte are set.
+    limits = ((*bounds, np.int32(2**fmt.bits - 1)),) if fmt.kind == "integer" else (bounds, _bit_layout(fmt))
+    kernel: Any = getattr(importlib.import_module(module), f"{fmt.kind}_{'vectors' if layout.vector else 'rows'}")
+    # Stored without sign, so that one compiled kernel serves both the signed and the unsigned format.
+    *inputs, out = (_shaped(array, layout) for array in (*arrays, codes.view(f"u{fmt.dtype.itemsize}")))
+    _on_all_rows(lambda rows: kernel(*inputs, *limits, out, rows), layout)
     return codes
 
 
@@ -149,8 +145,7 @@ def pack_nibbles(codes: Array) -> Array:
 
 def worth_packing(codes: Array) -> bool:
     """Whether :func:`pack_nibbles` can take codes, and is worth its compilation."""
-    enough = codes.size >= (SMALL if sys.modules.get(_HALF_ROWS) else WORTH_IT)
-    return enough and codes.size % 2 == 0 and codes.flags.c_contiguous and available()
+    return codes.size % 2 == 0 and _is_worth(codes, _HALF_ROWS)
 
 
 def has_ranges(shape: tuple[int, ...], granularity: Granularity) -> bool:
@@ -175,29 +170,6 @@ def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
     groups = math.prod(shape)
     lowest, highest = low.reshape(-1, groups).min(axis=0), high.reshape(-1, groups).max(axis=0)
     return lowest.reshape(shape), highest.reshape(shape)
-
-
-def _integer_call(
-    x: Array, scale: Array, zero: Array, fmt: NumberFormat, codes: Array, layout: RowLayout
-) -> Callable[[tuple[int, ...]], None]:
-    kernels = _kernels()
-    # ml_dtypes stores int4 and int2 without sign extension: only the low bits of the byte are set.
-    bounds = np.float32(fmt.low), np.float32(fmt.high), np.int32(2**fmt.bits - 1)
-    # Stored without sign, so that one compiled kernel serves both the signed and the unsigned format.
-    out = codes.view(f"u{fmt.dtype.itemsize}")
-    kernel: Any = kernels.integer_vectors if layout.vector else kernels.integer_rows
-    values, step, offset, target = (_shaped(array, layout) for array in (x, scale, zero, out))
-    return lambda rows: kernel(values, step, offset, bounds, target, rows)
-
-
-def _float_call(
-    x: Array, scale: Array, _zero: Array, fmt: NumberFormat, codes: Array, layout: RowLayout
-) -> Callable[[tuple[int, ...]], None]:
-    kernels = importlib.import_module(_FLOAT4_ROWS) if fmt.name == "float4e2m1" else _kernels()
-    bounds = np.float32(fmt.low), np.float32(fmt.high)
-    kernel: Any = kernels.float_vectors if layout.vector else kernels.float_rows
-    values, step, target = (_shaped(array, layout) for array in (x, scale, codes.view(np.uint8)))
-    return lambda rows: kernel(values, step, bounds, _bit_layout(fmt), target, rows)
 
 
 def _shaped(array: Array, layout: RowLayout) -> Array:

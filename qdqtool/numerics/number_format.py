@@ -2,9 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import ml_dtypes
 import numpy as np
+
+Overflow = Literal["saturates", "nan", "infinity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class FirstOpset:
     scale: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class NumberFormat:
     """A quantized (or scale) number format, named as ONNX spells its TensorProto data type, in lower case.
 
@@ -49,7 +52,7 @@ class NumberFormat:
     high: float
     first_opset: FirstOpset
     zero_point: Literal["any", "zero"] = "any"
-    overflow: Literal["saturates", "nan", "infinity"] = "saturates"
+    overflow: Overflow = "saturates"
 
     @property
     def max_exponent(self) -> int:
@@ -67,3 +70,22 @@ class NumberFormat:
 
     def __str__(self) -> str:
         return self.name
+
+
+def integer(
+    name: str, onnx_type: int, scalar: type[Any], first_opset: FirstOpset, zero_point: Literal["any", "zero"] = "any"
+) -> NumberFormat:
+    """Return an integer format with the range of its array type."""
+    info: Any = ml_dtypes.iinfo(scalar)  # type: ignore[no-untyped-call]
+    return NumberFormat(
+        name, onnx_type, np.dtype(scalar), "integer", info.bits, info.min, info.max, first_opset, zero_point
+    )
+
+
+def floating(name: str, onnx_type: int, scalar: type[Any], first_opset: FirstOpset) -> NumberFormat:
+    """Return a floating-point format with the range and the overflow of its array type, and without zero point."""
+    info: Any = ml_dtypes.finfo(scalar)  # type: ignore[no-untyped-call]
+    values = np.arange(1 << info.bits, dtype=np.uint8).view(scalar).astype(np.float32)
+    overflow: Overflow = "infinity" if np.isinf(values).any() else "nan" if np.isnan(values).any() else "saturates"
+    low, high = float(info.min), float(info.max)
+    return NumberFormat(name, onnx_type, np.dtype(scalar), "float", info.bits, low, high, first_opset, "zero", overflow)

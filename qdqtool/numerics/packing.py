@@ -160,8 +160,16 @@ def stored_codes(x: Array, params: QuantParams) -> Iterator[Callable[[], bytes]]
         params: Scheme, scales and zero points.
     """
     kernels.prepare(x)
-    for rows in in_rows(x.shape, params.scheme.granularity):
-        yield partial(_codes_of_rows, x, params, rows)
+    scheme = params.scheme
+
+    def of_rows(rows: Rows) -> bytes:
+        zero_point = None if params.zero_point is None else rows.of_scales(params.zero_point)
+        values = np.ascontiguousarray(x[rows.values]) if x.shape else x
+        codes = quantize(values, rows.of_scales(params.scale), scheme.format, scheme.granularity, zero_point)
+        return pack(codes, scheme.format).tobytes()
+
+    for rows in in_rows(x.shape, scheme.granularity):
+        yield partial(of_rows, rows)
 
 
 def stored_values(
@@ -176,23 +184,12 @@ def stored_values(
 
     The bytes are those of :func:`~qdqtool.numerics.affine.dequantize` on the whole array; arguments as there.
     """
+
+    def of_rows(rows: Rows) -> bytes:
+        zero = None if zero_point is None else rows.of_scales(zero_point)
+        codes = q[rows.values] if q.shape else q
+        found = dequantize(codes, rows.of_scales(scale), granularity, zero, output_dtype=output_dtype)
+        return found.astype(found.dtype.newbyteorder("<"), copy=False).tobytes()
+
     for rows in in_rows(q.shape, granularity):
-        yield partial(_values_of_rows, q, (scale, zero_point), granularity, (rows, output_dtype))
-
-
-def _values_of_rows(
-    q: Array, params: tuple[Array, Array | None], granularity: Granularity, wanted: tuple[Rows, npt.DTypeLike]
-) -> bytes:
-    (scale, zero_point), (rows, dtype) = params, wanted
-    zero = None if zero_point is None else rows.of_scales(zero_point)
-    codes = q[rows.values] if q.shape else q
-    found = dequantize(codes, rows.of_scales(scale), granularity, zero, output_dtype=dtype)
-    return found.astype(found.dtype.newbyteorder("<"), copy=False).tobytes()
-
-
-def _codes_of_rows(x: Array, params: QuantParams, rows: Rows) -> bytes:
-    scheme = params.scheme
-    zero_point = None if params.zero_point is None else rows.of_scales(params.zero_point)
-    values = np.ascontiguousarray(x[rows.values]) if x.shape else x
-    codes = quantize(values, rows.of_scales(params.scale), scheme.format, scheme.granularity, zero_point)
-    return pack(codes, scheme.format).tobytes()
+        yield partial(of_rows, rows)

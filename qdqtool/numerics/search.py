@@ -21,7 +21,7 @@ from qdqtool.numerics import kernels
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule, round_scale
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, FLOAT64, Array
-from qdqtool.numerics.fit import Fit, fit
+from qdqtool.numerics.fit import Fit, fit, fit_tiles
 from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.groups import BlockLayout
 from qdqtool.numerics.number_format import NumberFormat
@@ -214,7 +214,7 @@ def _gather(values: Array, blocks: BlockLayout, part: slice) -> Array:
     halves = values.dtype == FLOAT16
     flat = values.reshape(-1).view(np.uint16) if halves else values.reshape(-1)
     tile = _scratch((blocks.block, part.stop - part.start))
-    _fit_tiles().load(flat, halves, blocks.place, (part.start, part.stop), tile)
+    fit_tiles().load(flat, halves, blocks.place, (part.start, part.stop), tile)
     return tile
 
 
@@ -237,8 +237,3 @@ def _compiled(values: Array) -> bool:
 @functools.cache
 def _tiles() -> ModuleType:
     return importlib.import_module("qdqtool.numerics.compiled.tiles")
-
-
-@functools.cache
-def _fit_tiles() -> ModuleType:
-    return importlib.import_module("qdqtool.numerics.compiled.fit_tiles")

@@ -238,7 +238,7 @@ def test_what_is_left_after_a_second_is_shared(models: list[Path], monkeypatch: 
 
     clock = itertools.chain([0.0, 0.0, 100.0], itertools.repeat(0.0))
     monkeypatch.setattr(workers, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(workers, "_cpus", lambda: 2)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
     monkeypatch.setattr(workers, "_together", together)
     report = validate_files(models, Policy(), jobs=None)
 

@@ -39,11 +39,14 @@ def get(code_or_name: str) -> Rule:
     for rule in catalogue():
         if code_or_name.upper() == rule.code or code_or_name.lower() == rule.name:
             return rule
-    legal = [word for rule in catalogue() for word in (rule.code, rule.name)]
-    raise ArgumentError(
-        f"rule '{code_or_name}' is unknown{suggestion(code_or_name, legal)}",
-        hint="`qdqtool rules` lists them all, `qdqtool explain` the pages of the manual",
-    )
+    raise _unknown(code_or_name, f"rule '{code_or_name}' is unknown")
+
+
+def _unknown(word: str, message: str) -> ArgumentError:
+    """Return the error of a word that names no rule, with the words like it."""
+    legal = [each for rule in catalogue() for each in (rule.code, rule.name)]
+    hint = "`qdqtool rules` lists them all, `qdqtool explain` the pages of the manual"
+    return ArgumentError(f"{message}{suggestion(word, legal)}", hint=hint)
 
 
 def choose(
@@ -75,11 +78,7 @@ def matching(prefix: str) -> tuple[Rule, ...]:
     """
     found = tuple(rule for rule in catalogue() if _matches(rule, prefix))
     if not found:
-        legal = [word for rule in catalogue() for word in (rule.code, rule.name)]
-        raise ArgumentError(
-            f"'{prefix}' is neither ALL nor the beginning of a rule code{suggestion(prefix, legal)}",
-            hint="`qdqtool rules` lists them all, `qdqtool explain` the pages of the manual",
-        )
+        raise _unknown(prefix, f"'{prefix}' is neither ALL nor the beginning of a rule code")
     return found
 
 

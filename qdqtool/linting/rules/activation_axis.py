@@ -1,13 +1,11 @@
 """QA202: activations with more than one scale."""
 
-from functools import partial
-
 import numpy as np
 
 from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import write_parameters
 from qdqtool.linting.rules.support.blocks import keeps_sum
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import dims, format_of, short
@@ -41,8 +39,7 @@ class ActivationAxis(Rule):
         one scale for the activation:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 y = Conv (xd, wd)
             }
@@ -74,15 +71,11 @@ class ActivationAxis(Rule):
             if context.qdq.quantizer_of(entry) is not None or entry.is_dynamic or _is_weight(context, entry.data):
                 continue
             assert entry.scale_shape is not None
-            yield Fault(
-                message=f"this {short(entry)} gives an activation scales {entry.granularity}",
-                node=entry.node,
-                tensor=entry.data,
-                found=f"scale of shape {dims(entry.scale_shape)}",
-                expected="one scale",
-                impact=None if _makes_float(context, entry) else CAUTION,
-                fixes=(Fix(ONE_SCALE, "gives the tensor the largest of its scales", partial(_join, entry)),),
-            )
+            message = f"this {short(entry)} gives an activation scales {entry.granularity}"
+            found = f"scale of shape {dims(entry.scale_shape)}"
+            impact = None if _makes_float(context, entry) else CAUTION
+            fix = ONE_SCALE.fix("gives the tensor the largest of its scales", _join, entry)
+            yield Fault(message, entry.node, entry.data, found=found, expected="one scale", impact=impact, fixes=(fix,))
 
 
 def _is_weight(context: RuleContext, data: Value) -> bool:

@@ -130,13 +130,9 @@ class Attention(Rule):
             places = {"queries": first.left, "keys": first.right, "Softmax": second.left, "values": second.right}
             missing = [name for name, side in places.items() if side is None]
             if 0 < len(missing) < len(places):
-                yield Fault(
-                    message=f"this attention has no pair on {', '.join(missing)}",
-                    node=second.node,
-                    tensor=node.output(),
-                    found=f"{len(places) - len(missing)} of 4 inputs quantized",
-                    expected="all four, or none",
-                )
+                message = f"this attention has no pair on {', '.join(missing)}"
+                found = f"{len(places) - len(missing)} of 4 inputs quantized"
+                yield Fault(message, second.node, node.output(), found=found, expected="all four, or none")
             elif not missing and target.id == "tensorrt-rtx":
                 yield from _unfused(context, first, second)
 
@@ -155,13 +151,8 @@ def _unfused(context: RuleContext, first: Product, second: Product) -> Faults:
         found, expected = f"{quantized} in {made} and no pair on its result", "a pair on the result too"
     else:
         return
-    yield Fault(
-        message=f"this attention has {found}, for which there is no fused kernel",
-        node=second.node,
-        tensor=second.node.input(0),
-        found=found,
-        expected=expected,
-    )
+    message = f"this attention has {found}, for which there is no fused kernel"
+    yield Fault(message, second.node, second.node.input(0), found=found, expected=expected)
 
 
 def _needs_codes(quantized: str, made: str) -> bool:

@@ -57,11 +57,7 @@ class AttentionOperator(Rule):
             for index, role in enumerate(ROLES):
                 side = operand(walk, node.input(index))
                 if side is not None:
-                    yield Fault(
-                        message=f"the {role} of this Attention are quantized",
-                        node=node,
-                        tensor=node.input(index),
-                        found="a pair",
-                        expected="a float tensor",
-                        fixes=() if side.between else (float_tensor(side.dequantize),),
-                    )
+                    message = f"the {role} of this Attention are quantized"
+                    expected = "a float tensor"
+                    fixes = () if side.between else (float_tensor(side.dequantize),)
+                    yield Fault(message, node, node.input(index), found="a pair", expected=expected, fixes=fixes)

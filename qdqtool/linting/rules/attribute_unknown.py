@@ -63,13 +63,9 @@ class AttributeUnknown(Rule):
             for attribute in entry.node.proto.attribute:
                 problem = _problem(entry, attribute)
                 if problem is not None:
-                    yield Fault(
-                        message=f"attribute '{attribute.name}' of this {short(entry)} {problem[0]}",
-                        node=entry.node,
-                        found=problem[0],
-                        expected=problem[1],
-                        impact=REFUSED if _stops_parser(attribute) else None,
-                    )
+                    message = f"attribute '{attribute.name}' of this {short(entry)} {problem[0]}"
+                    impact = REFUSED if _stops_parser(attribute) else None
+                    yield Fault(message, entry.node, found=problem[0], expected=problem[1], impact=impact)
 
 
 def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] | None:

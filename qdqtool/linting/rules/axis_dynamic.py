@@ -44,10 +44,6 @@ class AxisDynamic(Rule):
                 continue
             assert shape is not None
             if not isinstance(shape[axis], int):
-                yield Fault(
-                    message=f"per-axis scales on axis {axis}, which is dynamic in {dims(shape)}",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found=str(shape[axis] or "?"),
-                    expected="a fixed dimension",
-                )
+                message = f"per-axis scales on axis {axis}, which is dynamic in {dims(shape)}"
+                found = str(shape[axis] or "?")
+                yield Fault(message, entry.node, entry.data, found=found, expected="a fixed dimension")

@@ -1,8 +1,6 @@
 """QS002: scales of an axis that is not named."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import (
     ADVICE,
     CAUTION,
@@ -49,8 +47,7 @@ class AxisImplicit(Rule):
             }
         one scale needs no axis:
             agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int8[1] z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
@@ -77,15 +74,12 @@ class AxisImplicit(Rule):
                 assert shape is not None
                 impact = _impact(context, entry, target)
                 other = f", and {target.title} takes {target.default_axis}" if impact is not None else ""
+                message = (
+                    f"scale of shape {dims(shape)} without an axis: this {short(entry)} uses the default, 1{other}"
+                )
+                fix = AXIS.fix(f"writes axis = {entry.axis}", _write, entry)
                 yield Fault(
-                    message=f"scale of shape {dims(shape)} without an axis: this {short(entry)} uses the default, 1"
-                    f"{other}",
-                    node=entry.node,
-                    tensor=entry.scale,
-                    found="absent",
-                    expected="axis",
-                    impact=impact,
-                    fixes=(Fix(AXIS, f"writes axis = {entry.axis}", partial(_write, entry)),),
+                    message, entry.node, entry.scale, found="absent", expected="axis", impact=impact, fixes=(fix,)
                 )
 
 

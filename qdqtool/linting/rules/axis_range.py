@@ -58,10 +58,6 @@ class AxisRange(Rule):
             shape = context.data_shape(entry)
             if shape is None or entry.scale_shape in {None, (), (1,)} or -len(shape) <= entry.axis < len(shape):
                 continue
-            yield Fault(
-                message=f"axis is {entry.axis}, the data has shape {dims(shape)}",
-                node=entry.node,
-                tensor=entry.data,
-                found=str(entry.axis),
-                expected=f"{-len(shape)} to {len(shape) - 1}" if shape else "no axis on a scalar",
-            )
+            message = f"axis is {entry.axis}, the data has shape {dims(shape)}"
+            expected = f"{-len(shape)} to {len(shape) - 1}" if shape else "no axis on a scalar"
+            yield Fault(message, entry.node, entry.data, found=str(entry.axis), expected=expected)

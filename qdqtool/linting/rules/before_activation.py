@@ -1,7 +1,5 @@
 """QL305: pairs between an operator and the activation that is fused into it."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -70,14 +68,11 @@ class BeforeActivation(Rule):
             behind = uses[0].node
             if ops.traits(behind).fused_behind_products and uses[0].index == 0:
                 assert data.producer is not None
-                yield Fault(
-                    message=f"this pair stands between {data.producer.op_type} and {behind.op_type}",
-                    node=pair.quantize.node,
-                    tensor=data,
-                    found=f"{data.producer.op_type}, Q, DQ, {behind.op_type}",
-                    expected=f"{data.producer.op_type}, {behind.op_type}, Q, DQ",
-                    fixes=_fixes(pair, behind),
-                )
+                message = f"this pair stands between {data.producer.op_type} and {behind.op_type}"
+                found = f"{data.producer.op_type}, Q, DQ, {behind.op_type}"
+                expected = f"{data.producer.op_type}, {behind.op_type}, Q, DQ"
+                fixes = _fixes(pair, behind)
+                yield Fault(message, pair.quantize.node, data, found=found, expected=expected, fixes=fixes)
 
 
 def _is_made_by_product(value: Value) -> bool:
@@ -90,7 +85,7 @@ def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:
     # Small negative numbers round to -0, which Relu keeps; behind the Relu there are none. Integers have one zero.
     codes = format_of(pair.quantize.quantized_type)
     offer = BEHIND if codes is not None and codes.kind == "integer" else SIGNED_ZERO
-    return (Fix(offer, f"moves the pair behind Relu '{behind.label}'", partial(_move, pair, behind)),)
+    return (offer.fix(f"moves the pair behind Relu '{behind.label}'", _move, pair, behind),)
 
 
 def _move(pair: QdqPair, relu: NodeView, draft: Draft) -> None:

@@ -31,8 +31,7 @@ class BiasQuantized(Rule):
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0},
              float[2] b = {0.5, -0.5}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 y = Conv (xd, wd, b)
             }
@@ -42,8 +41,7 @@ class BiasQuantized(Rule):
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0},
              int32[2] b = {50, -25}, float[2] bs = {0.01, 0.02}, int32[2] bz = {0, 0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 bd = DequantizeLinear <axis = 0> (b, bs, bz)
                 y = Conv (xd, wd, bd)
@@ -52,8 +50,7 @@ class BiasQuantized(Rule):
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0},
              int8[2] b = {50, -25}, float bs = {0.01}, int8 bz = {0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 bd = DequantizeLinear (b, bs, bz)
                 y = Conv (xd, wd, bd)
@@ -65,12 +62,9 @@ class BiasQuantized(Rule):
         for entry in context.qdq.dequantizers():
             if is_bias(entry):
                 consumer, stored = entry.uses[0].node, kind(entry.quantized_type)
+                message = f"the bias of {consumer.op_type} '{consumer.label}' is stored as {stored}"
+                impact = None if entry.quantized_type == TensorProto.INT32 else CAUTION
+                fix = float_fix(entry)
                 yield Fault(
-                    message=f"the bias of {consumer.op_type} '{consumer.label}' is stored as {stored}",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found=stored,
-                    expected="a float bias",
-                    impact=None if entry.quantized_type == TensorProto.INT32 else CAUTION,
-                    fixes=(float_fix(entry),),
+                    message, entry.node, entry.data, found=stored, expected="a float bias", impact=impact, fixes=(fix,)
                 )

@@ -1,14 +1,12 @@
 """QT418: products of a quantized activation and a weight in blocks that are no plain product of two matrices."""
 
-from functools import partial
-
 import numpy as np
 import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.stored import Stored, stored
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_TENSOR, float_source
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Operand, Product
 from qdqtool.linting.rules.support.rule import REFUSED, Example, Fault, Faults, Rule, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -68,16 +66,14 @@ class BlockProduct(Rule):
             is_batch = shape is not None and len(shape) > 2
             wrong = [BATCH] * is_batch + [TRANSPOSED] * _is_transposed(product, product.right)
             if wrong:
+                message = f"this {product.node.op_type} of quantized data and blocks has {listed(wrong)}"
+                expected = "a product of a matrix and a weight [K, N]"
+                fixes = (
+                    PLAIN.fix("writes it as a plain product of matrices", _write_plain, product),
+                    FLOAT_TENSOR.fix("lets it read the float activation", _read_float, product),
+                )
                 yield Fault(
-                    message=f"this {product.node.op_type} of quantized data and blocks has {listed(wrong)}",
-                    node=product.node,
-                    tensor=product.node.input(0),
-                    found=listed(wrong),
-                    expected="a product of a matrix and a weight [K, N]",
-                    fixes=(
-                        Fix(PLAIN, "writes it as a plain product of matrices", partial(_write_plain, product)),
-                        Fix(FLOAT_TENSOR, "lets it read the float activation", partial(_read_float, product)),
-                    ),
+                    message, product.node, product.node.input(0), found=listed(wrong), expected=expected, fixes=fixes
                 )
 
 
@@ -123,11 +119,9 @@ def _store_transposed(product: Product, weight: Operand, draft: Draft) -> None:
     names = [draft.weights(node.scope, constant.tensor.name, like, lambda: _turned(constant))]
     for index, array in ((1, given.scale), (2, given.zero_point)):
         if array is not None:
-            onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            names.append(draft.constant(node.scope, entry.node.input_name(index), array.T, onnx_type))
-    attributes = {"axis": 1 - given.granularity.axis % 2, "block_size": given.granularity.block_size}
-    if entry.output_dtype is not None:
-        attributes["output_dtype"] = entry.output_dtype
+            names.append(draft.constant(node.scope, entry.node.input_name(index), array.T))
+    axis, size = 1 - given.granularity.axis % 2, given.granularity.block_size
+    attributes = {"axis": axis, "block_size": size, "output_dtype": entry.output_dtype}
     made = draft.add(node, "DequantizeLinear", tuple(names), constant.name, **attributes)
     draft.set_input(node, product.weight_index, made)
     if by_attribute:
@@ -151,7 +145,7 @@ def _flatten(product: Product, draft: Draft) -> None:
     draft.set_input(node, 0, draft.add(node, "Reshape", (node.input_name(0), rows), node.input_name(0)))
     made = draft.namer.tensor(f"{output.name}_matrix")
     draft.rename_output(node, made)
-    draft.place(node.scope, "Reshape", (made, back), output.name, {})
+    draft.place(node.scope, "Reshape", (made, back), output.name)
 
 
 def _read_float(product: Product, draft: Draft) -> None:

@@ -78,14 +78,10 @@ class BlockShape(Rule):
             problem = _problem(found, context.axis(found.entry), tensorrt=target.family == "tensorrt")
             if problem is not None:
                 message, expected = problem
-                yield Fault(
-                    message=f"{message}: scale {dims(found.scale)} on data {dims(found.shape)}",
-                    node=found.entry.node,
-                    tensor=found.entry.scale,
-                    found=dims(found.scale),
-                    expected=expected,
-                    fixes=scalar_fixes(found.entry) or reblock_fixes(found),
-                )
+                words = f"{message}: scale {dims(found.scale)} on data {dims(found.shape)}"
+                node, scale = found.entry.node, found.entry.scale
+                fixes = scalar_fixes(found.entry) or reblock_fixes(found)
+                yield Fault(words, node, scale, found=dims(found.scale), expected=expected, fixes=fixes)
 
 
 def _problem(found: Blocks, axis: int | None, *, tensorrt: bool) -> tuple[str, str] | None:

@@ -98,18 +98,11 @@ class BlockSize(Rule):
                 if tensorrt and _is_one_block(found):
                     yield _one_block(found)
                 continue
-            yield Fault(
-                message=(
-                    f"block_size is {size or 'absent'}; scale {dims(found.scale)} divides data {dims(found.shape)} "
-                    f"into blocks of {low}"
-                ),
-                node=found.entry.node,
-                tensor=found.entry.scale,
-                found=str(size) if size else "absent",
-                expected=_range(low, high),
-                extent=Extent(f"{size or 'absent'} for {_range(low, high)}"),
-                fixes=scalar_fixes(found.entry) or reblock_fixes(found),
-            )
+            entry, given, expected = found.entry, str(size or "absent"), _range(low, high)
+            scale, data = dims(found.scale), dims(found.shape)
+            message = f"block_size is {given}; scale {scale} divides data {data} into blocks of {low}"
+            extent, fixes = Extent(f"{given} for {expected}"), scalar_fixes(entry) or reblock_fixes(found)
+            yield Fault(message, entry.node, entry.scale, found=given, expected=expected, extent=extent, fixes=fixes)
 
 
 def _vectors(context: RuleContext) -> Iterator[Blocks]:
@@ -122,13 +115,8 @@ def _without_blocks(context: RuleContext) -> Faults:
         scale = entry.scale_shape
         if entry.block_size <= 0 or scale is None or len(scale) > 1 or vector_blocks(context, entry) is not None:
             continue
-        yield Fault(
-            message=f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks",
-            node=entry.node,
-            tensor=entry.scale,
-            found=str(entry.block_size),
-            expected="no block_size",
-        )
+        message = f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks"
+        yield Fault(message, entry.node, entry.scale, found=str(entry.block_size), expected="no block_size")
 
 
 def _range(low: int, high: int) -> str:
@@ -146,15 +134,10 @@ def _is_one_block(found: Blocks) -> bool:
 
 def _one_block(found: Blocks) -> Fault:
     (axis,) = found.blocked
-    return Fault(
-        message=f"one block over all of axis {axis} is a scale for each index of axis {1 - axis}",
-        node=found.entry.node,
-        tensor=found.entry.scale,
-        found=dims(found.scale),
-        expected=dims(found.scale[1 - axis : 2 - axis]),
-        impact=CAUTION,
-        fixes=one_block_fixes(found),
-    )
+    message = f"one block over all of axis {axis} is a scale for each index of axis {1 - axis}"
+    entry, expected, fixes = found.entry, dims(found.scale[1 - axis : 2 - axis]), one_block_fixes(found)
+    given = dims(found.scale)
+    return Fault(message, entry.node, entry.scale, found=given, expected=expected, impact=CAUTION, fixes=fixes)
 
 
 def _has_one_element(found: Blocks) -> bool:

@@ -1,12 +1,12 @@
 """QN502: weights whose codes are clipped, or leave most of their range unused."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from qdqtool.linting.findings import Extent
-from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Fault, Faults, Impact, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import CAUTION, SILENT, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.weight_codes import WeightCodes, weight_codes
 from qdqtool.linting.rules.support.words import number
@@ -130,39 +130,27 @@ class CodeRange(Rule):
             codes = weight_codes(context, entry)
             if codes is None or codes.codes.size < LEAST_VALUES:
                 continue
-            judged = _clipped(codes) or _saturated(codes) or _vanished(codes) or _unused(codes)
-            if judged is None:
-                continue
-            yield Fault(
-                message=f"the scale does not fit weight '{entry.node.input_name(0)}': {judged.found}",
-                node=entry.node,
-                tensor=entry.data,
-                found=judged.found,
-                expected=judged.expected,
-                impact=judged.impact,
-                extent=judged.extent,
-            )
+            fault = _clipped(codes) or _saturated(codes) or _vanished(codes) or _unused(codes)
+            if fault is not None:
+                message = f"the scale does not fit weight '{entry.node.input_name(0)}': {fault.found}"
+                yield replace(fault, message=message, node=entry.node, tensor=entry.data)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    found: str
-    expected: str
-    extent: Extent
-    impact: Impact | None = None
+# These return a fault that has no message and no place yet.
 
 
-def _clipped(codes: WeightCodes) -> _Judged | None:
+def _clipped(codes: WeightCodes) -> Fault | None:
     share = codes.clipped
     most = MOST_CLIPPED if codes.format.bits > 2 else HALF_CLIPPED
     if share <= most:
         return None
     impact = SILENT if share > HALF_CLIPPED else None
     extent = Extent("clipped", degree=codes.lost)
-    return _Judged(f"{share:.0%} of the values are clipped", f"at most {most:.0%}", extent, impact)
+    found = f"{share:.0%} of the values are clipped"
+    return Fault("", found=found, expected=f"at most {most:.0%}", extent=extent, impact=impact)
 
 
-def _saturated(codes: WeightCodes) -> _Judged | None:
+def _saturated(codes: WeightCodes) -> Fault | None:
     """Judge stored codes, of which it is not known how many were clipped: too many are the first or the last."""
     if codes.values is not None or codes.format.bits <= 2:
         return None
@@ -175,10 +163,11 @@ def _saturated(codes: WeightCodes) -> _Judged | None:
     fmt, high = codes.format, number(codes.format.high)
     where = f"{high} or more in magnitude" if codes.is_symmetric else f"{number(fmt.low)} or {high}"
     found = f"{share:.1%} of its {fmt} codes that are not 0 are {where}"
-    return _Judged(found, f"at most {most:.0%}", Extent("saturated", degree=share), SUSPECT)
+    extent = Extent("saturated", degree=share)
+    return Fault("", found=found, expected=f"at most {most:.0%}", extent=extent, impact=SUSPECT)
 
 
-def _vanished(codes: WeightCodes) -> _Judged | None:
+def _vanished(codes: WeightCodes) -> Fault | None:
     """Judge a weight of which nothing is left: every value rounds to 0."""
     values, scale = codes.values, codes.scale
     expected, extent = "codes over the whole range", Extent("vanished")
@@ -187,16 +176,17 @@ def _vanished(codes: WeightCodes) -> _Judged | None:
         if not values.any() or not gone.all():
             return None
         greatest = number(np.max(np.abs(values)))
-        return _Judged(f"every value, up to {greatest}, rounds to code 0", expected, extent, SILENT)
+        found = f"every value, up to {greatest}, rounds to code 0"
+        return Fault("", found=found, expected=expected, extent=extent, impact=SILENT)
     tiny, usual = SCALES_OF_ZEROS
     if not codes.is_whole or codes.distances.size or scale is None or np.all((scale <= tiny) | (scale == usual)):
         return None
     # A weight of zeros is legal: a scale that was found from values says that there were some.
     found = f"every code stands for 0, though the scale is {number(np.max(scale))}"
-    return _Judged(found, expected, extent, SUSPECT)
+    return Fault("", found=found, expected=expected, extent=extent, impact=SUSPECT)
 
 
-def _unused(codes: WeightCodes) -> _Judged | None:
+def _unused(codes: WeightCodes) -> Fault | None:
     """Judge a weight whose codes use a small part of the range."""
     if not codes.is_symmetric or _has_few_bits(codes):
         return None
@@ -204,7 +194,8 @@ def _unused(codes: WeightCodes) -> _Judged | None:
     if not 0 < used < (LEAST_USED if fmt.kind == "integer" or fmt.bits < 8 else LEAST_USED_OF_FLOAT8):
         return None
     found = f"no {fmt} code is beyond {number(used * fmt.high)}"
-    return _Judged(found, f"codes up to {number(fmt.high)}", Extent("unused", degree=-math.log2(used)))
+    extent = Extent("unused", degree=-math.log2(used))
+    return Fault("", found=found, expected=f"codes up to {number(fmt.high)}", extent=extent)
 
 
 def _has_few_bits(codes: WeightCodes) -> bool:

@@ -28,10 +28,7 @@ class ComputeCapability(Rule):
     remedy = "quantize to a type that every GPU has (int8), or build one model for each generation"
     VALID = examples("""
         int8 on 8.6 [sm_86]:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
         float8e4m3fn on 8.9 [sm_89]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 17> (x, s)
@@ -51,8 +48,7 @@ class ComputeCapability(Rule):
             }
         bfloat16 (bits 15821 are 0.1) on 7.5 [sm_75]:
             agraph (bfloat16[1,4] x) => (bfloat16[1,4] y) <bfloat16 s = {15821}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -64,22 +60,15 @@ class ComputeCapability(Rule):
         for asked in target.compute_capabilities:
             buildable = _buildable(asked, target)
             if buildable is not None:
-                yield Fault(
-                    message=f"{target.title} builds nothing for compute capability {sm(asked)}",
-                    found=sm(asked),
-                    expected=buildable,
-                )
+                message = f"{target.title} builds nothing for compute capability {sm(asked)}"
+                yield Fault(message, found=sm(asked), expected=buildable)
                 continue
             for name, entries in users.items():
                 first = target.min_compute_capability.get(name, 0)
                 if asked < first:
-                    yield Fault(
-                        message=f"compute capability {sm(asked)} has no {name}, which {len(entries)} Q/DQ nodes use",
-                        node=entries[0].node,
-                        tensor=entries[0].data,
-                        found=name,
-                        expected=f"compute capability {sm(first)} or later",
-                    )
+                    message = f"compute capability {sm(asked)} has no {name}, which {len(entries)} Q/DQ nodes use"
+                    expected = f"compute capability {sm(first)} or later"
+                    yield Fault(message, entries[0].node, entries[0].data, found=name, expected=expected)
 
 
 def _buildable(asked: int, target: Target) -> str | None:

@@ -1,14 +1,12 @@
 """QL304: tensors with different scales that are joined."""
 
-from functools import partial
-
 import numpy as np
 
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.fixes.code_group import CodeGroup
 from qdqtool.linting.rules.fixes.stored import parameters, write_parameters
 from qdqtool.linting.rules.support.extents import octaves
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
 from qdqtool.linting.rules.support.words import format_of, number
@@ -75,15 +73,10 @@ class ConcatScales(Rule):
             others = [entry for entry in others if same_constant(first.scale, entry.scale, context.constants) is False]
             if others:
                 unlike = others[0]
-                yield Fault(
-                    message=f"inputs of this Concat have scales {_scale(context, first)} and {_scale(context, unlike)}",
-                    node=node,
-                    tensor=unlike.output,
-                    found=_scale(context, unlike),
-                    expected=_scale(context, first),
-                    extent=_extent(context, first, others),
-                    fixes=(Fix(UNIFIED, "gives inputs and output the largest scale", partial(_unify, node)),),
-                )
+                given, wanted, extent = _scale(context, unlike), _scale(context, first), _extent(context, first, others)
+                message = f"inputs of this Concat have scales {wanted} and {given}"
+                fix = UNIFIED.fix("gives inputs and output the largest scale", _unify, node)
+                yield Fault(message, node, unlike.output, found=given, expected=wanted, extent=extent, fixes=(fix,))
 
 
 def _is_quantized_again(context: RuleContext, node: NodeView) -> bool:

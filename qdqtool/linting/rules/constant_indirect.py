@@ -1,12 +1,12 @@
 """QL312: stored codes that reach their DQ through another operator."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
+from qdqtool.linting.rules.support.reach import reachable
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.linting.rules.support.words import is_operator, kind
@@ -93,37 +93,19 @@ class ConstantIndirect(Rule):
                 and context.constants.is_constant(data)
                 and not _folds(context, data.producer)
             ):
-                told |= _makers(data)
-                yield Fault(
-                    message=f"stored codes reach this DQ through {data.producer.op_type} '{data.producer.label}'",
-                    node=entry.node,
-                    tensor=data,
-                    found=data.producer.op_type,
-                    expected="the initializer or Constant itself",
-                    fixes=(Fix(STORED, "stores the codes as they reach the DQ", partial(_store, entry)),),
-                )
+                told.update(reachable([data.producer], _makers))
+                message = f"stored codes reach this DQ through {data.producer.op_type} '{data.producer.label}'"
+                expected = "the initializer or Constant itself"
+                fix = STORED.fix("stores the codes as they reach the DQ", _store, entry)
+                yield Fault(message, entry.node, data, found=data.producer.op_type, expected=expected, fixes=(fix,))
         for node, value in _other_readers(context, target):
             if node not in told:
-                yield Fault(
-                    message=f"this {node.op_type} reads '{value.name}', a constant of {kind(context.elem_type(value))}",
-                    node=node,
-                    tensor=value,
-                    found=node.op_type,
-                    expected="DequantizeLinear",
-                )
+                message = f"this {node.op_type} reads '{value.name}', a constant of {kind(context.elem_type(value))}"
+                yield Fault(message, node, value, found=node.op_type, expected="DequantizeLinear")
 
 
-def _makers(value: Value) -> set[NodeView]:
-    """Return the nodes that a tensor is computed by."""
-    found: set[NodeView] = set()
-    pending: list[Value | None] = [value]
-    while pending:
-        current = pending.pop()
-        node = current.producer if current is not None else None
-        if node is not None and node not in found:
-            found.add(node)
-            pending += node.inputs
-    return found
+def _makers(node: NodeView) -> Iterator[NodeView | None]:
+    return (value.producer for value in node.present_inputs)
 
 
 def _other_readers(context: RuleContext, target: Target) -> Iterator[tuple[NodeView, Value]]:

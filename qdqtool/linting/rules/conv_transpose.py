@@ -33,16 +33,14 @@ class ConvTranspose(Rule):
         scales on axis 1:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 [c] y = ConvTranspose (xd, wd)
             }
         one scale, which TensorRT for RTX computes in float as well [tensorrt-rtx]:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, ws, wz)
                 [c] y = ConvTranspose (xd, wd)
             }
@@ -56,11 +54,8 @@ class ConvTranspose(Rule):
                 continue
             per_axis = isinstance(right.dequantize.granularity, PerAxis)
             if per_axis or target.id == "tensorrt-rtx":
-                yield Fault(
-                    message=f"this ConvTranspose is quantized, its weight {right.dequantize.granularity}",
-                    node=node,
-                    tensor=node.input(product.weight_index),
-                    found=str(right.dequantize.granularity),
-                    expected="float" if target.id == "tensorrt-rtx" else "float, or a per-tensor weight",
-                    fixes=(float_layer(product),),
-                )
+                granularity, fix = str(right.dequantize.granularity), float_layer(product)
+                message = f"this ConvTranspose is quantized, its weight {granularity}"
+                expected = "float" if target.id == "tensorrt-rtx" else "float, or a per-tensor weight"
+                weight = node.input(product.weight_index)
+                yield Fault(message, node, weight, found=granularity, expected=expected, fixes=(fix,))

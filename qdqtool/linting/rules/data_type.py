@@ -23,10 +23,7 @@ class DataType(Rule):
     remedy = "dequantize or cast the data first"
     VALID = examples("""
         float data:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         a Q behind a Q:
@@ -37,8 +34,7 @@ class DataType(Rule):
             }
         int32 data [ort-cpu, tensorrt, tensorrt-rtx]:
             agraph (int32[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -47,10 +43,5 @@ class DataType(Rule):
         for entry in context.qdq.quantizers():
             given = context.elem_type(entry.data)
             if given is not None and kind(given) not in target.data_types:
-                yield Fault(
-                    message=f"this Q reads {kind(given)}",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found=kind(given),
-                    expected=listed(target.data_types),
-                )
+                message = f"this Q reads {kind(given)}"
+                yield Fault(message, entry.node, entry.data, found=kind(given), expected=listed(target.data_types))

@@ -97,10 +97,5 @@ def _declared(scope: Scope) -> dict[str, int]:
 
 def _fault(node: NodeView, value: Value, given: int, declared: int) -> Fault:
     role = "output" if value.is_output else "tensor"
-    return Fault(
-        message=f"{role} '{value.name}' is declared {kind(declared)}, and this {node.op_type} makes {kind(given)}",
-        node=node,
-        tensor=value,
-        found=kind(declared),
-        expected=kind(given),
-    )
+    message = f"{role} '{value.name}' is declared {kind(declared)}, and this {node.op_type} makes {kind(given)}"
+    return Fault(message, node, value, found=kind(declared), expected=kind(given))

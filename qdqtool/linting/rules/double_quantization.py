@@ -1,10 +1,8 @@
 """QL309: data that is quantized twice in a row."""
 
-from functools import partial
-
 import numpy as np
 
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
@@ -63,14 +61,11 @@ class DoubleQuantization(Rule):
             before = context.qdq.dequantizer_of(entry.data)
             if before is not None:
                 same = _same_scale(context, before, entry)
+                message = f"this Q reads DQ '{before.node.label}' with {'the same' if same else 'another'} scale"
+                impact = ADVICE if same else None
+                fixes = (MERGED.fix("merges it into the pair in front", _merge, entry),) if same else ()
                 yield Fault(
-                    message=f"this Q reads DQ '{before.node.label}' with {'the same' if same else 'another'} scale",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found="DQ, Q",
-                    expected="one pair",
-                    impact=ADVICE if same else None,
-                    fixes=(Fix(MERGED, "merges it into the pair in front", partial(_merge, entry)),) if same else (),
+                    message, entry.node, entry.data, found="DQ, Q", expected="one pair", impact=impact, fixes=fixes
                 )
 
 

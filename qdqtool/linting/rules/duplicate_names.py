@@ -1,7 +1,5 @@
 """QM605: nodes that share a name."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.layer_names import taken_names
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
@@ -40,10 +38,7 @@ class DuplicateNames(Rule):
                 y = Mul (sum, two)
             }
         empty names:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         two operators that are no Q or DQ, which TensorRT takes [ort-cpu]:
@@ -88,13 +83,8 @@ def _layers(context: RuleContext) -> Faults:
             if taken.again
             else f"the layer of this {node.op_type} would be called '{name}', as that of {taken.owner} is"
         )
-        yield Fault(
-            message=why,
-            node=node,
-            found=name,
-            expected="a function that is called once, or inlined" if taken.again else "a name of its own",
-            fixes=() if taken.again else (_fix(node, name),),
-        )
+        expected = "a function that is called once, or inlined" if taken.again else "a name of its own"
+        yield Fault(why, node, found=name, expected=expected, fixes=() if taken.again else (_fix(node, name),))
 
 
 def _nodes(context: RuleContext) -> Faults:
@@ -106,18 +96,13 @@ def _nodes(context: RuleContext) -> Faults:
             if not name or node.is_op("Constant"):
                 continue
             if name in first:
-                yield Fault(
-                    message=f"a {first[name]} of this graph has the same name '{name}'",
-                    node=node,
-                    found=name,
-                    expected="a name of its own",
-                    fixes=(_fix(node, name),),
-                )
+                message = f"a {first[name]} of this graph has the same name '{name}'"
+                yield Fault(message, node, found=name, expected="a name of its own", fixes=(_fix(node, name),))
             first.setdefault(name, node.op_type)
 
 
 def _fix(node: NodeView, name: str) -> Fix:
-    return Fix(RENAMED, f"renames this {node.op_type}", partial(_rename, node, name))
+    return RENAMED.fix(f"renames this {node.op_type}", _rename, node, name)
 
 
 def _rename(node: NodeView, name: str, draft: Draft) -> None:

@@ -67,17 +67,13 @@ class FloatTypes(Rule):
             given, wanted = kind(context.elem_type(entry.scale)), kind(side)
             if given == wanted or not {given, wanted} <= FLOAT_NAMES or _converts(quantized, given, entry):
                 continue
-            yield Fault(
-                message=(
-                    f"the scale of this {short(entry)} is {given}, "
-                    f"what it {'reads' if entry.is_quantize else 'makes'} is {wanted}"
-                ),
-                node=entry.node,
-                tensor=entry.scale,
-                found=f"{given} and {wanted}",
-                expected=f"{wanted} for both",
-                fixes=scale_type_fixes(entry, wanted),
+            message = (
+                f"the scale of this {short(entry)} is {given}, "
+                f"what it {'reads' if entry.is_quantize else 'makes'} is {wanted}"
             )
+            found = f"{given} and {wanted}"
+            fixes = scale_type_fixes(entry, wanted)
+            yield Fault(message, entry.node, entry.scale, found=found, expected=f"{wanted} for both", fixes=fixes)
 
 
 def _converts(quantized: str, scale: str, entry: QdqNode) -> bool:

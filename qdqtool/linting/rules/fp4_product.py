@@ -55,13 +55,10 @@ class Fp4Product(Rule):
                 continue
             assert product.left is not None
             if product.left.dequantize.granularity == PerTensor():
-                yield Fault(
-                    message=f"{node.op_type} multiplies per-tensor float4e2m1 with float4e2m1",
-                    node=node,
-                    tensor=node.input(product.weight_index),
-                    found="a per-tensor activation",
-                    expected="block scales for the activation",
-                )
+                message = f"{node.op_type} multiplies per-tensor float4e2m1 with float4e2m1"
+                found = "a per-tensor activation"
+                expected = "block scales for the activation"
+                yield Fault(message, node, node.input(product.weight_index), found=found, expected=expected)
 
 
 def _is_fp4(side: Operand | None) -> bool:

@@ -22,10 +22,7 @@ class GraphUnsound(Rule):
     remedy = "export the model again, or rename the tensor where it is defined wrongly"
     VALID = examples("""
         a chain:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         a tensor that two nodes make:
@@ -50,8 +47,4 @@ class GraphUnsound(Rule):
         """Look through every scope."""
         for scope in context.view.scopes:
             for found in unsound(scope):
-                yield Fault(
-                    message=f"tensor '{found.tensor}' {found.problem}",
-                    node=found.node,
-                    tensor=found.tensor,
-                )
+                yield Fault(f"tensor '{found.tensor}' {found.problem}", found.node, found.tensor)

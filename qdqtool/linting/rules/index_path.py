@@ -32,8 +32,7 @@ class IndexPath(Rule):
     VALID = examples("""
         the data of a Gather is quantized, its indices are not:
             agraph (float[4,2] x, float[3] i) => (float[3,2] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 n = Cast <to = 7> (i)
                 y = Gather (xd, n)
             }
@@ -54,14 +53,9 @@ class IndexPath(Rule):
         for node in context.nodes:
             for index in ops.traits(node).index_inputs:
                 for entry in _quantized(context, node.input(index), seen, MAX_STEPS):
-                    yield Fault(
-                        message=f"this DQ makes what {node.op_type} '{node.label}' reads as {_role(node, index)}",
-                        node=entry.node,
-                        tensor=entry.output,
-                        found="a pair",
-                        expected="no pair",
-                        fixes=(float_tensor(entry),),
-                    )
+                    message = f"this DQ makes what {node.op_type} '{node.label}' reads as {_role(node, index)}"
+                    fix = float_tensor(entry)
+                    yield Fault(message, entry.node, entry.output, found="a pair", expected="no pair", fixes=(fix,))
 
 
 def _quantized(context: RuleContext, value: Value | None, seen: set[Value], steps: int) -> Iterator[QdqNode]:

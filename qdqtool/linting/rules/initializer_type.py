@@ -1,7 +1,5 @@
 """QM606: stored tensors of types that the target cannot hold."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -32,15 +30,13 @@ class InitializerType(Rule):
     VALID = examples("""
         an unused float:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, float unused = {1}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         an unused int16:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}, int16 left_over = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -52,21 +48,18 @@ class InitializerType(Rule):
             tensor = value.initializer
             if tensor is None or kind(tensor.data_type) in legal or _reported(context, value):
                 continue
-            yield Fault(
-                message=f"initializer '{value.qualified_name}' has type {kind(tensor.data_type)}"
-                f"{'' if value.uses else ', and nothing reads it'}",
-                tensor=value,
-                node=value.uses[0].node if value.uses else None,
-                found=kind(tensor.data_type),
-                expected=legal_types(legal, kind(tensor.data_type), target),
-                fixes=_fixes(value),
-            )
+            found = kind(tensor.data_type)
+            unread = "" if value.uses else ", and nothing reads it"
+            message = f"initializer '{value.qualified_name}' has type {found}{unread}"
+            node = value.uses[0].node if value.uses else None
+            expected = legal_types(legal, found, target)
+            yield Fault(message, node, value, found=found, expected=expected, fixes=_fixes(value))
 
 
 def _fixes(value: Value) -> tuple[Fix, ...]:
     if value.uses or value.is_output or value.is_input:
         return ()
-    return (Fix(TAKEN_OUT, f"takes out initializer '{value.name}'", partial(_take_out, value)),)
+    return (TAKEN_OUT.fix(f"takes out initializer '{value.name}'", _take_out, value),)
 
 
 def _take_out(value: Value, draft: Draft) -> None:

@@ -59,10 +59,5 @@ class InputType(Rule):
 
 
 def _fault(node: NodeView, value: Value, given: int, operand: SignatureOperand) -> Fault:
-    return Fault(
-        message=f"{node.op_type} at opset {node.scope.opset} takes no {kind(given)} as input '{operand.name}'",
-        node=node,
-        tensor=value,
-        found=kind(given),
-        expected=listed(map(kind, operand.types)),
-    )
+    message = f"{node.op_type} at opset {node.scope.opset} takes no {kind(given)} as input '{operand.name}'"
+    return Fault(message, node, value, found=kind(given), expected=listed(map(kind, operand.types)))

@@ -1,13 +1,11 @@
 """QS006: zero points of int32 codes."""
 
-from functools import partial
-
 import numpy as np
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.stored import Stored, stored
 from qdqtool.linting.rules.support.extents import of_values
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule import SILENT, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext, as_reals
 from qdqtool.linting.rules.support.words import number
@@ -56,14 +54,12 @@ class Int32ZeroPoint(Rule):
             if entry.quantized_type == TensorProto.INT32 and zero is not None and zero.any():
                 assert entry.zero_point is not None
                 first = number(zero[zero != 0].flat[0])
+                message = f"zero point '{entry.zero_point.name}' of int32 codes is {first}"
+                extent = of_values("", zero != 0, np.abs(as_reals(zero)))
+                expected = "0, or no zero point"
+                fix = SHIFTED.fix("subtracts the zero point from the codes", _shift, entry)
                 yield Fault(
-                    message=f"zero point '{entry.zero_point.name}' of int32 codes is {first}",
-                    node=entry.node,
-                    tensor=entry.zero_point,
-                    found=first,
-                    extent=of_values("", zero != 0, np.abs(as_reals(zero))),
-                    expected="0, or no zero point",
-                    fixes=(Fix(SHIFTED, "subtracts the zero point from the codes", partial(_shift, entry)),),
+                    message, entry.node, entry.zero_point, found=first, extent=extent, expected=expected, fixes=(fix,)
                 )
 
 

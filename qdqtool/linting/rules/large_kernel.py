@@ -28,8 +28,7 @@ class LargeKernel(Rule):
         5 x 5 in fp8:
             agraph (float[1,16,8,8] x) => (float[1,16,4,4] y)
             <float s = {0.1}, float8e4m3fn z = {0}, int64[4] n = {16, 16, 5, 5}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 w = ConstantOfShape <value = float[1] {0.5}> (n)
                 wq = QuantizeLinear (w, s, z)
                 wd = DequantizeLinear (wq, s, z)
@@ -38,8 +37,7 @@ class LargeKernel(Rule):
         7 x 7 in int8:
             agraph (float[1,16,8,8] x) => (float[1,16,2,2] y)
             <float s = {0.1}, int8 z = {0}, int64[4] n = {16, 16, 7, 7}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 w = ConstantOfShape <value = float[1] {0.5}> (n)
                 wq = QuantizeLinear (w, s, z)
                 wd = DequantizeLinear (wq, s, z)
@@ -50,8 +48,7 @@ class LargeKernel(Rule):
         7 x 7 in fp8:
             agraph (float[1,16,8,8] x) => (float[1,16,2,2] y)
             <float s = {0.1}, float8e4m3fn z = {0}, int64[4] n = {16, 16, 7, 7}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 w = ConstantOfShape <value = float[1] {0.5}> (n)
                 wq = QuantizeLinear (w, s, z)
                 wd = DequantizeLinear (wq, s, z)
@@ -69,13 +66,7 @@ class LargeKernel(Rule):
                 continue
             missing = product.op.missing_kernel(product.node, shape, number_format)
             if missing is not None:
-                yield Fault(
-                    message=missing,
-                    node=product.node,
-                    tensor=weight,
-                    found=number_format.name,
-                    expected="float, or int8",
-                )
+                yield Fault(missing, product.node, weight, found=number_format.name, expected="float, or int8")
 
 
 def _format(product: Product) -> NumberFormat | None:

@@ -61,12 +61,8 @@ class LaterRelease(Rule):
                 continue
             for name in _names(node):
                 if name in target.later:
-                    yield Fault(
-                        message=f"{target.title} does not know {name}",
-                        node=node,
-                        found=name,
-                        expected=f"release {target.later[name]} or later",
-                    )
+                    message = f"{target.title} does not know {name}"
+                    yield Fault(message, node, found=name, expected=f"release {target.later[name]} or later")
 
 
 def _names(node: NodeView) -> Iterator[str]:

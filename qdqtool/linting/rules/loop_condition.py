@@ -1,11 +1,8 @@
 """QM616: Loops whose body reads a condition that nobody gives."""
 
-from functools import partial
-
 import numpy as np
-from onnx import TensorProto
 
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.view import NodeView
@@ -78,16 +75,11 @@ class LoopCondition(Rule):
             condition = scope.values.get(names[CONDITION]) if len(names) > CONDITION else None
             if condition is not None and condition.uses:
                 reader = condition.uses[0].node.op_type
-                yield Fault(
-                    message=f"this Loop has no condition; its body reads '{condition.name}' in {reader}",
-                    node=loop,
-                    tensor=condition,
-                    found="no condition",
-                    expected="a bool initializer",
-                    fixes=(Fix(GIVEN, "gives the Loop the condition true", partial(_give, loop)),),
-                )
+                message = f"this Loop has no condition; its body reads '{condition.name}' in {reader}"
+                fix = GIVEN.fix("gives the Loop the condition true", _give, loop)
+                yield Fault(message, loop, condition, found="no condition", expected="a bool initializer", fixes=(fix,))
 
 
 def _give(loop: NodeView, draft: Draft) -> None:
     name = f"{loop.label}_condition"
-    draft.set_input(loop, CONDITION, draft.constant(loop.scope, name, np.array(True), TensorProto.BOOL))
+    draft.set_input(loop, CONDITION, draft.constant(loop.scope, name, np.array(True)))

@@ -47,12 +47,8 @@ class MalformedNode(Rule):
         for entry in context.qdq.nodes:
             found = _problem(entry)
             if found is not None:
-                yield Fault(
-                    message=f"this {short(entry)} has {found}",
-                    node=entry.node,
-                    found=found,
-                    expected="data, scale, an optional zero point, and one output",
-                )
+                expected = "data, scale, an optional zero point, and one output"
+                yield Fault(f"this {short(entry)} has {found}", entry.node, found=found, expected=expected)
 
 
 def _problem(entry: QdqNode) -> str | None:

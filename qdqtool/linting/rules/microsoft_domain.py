@@ -1,9 +1,7 @@
 """QS010: Q/DQ of com.microsoft where ONNX has its own."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.extents import needs
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, short
@@ -33,10 +31,7 @@ class MicrosoftDomain(Rule):
     offers = (STANDARD,)
     VALID = examples("""
         the standard domain:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         com.microsoft:
@@ -51,13 +46,9 @@ class MicrosoftDomain(Rule):
         """Look at the domain of every Q and DQ."""
         for entry in context.qdq.nodes:
             if entry.node.domain == MICROSOFT:
-                yield Fault(
-                    message=f"this {short(entry)} is of domain {entry.node.domain}",
-                    node=entry.node,
-                    found=entry.node.domain,
-                    expected="the standard domain",
-                    fixes=(Fix(STANDARD, f"moves this {short(entry)} to the standard domain", partial(_move, entry)),),
-                )
+                message = f"this {short(entry)} is of domain {entry.node.domain}"
+                fix = STANDARD.fix(f"moves this {short(entry)} to the standard domain", _move, entry)
+                yield Fault(message, entry.node, found=entry.node.domain, expected="the standard domain", fixes=(fix,))
 
 
 def _move(entry: QdqNode, draft: Draft) -> None:

@@ -45,8 +45,7 @@ class MissingKernel(Rule):
     VALID = examples("""
         float16 (bits 11878 are 0.1) on 7.5 [sm_75]:
             agraph (float16[1,16] x) => (float16[1,16] y) <float16 s = {11878}, int8 z = {0}, int64[2] n = {16, 16}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 w = ConstantOfShape <value = float16[1] {11878}> (n)
                 wq = QuantizeLinear (w, s, z)
                 wd = DequantizeLinear (wq, s, z)
@@ -78,8 +77,7 @@ class MissingKernel(Rule):
         float32 on 7.5 [sm_75]:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float ws = {0.1}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, ws, z)
                 y = MatMul (xd, wd)
             }
@@ -92,8 +90,7 @@ class MissingKernel(Rule):
             <ir_version: 10, opset_import: ["": 22]>
             agraph (bfloat16[1,2,4,4] x) => (bfloat16[1,2,4,4] y)
             <bfloat16 s = {15821}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, s, z)
                 y = ConvTranspose (xd, wd)
             }
@@ -114,25 +111,15 @@ class MissingKernel(Rule):
             nowhere = made in family.no_kernel
             if nowhere or made in lacking:
                 where = target.title if nowhere else "compute capability 7.5"
-                yield Fault(
-                    message=f"{where} has no {node.op_type} with {kind(made)} output",
-                    node=node,
-                    tensor=node.output(),
-                    found=kind(made),
-                    expected="float16",
-                )
+                message = f"{where} has no {node.op_type} with {kind(made)} output"
+                yield Fault(message, node, node.output(), found=kind(made), expected="float16")
 
 
 def _attention(context: RuleContext, node: NodeView, target: Target) -> Faults:
     problem = refusal(context, node)
     if problem is not None:
-        yield Fault(
-            message=f"{target.title} has no Attention with {problem.found}",
-            node=node,
-            tensor=node.output(),
-            found=problem.found,
-            expected=problem.expected,
-        )
+        message = f"{target.title} has no Attention with {problem.found}"
+        yield Fault(message, node, node.output(), found=problem.found, expected=problem.expected)
 
 
 def refusal(context: RuleContext, node: NodeView) -> Wrong | None:

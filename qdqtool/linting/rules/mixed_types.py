@@ -68,14 +68,9 @@ def _faults(context: RuleContext, node: NodeView, signature: Signature) -> Fault
             continue
         other, wanted = first.setdefault(operand.variable, (value, given))
         if wanted != given and given in operand.types and wanted in operand.types:
-            yield Fault(
-                message=(
-                    f"{node.op_type} takes inputs of one type; '{other.name}' is {kind(wanted)} "
-                    f"and '{value.name}' is {kind(given)}"
-                ),
-                node=node,
-                tensor=value,
-                found=kind(given),
-                expected=kind(wanted),
+            message = (
+                f"{node.op_type} takes inputs of one type; '{other.name}' is {kind(wanted)} "
+                f"and '{value.name}' is {kind(given)}"
             )
+            yield Fault(message, node, value, found=kind(given), expected=kind(wanted))
             break

@@ -1,8 +1,6 @@
 """QM617: nodes that stand in front of those whose outputs they read."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.soundness import Unsound, out_of_order
@@ -29,10 +27,7 @@ class NodeOrder(Rule):
     offers = (SORTED,)
     VALID = examples("""
         the Q comes first:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         the DQ comes first:
@@ -54,14 +49,10 @@ class NodeOrder(Rule):
         """Compare the place of each maker with those of its readers."""
         for scope in context.view.scopes:
             for found in out_of_order(scope):
-                yield Fault(
-                    message=f"tensor '{found.tensor}' {found.problem}",
-                    node=found.node,
-                    tensor=found.tensor,
-                    found="a reader in front of the maker",
-                    expected="makers in front of readers",
-                    fixes=(Fix(SORTED, "moves the maker in front of the reader", partial(_sort, found)),),
-                )
+                message = f"tensor '{found.tensor}' {found.problem}"
+                given, expected = "a reader in front of the maker", "makers in front of readers"
+                fix = SORTED.fix("moves the maker in front of the reader", _sort, found)
+                yield Fault(message, found.node, found.tensor, found=given, expected=expected, fixes=(fix,))
 
 
 def _sort(found: Unsound, draft: Draft) -> None:

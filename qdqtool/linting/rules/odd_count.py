@@ -6,7 +6,7 @@ from math import prod
 from qdqtool.linting.rules.fixes.stored import WIDER, wider_fixes
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import dims, kind
+from qdqtool.linting.rules.support.words import dims, kind, known
 from qdqtool.models.targets import Target
 
 FOUR_BIT = frozenset({"int4", "uint4", "float4e2m1"})
@@ -54,21 +54,17 @@ class OddCount(Rule):
             if kind(entry.quantized_type) not in FOUR_BIT or context.qdq.quantizer_of(entry) is not None:
                 continue
             shape = context.data_shape(entry)
-            extents = [dim for dim in shape or () if isinstance(dim, int)]
-            if shape is None or len(extents) != len(shape):
+            extents = known(shape)
+            if shape is None or extents is None:
                 continue
             for found, what in _odd(extents, target):
-                yield Fault(
-                    message=f"{kind(entry.quantized_type)} tensor of shape {dims(shape)}: {what} is {found}",
-                    node=entry.node,
-                    tensor=entry.output if entry.is_quantize else entry.data,
-                    found=str(found),
-                    expected="an even number",
-                    fixes=wider_fixes(entry),
-                )
+                message = f"{kind(entry.quantized_type)} tensor of shape {dims(shape)}: {what} is {found}"
+                codes = entry.output if entry.is_quantize else entry.data
+                fixes = wider_fixes(entry)
+                yield Fault(message, entry.node, codes, found=str(found), expected="an even number", fixes=fixes)
 
 
-def _odd(extents: list[int], target: Target) -> Iterator[tuple[int, str]]:
+def _odd(extents: tuple[int, ...], target: Target) -> Iterator[tuple[int, str]]:
     """The first number that must be even and is not, and what it counts."""
     if prod(extents) % 2:
         # A scalar is one element: there is a last dimension below.

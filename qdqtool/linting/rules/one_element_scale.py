@@ -46,11 +46,6 @@ class OneElementScale(Rule):
         }
         for entry, reader in found.items():
             if entry.scale_shape == (1,) and not context.qdq.is_weight(entry):
-                yield Fault(
-                    message=f"the scale of this DQ has shape [1], and Conv '{reader.label}' runs in float",
-                    node=entry.node,
-                    tensor=entry.scale,
-                    found="shape [1]",
-                    expected="a scalar",
-                    fixes=scalar_fixes(entry),
-                )
+                message = f"the scale of this DQ has shape [1], and Conv '{reader.label}' runs in float"
+                fixes = scalar_fixes(entry)
+                yield Fault(message, entry.node, entry.scale, found="shape [1]", expected="a scalar", fixes=fixes)

@@ -1,7 +1,6 @@
 """QL302: operators of which only one side is quantized."""
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from onnx import TensorProto
@@ -60,8 +59,7 @@ class OneSided(Rule):
         activation and weight:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
@@ -75,8 +73,7 @@ class OneSided(Rule):
     INVALID = examples("""
         a Conv with a float weight:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float s = {0.1}, int8 z = {0}, float[1,1,1,1] w = {0.5}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 [c] y = Conv (xd, w)
             }
         a Conv with a float activation:
@@ -124,15 +121,15 @@ def pairing_fixes(context: RuleContext, product: Product) -> tuple[Fix, ...]:
     index = 0 if product.left is not None else product.weight_index
     if context.qdq.is_weight(found.dequantize):
         return (float_fix(found.dequantize),)
-    unpaired = Fix(UNPAIRED, f"takes the pair away from input {index}", partial(_bypass, product, index, found))
+    unpaired = UNPAIRED.fix(f"takes the pair away from input {index}", _bypass, product, index, found)
     weight = product.node.input(product.weight_index)
     name = _FORMATS.get(found.dequantize.quantized_type)
     if weight is None or name is None or context.constants.direct(weight) is None:
         return (unpaired,)
     fmt = formats.get(name)
-    add = partial(_add, product, weight, fmt)
-    on_grid = Fix(ON_GRID, f"stores the weight '{weight.name}' as {fmt} codes", partial(add, _exact_scale))
-    quantized = Fix(QUANTIZED, f"quantizes the weight '{weight.name}' to {fmt}", partial(add, _range_scale))
+    add = product, weight, fmt
+    on_grid = ON_GRID.fix(f"stores the weight '{weight.name}' as {fmt} codes", _add, *add, _exact_scale)
+    quantized = QUANTIZED.fix(f"quantizes the weight '{weight.name}' to {fmt}", _add, *add, _range_scale)
     return on_grid, quantized, unpaired
 
 
@@ -176,9 +173,8 @@ def _add(product: Product, weight: Value, fmt: NumberFormat, derive: _Derive, dr
     like = shaped(tensor, fmt.onnx_type)
     names = (
         draft.weights(scope, f"{weight.name}_quantized", like, make),
-        draft.constant(scope, f"{weight.name}_scale", scale, tensor.data_type),
-        draft.constant(scope, f"{weight.name}_zero_point", np.zeros(scale.shape, fmt.dtype), fmt.onnx_type),
+        draft.constant(scope, f"{weight.name}_scale", scale),
+        draft.constant(scope, f"{weight.name}_zero_point", np.zeros(scale.shape, fmt.dtype)),
     )
-    attributes = {} if axis is None else {"axis": axis}
-    output = draft.add(product.node, "DequantizeLinear", names, weight.name, **attributes)
+    output = draft.add(product.node, "DequantizeLinear", names, weight.name, axis=axis)
     draft.set_input(product.node, product.weight_index, output)

@@ -31,16 +31,14 @@ class OperandFormats(Rule):
         fp8 for both:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, float8e4m3fn z = {0}, float8e4m3fn[2,2] w = {56,56,56,56}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, s, z)
                 y = MatMul (xd, wd)
             }
         an int8 activation and an int4 weight with a scale for each column:
             agraph (float[8,2] x) => (float[8,2] y)
             <float s = {0.1}, int8 z = {0}, int4[2,2] w = {33, 67}, float[2] ws = {0.1, 0.2}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws)
                 y = MatMul (xd, wd)
             }
@@ -49,23 +47,20 @@ class OperandFormats(Rule):
         int8 times fp8:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, float8e4m3fn wz = {0}, float8e4m3fn[2,2] w = {56,56,56,56}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, s, wz)
                 y = MatMul (xd, wd)
             }
         int8 times int4 with one scale for the weight:
             agraph (float[8,2] x) => (float[8,2] y) <float s = {0.1}, int8 z = {0}, int4[2,2] w = {33, 67}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, s)
                 y = MatMul (xd, wd)
             }
         int4 times int4 in a Conv:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int4 z = {0}, int4[2,2,1,1] w = {33, 67}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, s)
                 y = Conv (xd, wd)
             }

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
-from qdqtool.linting.rules.support.words import dims
+from qdqtool.linting.rules.support.words import dims, known
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
 
@@ -66,13 +67,8 @@ class OperandShape(Rule):
             find = _MISFITS.get(node.op_type)
             misfit = None if find is None else next(find(_At(context, node, target)), None)
             if misfit is not None:
-                yield Fault(
-                    message=f"{node.op_type} has {misfit.found}",
-                    node=node,
-                    tensor=node.input(misfit.index),
-                    found=misfit.found,
-                    expected=misfit.expected,
-                )
+                message = f"{node.op_type} has {misfit.found}"
+                yield Fault(message, node, node.input(misfit.index), found=misfit.found, expected=misfit.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +133,8 @@ def _differ(left: int | str | None, right: int | str | None) -> bool:
 
 
 def _elements(shape: Shape) -> int | None:
-    known = [extent for extent in shape if isinstance(extent, int)]
-    return math.prod(known) if len(known) == len(shape) else None
+    extents = known(shape)
+    return None if extents is None else math.prod(extents)
 
 
 def _times(extent: int | None, factor: int | None) -> int | None:
@@ -188,15 +184,6 @@ def _windows(at: _At, weight: int) -> Iterator[_Misfit]:
         if padded < span:
             expected = f"at most {padded}, the extent of the padded input"
             yield _Misfit(weight, f"a kernel that spans {span} elements of axis {axis + 2}", expected)
-
-
-def _qlinear_conv(at: _At) -> Iterator[_Misfit]:
-    return _conv(at, weight=3, bias=8)
-
-
-def _conv_integer(at: _At) -> Iterator[_Misfit]:
-    # It has no bias: its third input is a zero point, and no node has a tenth.
-    return _conv(at, bias=9)
 
 
 def _conv_transpose(at: _At) -> Iterator[_Misfit]:
@@ -275,14 +262,15 @@ _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 _MISFITS: Mapping[str, Callable[[_At], Iterator[_Misfit]]] = {
     "Conv": _conv,
-    "ConvInteger": _conv_integer,
+    # It has no bias: its third input is a zero point, and no node has a tenth.
+    "ConvInteger": partial(_conv, bias=9),
     "ConvTranspose": _conv_transpose,
     "Gemm": _gemm,
     "GroupNormalization": _group_normalization,
     "InstanceNormalization": _instance_normalization,
     "LayerNormalization": _layer_normalization,
     "PRelu": _prelu,
-    "QLinearConv": _qlinear_conv,
+    "QLinearConv": partial(_conv, weight=3, bias=8),
     "Reshape": _reshape,
     **dict.fromkeys(_GATES, _recurrent),
 }

@@ -54,10 +54,6 @@ class OperandTypes(Rule):
             if odd is None:
                 odd = next((index for index in types if types[index] != types.get(0, types[index])), None)
             if odd is not None:
-                yield Fault(
-                    message=f"operand '{node.input_name(odd)}' is {types[odd]}",
-                    node=node,
-                    tensor=node.input(odd),
-                    found=", ".join(types.values()),
-                    expected="operands of one float type",
-                )
+                message = f"operand '{node.input_name(odd)}' is {types[odd]}"
+                found = ", ".join(types.values())
+                yield Fault(message, node, node.input(odd), found=found, expected="operands of one float type")

@@ -67,7 +67,7 @@ class OperatorSignature(Rule):
             if problem is not None:
                 message, expected = problem
                 found = f"{node.op_type} at opset {node.scope.opset}"
-                yield Fault(message=f"{found} {message}", node=node, found=found, expected=expected)
+                yield Fault(f"{found} {message}", node, found=found, expected=expected)
 
 
 def _problem(node: NodeView, signature: Signature) -> tuple[str, str] | None:

@@ -1,10 +1,9 @@
 """QS004: what the model's opset does not have yet."""
 
 from collections.abc import Iterator
-from functools import partial
 
 from qdqtool.linting.rules.support.extents import PER_AXIS, needs, reads_axis_1
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
@@ -62,15 +61,12 @@ class OpsetTooLow(Rule):
         highest = max(first for _, _, first in low)
         for number, (entry, what, first) in enumerate(low):
             opset = entry.node.scope.opset
-            raised = Fix(RAISED, f"raises the opset from {opset} to {highest}", partial(_raise, highest))
-            yield Fault(
-                message=f"this {short(entry)} uses {what}; the model's opset is {opset}",
-                node=entry.node,
-                found=f"opset {opset}",
-                expected=f"at least opset {first}",
-                impact=SUSPECT if reads_axis_1(entry, target) and _is_read(context, entry) else None,
-                fixes=() if number else (raised,),
-            )
+            raised = RAISED.fix(f"raises the opset from {opset} to {highest}", _raise, highest)
+            message = f"this {short(entry)} uses {what}; the model's opset is {opset}"
+            expected = f"at least opset {first}"
+            impact = SUSPECT if reads_axis_1(entry, target) and _is_read(context, entry) else None
+            fixes = () if number else (raised,)
+            yield Fault(message, entry.node, found=f"opset {opset}", expected=expected, impact=impact, fixes=fixes)
 
 
 def _too_new(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:

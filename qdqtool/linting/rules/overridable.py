@@ -1,8 +1,6 @@
 """QM608: constants that a caller could replace."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
@@ -34,10 +32,7 @@ class Overridable(Rule):
     offers = (FIXED,)
     VALID = examples("""
         an initializer alone:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         a weight with a default:
@@ -47,8 +42,7 @@ class Overridable(Rule):
             }
         a scale with a default:
             agraph (float[1,4] x, float s = {0.1}) => (float[1,4] y) <int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -64,14 +58,10 @@ class Overridable(Rule):
                 if value is None or not value.is_input or value.initializer is None or value in seen:
                     continue
                 seen.add(value)
-                yield Fault(
-                    message=f"{what} '{value.name}' of this {short(entry)} is also a graph input",
-                    node=entry.node,
-                    tensor=value,
-                    found="initializer and graph input",
-                    expected="an initializer alone",
-                    fixes=(Fix(FIXED, f"takes '{value.name}' out of the graph inputs", partial(_close, value)),),
-                )
+                message = f"{what} '{value.name}' of this {short(entry)} is also a graph input"
+                found = "initializer and graph input"
+                fix = FIXED.fix(f"takes '{value.name}' out of the graph inputs", _close, value)
+                yield Fault(message, entry.node, value, found=found, expected="an initializer alone", fixes=(fix,))
 
 
 def _close(value: Value, draft: Draft) -> None:

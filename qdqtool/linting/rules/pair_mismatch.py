@@ -1,7 +1,5 @@
 """QP106: a Q and its DQ that do not undo each other."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from qdqtool.linting.findings import Extent
@@ -62,25 +60,13 @@ class PairMismatch(Rule):
             yield from _axes(context, pair)
 
 
-@dataclass(frozen=True, slots=True)
-class _Difference:
-    """What a Q and its DQ do not have in common, in words for each, and how far they differ."""
-
-    made: str
-    read: str
-    extent: Extent
-
-
 def _scales(context: RuleContext, pair: QdqPair) -> Faults:
     quantize, dequantize = pair.quantize, pair.dequantize
     if quantize.scale is dequantize.scale:
         return
     made, read = context.array(quantize.scale), context.array(dequantize.scale)
-    if made is None or read is None:
-        return
-    difference = _difference("scale", made, read)
-    if difference is not None:
-        yield _fault(pair, "scale", dequantize.scale, difference)
+    if made is not None and read is not None:
+        yield from _compared(pair, "scale", dequantize.scale, made, read)
 
 
 def _zero_points(context: RuleContext, pair: QdqPair) -> Faults:
@@ -94,9 +80,7 @@ def _zero_points(context: RuleContext, pair: QdqPair) -> Faults:
     # An absent zero point is 0, so an explicit 0 on the other side is the same.
     one_sided = made is None or read is None
     both = np.broadcast_arrays(first, second) if one_sided else (first, second)
-    difference = _difference("zero point", *both)
-    if difference is not None:
-        yield _fault(pair, "zero point", read or made, difference)
+    yield from _compared(pair, "zero point", read or made, *both)
 
 
 def _axes(context: RuleContext, pair: QdqPair) -> Faults:
@@ -105,43 +89,34 @@ def _axes(context: RuleContext, pair: QdqPair) -> Faults:
         return
     made, read = context.axis(quantize), context.axis(dequantize)
     if made is not None and read is not None and made != read:
-        yield _fault(pair, "axis", dequantize.data, _unlike("axis", str(made), str(read)))
+        yield _fault(pair, "axis", dequantize.data, (str(made), str(read)))
     if quantize.block_size != dequantize.block_size:
         sizes = str(quantize.block_size), str(dequantize.block_size)
-        yield _fault(pair, "block_size", dequantize.data, _unlike("block_size", *sizes))
+        yield _fault(pair, "block_size", dequantize.data, sizes)
 
 
-def _difference(what: str, made: Array, read: Array) -> _Difference | None:
-    """Return the first difference, and the extent of all; None where they mean the same."""
+def _compared(pair: QdqPair, what: str, tensor: Value | None, made: Array, read: Array) -> Faults:
+    """Yield the first difference, with the extent of all."""
     if made.size != read.size or (made.shape != read.shape and made.size != 1):
-        return _unlike(what, f"shape {dims(made.shape)}", f"shape {dims(read.shape)}")
+        yield _fault(pair, what, tensor, (f"shape {dims(made.shape)}", f"shape {dims(read.shape)}"))
+        return
     first, second = as_reals(made).reshape(-1), as_reals(read).reshape(-1)
     unequal = ~((first == second) | (np.isnan(first) & np.isnan(second)))
     places = np.flatnonzero(unequal)
     if not len(places):
-        return None
+        return
     where = f" in channel {places[0]}" if made.size > 1 else ""
     more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
     off = octaves(second, first) if what == "scale" else np.abs(second - first)
-    return _Difference(
-        f"{number(first[places[0]])}{where}",
-        f"{number(second[places[0]])}{where}{more}",
-        of_values(what, unequal, off),
-    )
+    words = f"{number(first[places[0]])}{where}", f"{number(second[places[0]])}{where}{more}"
+    yield _fault(pair, what, tensor, words, of_values(what, unequal, off))
 
 
-def _unlike(what: str, made: str, read: str) -> _Difference:
-    return _Difference(made, read, Extent(f"{what} {read} for {made}"))
-
-
-def _fault(pair: QdqPair, what: str, tensor: Value | None, difference: _Difference) -> Fault:
-    return Fault(
-        message=(
-            f"{what} of this DQ is {difference.read}, that of its Q '{pair.quantize.node.label}' is {difference.made}"
-        ),
-        node=pair.dequantize.node,
-        tensor=tensor,
-        found=difference.read,
-        expected=difference.made,
-        extent=difference.extent,
-    )
+def _fault(
+    pair: QdqPair, what: str, tensor: Value | None, words: tuple[str, str], extent: Extent | None = None
+) -> Fault:
+    """Return the fault of a Q and a DQ that have these, in words."""
+    made, read = words
+    message = f"{what} of this DQ is {read}, that of its Q '{pair.quantize.node.label}' is {made}"
+    known = extent or Extent(f"{what} {read} for {made}")
+    return Fault(message, pair.dequantize.node, tensor, found=read, expected=made, extent=known)

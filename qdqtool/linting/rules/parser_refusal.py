@@ -44,8 +44,5 @@ class ParserRefusal(Rule):
                 hint = "ONNX Runtime made this operator: export the model without its graph optimizations"
             # Where the node is not found in the file, its name still helps.
             where = f"node '{fault.name}': " if node is None and fault.name else ""
-            yield Fault(
-                message=f"{fault.title} refuses it: {where}{fault.reason}{f' ({hint})' if hint else ''}",
-                node=node,
-                found=fault.reason,
-            )
+            message = f"{fault.title} refuses it: {where}{fault.reason}{f' ({hint})' if hint else ''}"
+            yield Fault(message, node, found=fault.reason)

@@ -47,10 +47,6 @@ class PrecisionAttribute(Rule):
             asked = integer_attribute(entry.node, "precision") if entry.node.proto.attribute else None
             given = context.elem_type(entry.scale) if asked else None
             if given is not None and asked != given:
-                yield Fault(
-                    message=f"precision is {kind(asked)}, the scale of this Q is {kind(given)}",
-                    node=entry.node,
-                    tensor=entry.scale,
-                    found=kind(asked),
-                    expected=f"{kind(given)}, or no attribute",
-                )
+                message = f"precision is {kind(asked)}, the scale of this Q is {kind(given)}"
+                expected = f"{kind(given)}, or no attribute"
+                yield Fault(message, entry.node, entry.scale, found=kind(asked), expected=expected)

@@ -88,12 +88,8 @@ class QOperator(Rule):
         for node in context.nodes:
             if (foreign(node) or is_quantizer(node.proto)) and context.called(node) is None:
                 full = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-                yield Fault(
-                    message=f"operator {full} is unknown to {target.title}",
-                    node=node,
-                    found=full,
-                    expected="QuantizeLinear and DequantizeLinear around ordinary operators",
-                )
+                expected = "QuantizeLinear and DequantizeLinear around ordinary operators"
+                yield Fault(f"operator {full} is unknown to {target.title}", node, found=full, expected=expected)
 
 
 def _is_microsoft(node: NodeView) -> bool:

@@ -5,6 +5,7 @@ from onnx import TensorProto
 from qdqtool.linting.rules.fixes.symmetric import EXACT, SYMMETRIC, symmetric_fixes
 from qdqtool.linting.rules.fixes.unquantize import FLOAT
 from qdqtool.linting.rules.support.blocks import is_bias
+from qdqtool.linting.rules.support.reach import reachable
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind, legal_types, short
@@ -33,10 +34,7 @@ class QuantizedType(Rule):
     offers = (EXACT, SYMMETRIC, FLOAT)
     VALID = examples("""
         int8:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
         float8e4m3fn, told by output_dtype:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 17> (x, s)
@@ -46,8 +44,7 @@ class QuantizedType(Rule):
     INVALID = examples("""
         a uint8 pair, which TensorRT computes as int8 [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         a uint8 Q whose codes a MaxPool and a Transpose move [tensorrt, tensorrt-rtx]:
             agraph (float[1,1,2,2] x) => (float[1,1,1,1] y) <float s = {0.1}, uint8 z = {0}> {
@@ -68,8 +65,7 @@ class QuantizedType(Rule):
             }
         int16 [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int16 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         fp4, which the CPU has no kernel for [ort-cpu]:
             <ir_version: 11, opset_import: ["": 23]>
@@ -90,15 +86,11 @@ class QuantizedType(Rule):
             # The Q has the finding. TensorRT computes what a uint8 Q makes as int8, whatever moves it to the DQ.
             if not entry.is_quantize and origin.is_quantizers(entry.data):
                 continue
-            yield Fault(
-                message=f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}",
-                node=entry.node,
-                tensor=entry.output if entry.is_quantize else entry.data,
-                found=quantized,
-                expected=legal_types(legal, quantized, target),
-                impact=_impact(entry, target),
-                fixes=symmetric_fixes(context, entry) if target.family == "tensorrt" else (),
-            )
+            message = f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}"
+            codes = entry.output if entry.is_quantize else entry.data
+            expected, impact = legal_types(legal, quantized, target), _impact(entry, target)
+            fixes = symmetric_fixes(context, entry) if target.family == "tensorrt" else ()
+            yield Fault(message, entry.node, codes, found=quantized, expected=expected, impact=impact, fixes=fixes)
 
 
 def _told_here(entry: QdqNode) -> bool:
@@ -128,26 +120,19 @@ class CodeOrigin:
 
     def is_quantizers(self, value: Value | None) -> bool:
         """Return whether all codes of a tensor come from Q nodes: none is stored, an input or the result of a Cast."""
-        pending, seen = [value], set()
-        while pending:
-            current = pending.pop()
-            if current is None or current.producer is None:
-                return False
-            if current in seen:
-                continue
-            seen.add(current)
-            maker = self._context.qdq.maker(current)
-            if maker is None:
-                sources = self._sources(current, current.producer)
-                if not sources:
-                    return False
-                pending += sources
-            elif not maker.is_quantize:
-                return False
-        return True
+        return value is not None and all(
+            self._sources(each) or self._is_quantizers_own(each) for each in reachable([value], self._sources)
+        )
 
-    def _sources(self, value: Value, producer: NodeView) -> list[Value]:
-        """Return the tensors of the same type that a node makes ``value`` of."""
+    def _is_quantizers_own(self, value: Value) -> bool:
+        maker = self._context.qdq.maker(value)
+        return maker is not None and maker.is_quantize
+
+    def _sources(self, value: Value) -> list[Value]:
+        """Return the tensors of the same type that a node other than Q and DQ makes ``value`` of."""
+        producer = value.producer
+        if producer is None or self._context.qdq.maker(value) is not None:
+            return []
         if producer.is_op("If"):
             index = list(producer.proto.output).index(value.name)
             made = [scope.resolve(scope.output_names()[index]) for scope in self._bodies.get(producer, [])]

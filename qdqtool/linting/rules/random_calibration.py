@@ -46,4 +46,4 @@ class RandomCalibration(Rule):
         except msgspec.DecodeError:
             return
         if record.get("random") is True:
-            yield Fault(message="the model was calibrated with random data", found="random", expected="real samples")
+            yield Fault("the model was calibrated with random data", found="random", expected="real samples")

@@ -1,8 +1,6 @@
 """QN503: operators whose output differs from run to run."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models import ops
@@ -72,7 +70,7 @@ class RandomOutputs(Rule):
         for node in random_nodes(context.index):
             drops = ops.traits(node).passes_values
             what = "is in training mode: it drops values at random" if drops else "draws random numbers"
-            fix = Fix(INFERENCE, "takes the Dropout out of training mode", partial(_infer, node))
+            fix = INFERENCE.fix("takes the Dropout out of training mode", _infer, node)
             yield Fault(
                 message=f"{node.op_type} {what}, and the outputs differ from run to run",
                 node=node,

@@ -27,15 +27,13 @@ class Rank(Rule):
     VALID = examples("""
         8 dimensions:
             agraph (float[1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         9 dimensions:
             agraph (float[1,1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -44,10 +42,6 @@ class Rank(Rule):
         for entry in context.qdq.nodes:
             shape = context.data_shape(entry)
             if shape is not None and len(shape) > MAX_RANK and context.qdq.quantizer_of(entry) is None:
-                yield Fault(
-                    message=f"this {short(entry)} reads a tensor of shape {dims(shape)}",
-                    node=entry.node,
-                    tensor=entry.data,
-                    found=f"{len(shape)} dimensions",
-                    expected=f"at most {MAX_RANK}",
-                )
+                message = f"this {short(entry)} reads a tensor of shape {dims(shape)}"
+                found = f"{len(shape)} dimensions"
+                yield Fault(message, entry.node, entry.data, found=found, expected=f"at most {MAX_RANK}")

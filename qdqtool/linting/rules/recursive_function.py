@@ -1,5 +1,6 @@
 """QM612: local functions that call themselves."""
 
+from qdqtool.linting.rules.support.reach import reachable
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.targets import Target
@@ -58,22 +59,8 @@ class RecursiveFunction(Rule):
             caller = roots.get(node.scope.path[0]) if node.scope.in_function else None
             if caller is not None and called in calls:
                 calls[caller].add(called)
-        for identity in calls:
-            if identity in _reachable(calls, identity):
+        for identity, called_by_it in calls.items():
+            if identity in reachable(called_by_it, calls.__getitem__):
                 domain, name, _ = identity
-                yield Fault(
-                    message=f"local function '{domain}::{name}' calls itself",
-                    found=f"{domain}::{name}",
-                    expected="no recursion",
-                )
-
-
-def _reachable(calls: dict[FunctionId, set[FunctionId]], start: FunctionId) -> set[FunctionId]:
-    seen: set[FunctionId] = set()
-    pending = list(calls[start])
-    while pending:
-        current = pending.pop()
-        if current not in seen:
-            seen.add(current)
-            pending.extend(calls[current])
-    return seen
+                message = f"local function '{domain}::{name}' calls itself"
+                yield Fault(message, found=f"{domain}::{name}", expected="no recursion")

@@ -1,7 +1,5 @@
 """QL303: residual additions that read a float skip branch."""
 
-from functools import partial
-
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.reach import Walk, operand
 from qdqtool.linting.rules.support.rule import CAUTION, Fault, Faults, Rule, examples, impacts
@@ -36,8 +34,7 @@ class ResidualBranch(Rule):
         the block's input is quantized once, for both readers:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 c = Conv (xd, wd)
                 y = Add (c, xd)
@@ -46,8 +43,7 @@ class ResidualBranch(Rule):
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0},
              float[1,2,1,1] b = {1, 2}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 c = Conv (xd, wd)
                 y = Add (c, b)
@@ -57,8 +53,7 @@ class ResidualBranch(Rule):
         the Add reads the float tensor that the Conv reads as codes:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 c = Conv (xd, wd)
                 y = Add (c, x)
@@ -77,14 +72,10 @@ class ResidualBranch(Rule):
             skip = joined.index(False)
             other = node.input(skip)
             if other is not None and _is_float_branch(context, node, other):
-                yield Fault(
-                    message=f"the Add reads '{other.name}' as float beside a quantized Conv",
-                    node=node,
-                    tensor=other,
-                    found="a float skip branch",
-                    expected="a pair on the skip branch",
-                    fixes=_fixes(context, node, skip, other),
-                )
+                message = f"the Add reads '{other.name}' as float beside a quantized Conv"
+                found = "a float skip branch"
+                fixes = _fixes(context, node, skip, other)
+                yield Fault(message, node, other, found=found, expected="a pair on the skip branch", fixes=fixes)
 
 
 def _fused_conv(value: Value | None) -> NodeView | None:
@@ -116,7 +107,7 @@ def _fixes(context: RuleContext, node: NodeView, index: int, value: Value) -> tu
     same = next((each for each in made if context.elem_type(each) == context.elem_type(value)), None)
     if same is None:
         return ()
-    return (Fix(SHARED, f"reads '{same.name}' instead of '{value.name}'", partial(_share, node, index, same)),)
+    return (SHARED.fix(f"reads '{same.name}' instead of '{value.name}'", _share, node, index, same),)
 
 
 def _share(node: NodeView, index: int, made: Value, draft: Draft) -> None:

@@ -1,8 +1,6 @@
 """QP110: fp8 without saturation."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
@@ -31,8 +29,7 @@ class SaturateOff(Rule):
     VALID = examples("""
         saturate is left out:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
@@ -47,14 +44,8 @@ class SaturateOff(Rule):
         """Look at the attribute of each Q to fp8."""
         for entry in context.qdq.quantizers():
             if kind(entry.quantized_type).startswith("float8") and entry.node.attribute("saturate", 1) == 0:
-                yield Fault(
-                    message="saturate is 0",
-                    node=entry.node,
-                    tensor=entry.output,
-                    found="0",
-                    expected="1 or absent",
-                    fixes=(Fix(SATURATED, "leaves saturate out", partial(_leave_out, entry)),),
-                )
+                fix = SATURATED.fix("leaves saturate out", _leave_out, entry)
+                yield Fault("saturate is 0", entry.node, entry.output, found="0", expected="1 or absent", fixes=(fix,))
 
 
 def _leave_out(entry: QdqNode, draft: Draft) -> None:

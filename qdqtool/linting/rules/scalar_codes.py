@@ -44,11 +44,6 @@ class ScalarCodes(Rule):
 
 def _fault(entry: QdqNode) -> Fault:
     assert entry.data is not None
-    return Fault(
-        message=f"the code '{entry.data.name}' of this DQ has no dimensions",
-        node=entry.node,
-        tensor=entry.data,
-        found="shape []",
-        expected="a float scalar, or codes of shape [1]",
-        fixes=(float_fix(entry),),
-    )
+    message = f"the code '{entry.data.name}' of this DQ has no dimensions"
+    expected = "a float scalar, or codes of shape [1]"
+    return Fault(message, entry.node, entry.data, found="shape []", expected=expected, fixes=(float_fix(entry),))

@@ -27,17 +27,13 @@ class ScaleComputed(Rule):
     offers = (STORED,)
     VALID = examples("""
         an initializer:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         a product:
             agraph (float[1,4] x) => (float[1,4] y) <float a = {0.5}, float b = {0.2}, int8 z = {0}> {
                 s = Mul (a, b)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -53,11 +49,7 @@ class ScaleComputed(Rule):
             made_by_dq = context.qdq.maker(scale) is not None
             if made_by_dq or scale.producer.is_op("Constant") or not context.constants.is_constant(scale):
                 continue
-            yield Fault(
-                message=f"scale '{scale.name}' of this {short(entry)} is computed by {scale.producer.op_type}",
-                node=entry.node,
-                tensor=scale,
-                found=scale.producer.op_type,
-                expected="an initializer",
-                fixes=folded_fixes(context, entry, 1),
-            )
+            message = f"scale '{scale.name}' of this {short(entry)} is computed by {scale.producer.op_type}"
+            found = scale.producer.op_type
+            fixes = folded_fixes(context, entry, 1)
+            yield Fault(message, entry.node, scale, found=found, expected="an initializer", fixes=fixes)

@@ -28,8 +28,7 @@ class ScaleConstant(Rule):
         computed from stored constants:
             agraph (float[1,4] x) => (float[1,4] y) <float amax = {12.7}, float steps = {127}, int8 z = {0}> {
                 s = Div (amax, steps)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
@@ -37,8 +36,7 @@ class ScaleConstant(Rule):
             agraph (float[1,4] x) => (float[1,4] y) <float steps = {127}, int8 z = {0}> {
                 amax = ReduceMax <keepdims = 0> (x)
                 s = Div (amax, steps)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -49,13 +47,9 @@ class ScaleConstant(Rule):
             if scale is None or context.is_constant(scale) or _are_made_with_codes(context, entry, scale):
                 continue
             maker = f"made by {scale.producer.op_type}" if scale.producer is not None else "an input"
-            yield Fault(
-                message=f"scale '{scale.name}' of this {short(entry)} is not constant: it is {maker}",
-                node=entry.node,
-                tensor=scale,
-                found=maker,
-                expected="an initializer, a Constant, or constants only behind it",
-            )
+            message = f"scale '{scale.name}' of this {short(entry)} is not constant: it is {maker}"
+            expected = "an initializer, a Constant, or constants only behind it"
+            yield Fault(message, entry.node, scale, found=maker, expected=expected)
 
 
 def _are_made_with_codes(context: RuleContext, entry: QdqNode, scale: Value) -> bool:

@@ -40,8 +40,7 @@ class ScaleLength(Rule):
             }
         no scale at all:
             agraph (float[1,4] x) => (float[1,4] y) <float[0] s = {}, int8[0] z = {}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -54,18 +53,10 @@ class ScaleLength(Rule):
                 continue
             if scale is None or len(scale) != 1 or scale == (1,) or not isinstance(scale[0], int):
                 continue
-            extent = None
-            if axis is not None:
-                assert shape is not None
-                extent = shape[axis]
+            extent = shape[axis] if shape is not None and axis is not None else None
             if scale != (0,) and (not isinstance(extent, int) or extent == scale[0]):
                 continue
-            assert scale is not None
             where = f"axis {entry.axis} of data of shape {dims(shape)}" if shape is not None else "the data"
-            yield Fault(
-                message=f"{scale[0]} scales for {where}",
-                node=entry.node,
-                tensor=entry.scale,
-                found=str(scale[0]),
-                expected="1" if extent is None else f"1 or {extent}",
-            )
+            message = f"{scale[0]} scales for {where}"
+            expected = "1" if extent is None else f"1 or {extent}"
+            yield Fault(message, entry.node, entry.scale, found=str(scale[0]), expected=expected)

@@ -37,30 +37,25 @@ class ScaleRange(Rule):
     VALID = examples("""
         an ordinary scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.02}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         the smallest normal float16, 6.1e-5 (bits 1024):
             agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {1024}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         a subnormal scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {1e-40}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         127 times the scale is infinite:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {1e38}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         a subnormal float16 (bits 2, 1.2e-7):
             agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {2}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -87,18 +82,14 @@ def _tiny(context: RuleContext, entry: QdqNode, scale: Array, target: Target) ->
     if bad.any():
         with np.errstate(under="ignore"):
             vanishes = bool(np.any(values[bad].astype(dtype).astype(np.float64) == 0))
-        yield Fault(
-            message=(
-                f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}, "
-                f"{'which becomes 0 in' if vanishes else 'below the smallest normal number of'} {dtype}"
-            ),
-            node=entry.node,
-            tensor=entry.scale,
-            found=offenders(values, bad),
-            expected=f"at least {smallest:.3g}",
-            extent=of_values("tiny", bad, octaves(values, smallest)),
-            impact=SILENT if vanishes else None,
+        found, expected = offenders(values, bad), f"at least {smallest:.3g}"
+        message = (
+            f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {found}, "
+            f"{'which becomes 0 in' if vanishes else 'below the smallest normal number of'} {dtype}"
         )
+        extent = of_values("tiny", bad, octaves(values, smallest))
+        impact = SILENT if vanishes else None
+        yield Fault(message, entry.node, entry.scale, found=found, expected=expected, extent=extent, impact=impact)
 
 
 def _huge(context: RuleContext, entry: QdqNode, scale: Array) -> Faults:
@@ -110,17 +101,13 @@ def _huge(context: RuleContext, entry: QdqNode, scale: Array) -> Faults:
     values = as_reals(scale)
     bad = np.isfinite(values) & (values * fmt.high > largest)
     if bad.any():
-        yield Fault(
-            message=(
-                f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}: "
-                f"code {fmt.high:g} dequantizes to infinity in {scale.dtype}"
-            ),
-            node=entry.node,
-            tensor=entry.scale,
-            found=offenders(values, bad),
-            expected=f"at most {largest / fmt.high:.3g}",
-            extent=of_values("huge", bad, octaves(values, largest / fmt.high)),
+        message = (
+            f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}: "
+            f"code {fmt.high:g} dequantizes to infinity in {scale.dtype}"
         )
+        expected = f"at most {largest / fmt.high:.3g}"
+        extent = of_values("huge", bad, octaves(values, largest / fmt.high))
+        yield Fault(message, entry.node, entry.scale, found=offenders(values, bad), expected=expected, extent=extent)
 
 
 def _cast_to_float16(context: RuleContext, entry: QdqNode) -> bool:

@@ -27,15 +27,13 @@ class ScaleRank(Rule):
     VALID = examples("""
         a scale of one element:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1] s = {0.1}, int8[1] z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         rank 2 for data of rank 4:
             agraph (float[1,1,2,2] x) => (float[1,1,2,2] y) <float[1,1] s = {0.1}, int8[1,1] z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -47,11 +45,7 @@ class ScaleRank(Rule):
                 continue
             if len(scale) == 1 and (shape or target.family != "tensorrt"):
                 continue
-            yield Fault(
-                message=f"scale has shape {dims(scale)}, the data {dims(shape)}",
-                node=entry.node,
-                tensor=entry.scale,
-                found=f"rank {len(scale)}",
-                expected=f"rank 0, 1 or {len(shape)}" if shape else "rank 0",
-                fixes=scalar_fixes(entry),
-            )
+            message = f"scale has shape {dims(scale)}, the data {dims(shape)}"
+            expected = f"rank 0, 1 or {len(shape)}" if shape else "rank 0"
+            fixes = scalar_fixes(entry)
+            yield Fault(message, entry.node, entry.scale, found=f"rank {len(scale)}", expected=expected, fixes=fixes)

@@ -33,20 +33,17 @@ class ScaleType(Rule):
     VALID = examples("""
         float16 data, float16 scale (bits 11878 are 0.1):
             agraph (float16[1,4] x) => (float16[1,4] y) <float16 s = {11878}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         float16 data, float32 scale [onnx, ort-cpu]:
             agraph (float16[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         bfloat16, which has no CPU kernel (bits 15821 are 0.1) [ort-cpu]:
             agraph (bfloat16[1,4] x) => (bfloat16[1,4] y) <bfloat16 s = {15821}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         float8e8m0 [ort-cpu, tensorrt, tensorrt-rtx]:
             <ir_version: 12, opset_import: ["": 24]>
@@ -56,8 +53,7 @@ class ScaleType(Rule):
             }
         an integer scale:
             agraph (float[1,4] x) => (float[1,4] y) <int32 s = {1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -69,14 +65,9 @@ class ScaleType(Rule):
                 continue
             expected = _expected(context, entry, target, kind(given))
             if expected is not None:
-                yield Fault(
-                    message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} has type {kind(given)}",
-                    node=entry.node,
-                    tensor=entry.scale,
-                    found=kind(given),
-                    expected=expected,
-                    fixes=scale_type_fixes(entry, expected),
-                )
+                message = f"scale '{entry.node.input_name(1)}' of this {short(entry)} has type {kind(given)}"
+                fixes = scale_type_fixes(entry, expected)
+                yield Fault(message, entry.node, entry.scale, found=kind(given), expected=expected, fixes=fixes)
 
 
 def _expected(context: RuleContext, entry: QdqNode, target: Target, given: str) -> str | None:

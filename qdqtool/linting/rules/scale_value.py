@@ -40,48 +40,41 @@ class ScaleValue(Rule):
             agraph (float[1,4] x) => (float[1,4] y)
             <float a = {0.5}, float b = {0.25}, int8 z = {0}> {
                 s = Mul (a, b)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         the second channel has scale 0:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
         a negative scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {-0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         a negative scale of stored codes:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, -0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
         NaN:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {nan}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         infinity, which TensorRT lets pass:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {inf}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         zero behind a Mul, which TensorRT lets pass:
             agraph (float[1,4] x) => (float[1,4] y)
             <float a = {0.5}, float b = {0}, int8 z = {0}> {
                 s = Mul (a, b)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -99,15 +92,19 @@ class ScaleValue(Rule):
             bad = ~(np.isfinite(values) & (values > 0))
             if _takes_negative(context, entry, values, target):
                 continue
+            found, expected = offenders(values, bad), "finite and greater than 0"
+            message = f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {found}"
+            extent, impact = of_values(_classes(values[bad]), bad), _impact(context, entry, values, target)
+            fixes = _fixes(context, entry, values)
             yield Fault(
-                message=f"scale '{entry.node.input_name(1)}' of this {short(entry)} is {offenders(values, bad)}",
-                node=entry.node,
-                tensor=entry.scale,
-                found=offenders(values, bad),
-                extent=of_values(_classes(values[bad]), bad),
-                expected="finite and greater than 0",
-                impact=_impact(context, entry, values, target),
-                fixes=_fixes(context, entry, values),
+                message,
+                entry.node,
+                entry.scale,
+                found=found,
+                expected=expected,
+                extent=extent,
+                impact=impact,
+                fixes=fixes,
             )
 
 

@@ -48,4 +48,4 @@ class ShapeMismatch(Rule):
         for found in types.contradictions_of_inferred if corrects else types.contradictions:
             if not found.text.startswith(_OTHER_RULES):
                 node = scopes[found.scope].nodes[found.position]
-                yield Fault(message=f"shape inference: {found.text}", node=node, found=found.text)
+                yield Fault(f"shape inference: {found.text}", node, found=found.text)

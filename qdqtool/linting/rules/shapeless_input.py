@@ -24,15 +24,13 @@ class ShapelessInput(Rule):
     VALID = examples("""
         a dynamic dimension:
             agraph (float[N,4] x) => (float[N,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         no shape:
             agraph (float[] x) => (float[] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -43,9 +41,5 @@ class ShapelessInput(Rule):
         for info in graph.input:
             stored = context.view.main.values[info.name].initializer is not None
             if info.type.HasField("tensor_type") and not info.type.tensor_type.HasField("shape") and not stored:
-                yield Fault(
-                    message=f"input '{info.name}' has no shape",
-                    tensor=info.name,
-                    found="no shape",
-                    expected="a shape of known rank",
-                )
+                message = f"input '{info.name}' has no shape"
+                yield Fault(message, tensor=info.name, found="no shape", expected="a shape of known rank")

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Product
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -86,17 +86,13 @@ def _groups(context: RuleContext) -> Iterator[tuple[Value, list[tuple[Product, Q
 
 def _fault(product: Product, entry: QdqNode, first: Value, activation: Value) -> Fault:
     assert entry.data is not None
-    return Fault(
-        message=(
-            f"the weight '{entry.data.name}' serves products of '{first.name}' and of '{activation.name}', "
-            "each beside others"
-        ),
-        node=product.node,
-        tensor=entry.data,
-        found="shared codes and scales",
-        expected="codes and scales of its own",
-        fixes=(Fix(OWN, f"gives it a copy of '{entry.data.name}'", partial(_copy, product, entry)),),
+    message = (
+        f"the weight '{entry.data.name}' serves products of '{first.name}' and of '{activation.name}', "
+        "each beside others"
     )
+    found = "shared codes and scales"
+    fix = OWN.fix(f"gives it a copy of '{entry.data.name}'", _copy, product, entry)
+    return Fault(message, product.node, entry.data, found=found, expected="codes and scales of its own", fixes=(fix,))
 
 
 def _copy(product: Product, entry: QdqNode, draft: Draft) -> None:
@@ -110,7 +106,6 @@ def _copy(product: Product, entry: QdqNode, draft: Draft) -> None:
         if value is not None and tensor is not None:
             make = partial(read_array, draft.context.model, tensor)
             names.append(draft.weights(entry.node.scope, value.name, tensor, make))
-    kept = ("axis", "block_size", "output_dtype")
-    attributes = {name: given for name in kept if (given := entry.node.attribute(name)) is not None}
+    attributes = {name: entry.node.attribute(name) for name in ("axis", "block_size", "output_dtype")}
     made = draft.add(entry.node, "DequantizeLinear", tuple(names), names[0], **attributes)
     draft.set_input(product.node, product.weight_index, made)

@@ -55,12 +55,10 @@ def _readers(value: Value, skipped: frozenset[Scope]) -> Faults:
     impact = SUSPECT if value.is_input else None
     message = f"'{value.name}' is stored sparsely"
     if value.is_output:
-        yield Fault(message=message, tensor=value, found=FOUND, expected=EXPECTED, impact=impact)
+        yield Fault(message, tensor=value, found=FOUND, expected=EXPECTED, impact=impact)
     for use in value.uses:
         if use.node.scope not in skipped:
-            yield Fault(
-                message=f"input {message}", node=use.node, tensor=value, found=FOUND, expected=EXPECTED, impact=impact
-            )
+            yield Fault(f"input {message}", use.node, value, found=FOUND, expected=EXPECTED, impact=impact)
 
 
 def _is_sparse(node: NodeView) -> bool:
@@ -68,6 +66,4 @@ def _is_sparse(node: NodeView) -> bool:
 
 
 def _constant(node: NodeView) -> Fault:
-    return Fault(
-        message="this Constant is stored sparsely", node=node, tensor=node.output(), found=FOUND, expected=EXPECTED
-    )
+    return Fault("this Constant is stored sparsely", node, node.output(), found=FOUND, expected=EXPECTED)

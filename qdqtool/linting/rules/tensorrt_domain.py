@@ -1,6 +1,6 @@
 """QS015: Q/DQ of TensorRT's own where ONNX has the same."""
 
-from functools import partial
+from collections.abc import Iterator
 
 import numpy as np
 import onnx
@@ -8,10 +8,11 @@ from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.stored import write_zero_point
 from qdqtool.linting.rules.support.extents import FIRST_OPSET_WITH_BLOCKS, needs
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
+from qdqtool.linting.rules.support.reach import reachable
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import kind, short
+from qdqtool.linting.rules.support.words import kind, known, short
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
@@ -67,13 +68,9 @@ class TensorrtDomain(Rule):
         for entry in context.qdq.nodes:
             if entry.is_of_tensorrt:
                 full = f"{entry.node.domain}.{entry.node.op_type}" if entry.node.domain else entry.node.op_type
-                yield Fault(
-                    message=f"operator {full} is known to TensorRT alone",
-                    node=entry.node,
-                    found=full,
-                    expected=entry.standard_name,
-                    fixes=(Fix(STANDARD, f"writes {full} as a {short(entry)} of ONNX", partial(_write, entry)),),
-                )
+                message = f"operator {full} is known to TensorRT alone"
+                fix = STANDARD.fix(f"writes {full} as a {short(entry)} of ONNX", _write, entry)
+                yield Fault(message, entry.node, found=full, expected=entry.standard_name, fixes=(fix,))
 
 
 def _write(entry: QdqNode, draft: Draft) -> None:
@@ -97,18 +94,17 @@ def _write(entry: QdqNode, draft: Draft) -> None:
 def _declare_codes(entry: QdqNode, draft: Draft, onnx_type: int) -> None:
     """Correct the type that the model declares of codes, also behind operators that only move them."""
     # Model Optimizer declares the codes of fp8 as uint8.
-    pending, seen = [entry.output], set[Value]()
-    while pending:
-        value = pending.pop()
-        if value is None or value in seen:
-            continue
-        seen.add(value)
+    for value in reachable([entry.output], _moved):
         declared = _declared_output_type(value)
         if declared not in {TensorProto.UNDEFINED, onnx_type}:
             raise UnfitError(f"its codes '{value.name}' are an output of type {kind(declared)}")
         draft.set_type(value, onnx_type)
-        moved = (use.node for use in value.uses if use.index == 0 or use.node.is_op("Concat"))
-        pending += [node.output() for node in moved if ops.moves_codes(node) or node.is_op("Concat")]
+
+
+def _moved(value: Value) -> Iterator[Value | None]:
+    """Yield what operators that only move codes make of a tensor."""
+    readers = (use.node for use in value.uses if use.index == 0 or use.node.is_op("Concat"))
+    return (node.output() for node in readers if ops.moves_codes(node) or node.is_op("Concat"))
 
 
 def _declared_output_type(value: Value) -> int:
@@ -136,8 +132,7 @@ def _state_type(entry: QdqNode, draft: Draft, opset: int) -> None:
     if opset >= FIRST_OPSET_WITH_BLOCKS:
         draft.set_attribute(entry.node, "output_dtype", fmt.onnx_type)
         return
-    shape = entry.scale_shape
-    if shape is None or not all(isinstance(extent, int) for extent in shape):
+    shape = known(entry.scale_shape)
+    if shape is None:
         raise UnfitError("the shape of its scale is unknown")
-    zeros = np.zeros(tuple(extent for extent in shape if isinstance(extent, int)), fmt.dtype)
-    write_zero_point(draft, entry, zeros, fmt.onnx_type)
+    write_zero_point(draft, entry, np.zeros(shape, fmt.dtype))

@@ -66,27 +66,19 @@ class TensorrtOperator(Rule):
         " export with placeholders or with weights in float"
     )
     VALID = (
-        Example("NVFP4", FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4), targets=TARGETS),
-        Example("NVFP4 of an open batch", FP4 % ("N,64", "N,64", ONE_SCALE, NVFP4), targets=TARGETS),
-        Example("MXFP8", MX % ("2,3,64", "2,3,64"), targets=TARGETS),
-        Example("blocks of two dimensions", DYNAMIC % ("16,16", TensorProto.FLOAT8E4M3FN, 1), targets=TARGETS),
-        Example("stored scales of blocks", BLOCKS % ("1,32", TensorProto.INT8), targets=TARGETS),
+        Example("NVFP4", FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4), TARGETS),
+        Example("NVFP4 of an open batch", FP4 % ("N,64", "N,64", ONE_SCALE, NVFP4), TARGETS),
+        Example("MXFP8", MX % ("2,3,64", "2,3,64"), TARGETS),
+        Example("blocks of two dimensions", DYNAMIC % ("16,16", TensorProto.FLOAT8E4M3FN, 1), TARGETS),
+        Example("stored scales of blocks", BLOCKS % ("1,32", TensorProto.INT8), TARGETS),
     )
     INVALID = (
-        Example(
-            "blocks of 32 for fp4",
-            FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4.replace("= 16", "= 32")),
-            targets=TARGETS,
-        ),
-        Example("fp4 of four dimensions", FP4 % ("1,2,3,64", "1,2,3,64", ONE_SCALE, NVFP4), targets=TARGETS),
-        Example("fp4 along an axis that 16 does not divide", FP4 % ("2,24", "2,24", ONE_SCALE, NVFP4), targets=TARGETS),
-        Example("fp4 along an open axis", FP4 % ("2,N", "2,N", ONE_SCALE, NVFP4), targets=TARGETS),
-        Example("two scales of scales", FP4 % ("2,64", "2,64", "float[2] s = {0.1, 0.2}", NVFP4), targets=TARGETS),
-        Example(
-            "float scales of fp4",
-            FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4.replace("17", "1")),
-            targets=TARGETS,
-        ),
+        Example("blocks of 32 for fp4", FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4.replace("= 16", "= 32")), TARGETS),
+        Example("fp4 of four dimensions", FP4 % ("1,2,3,64", "1,2,3,64", ONE_SCALE, NVFP4), TARGETS),
+        Example("fp4 along an axis that 16 does not divide", FP4 % ("2,24", "2,24", ONE_SCALE, NVFP4), TARGETS),
+        Example("fp4 along an open axis", FP4 % ("2,N", "2,N", ONE_SCALE, NVFP4), TARGETS),
+        Example("two scales of scales", FP4 % ("2,64", "2,64", "float[2] s = {0.1, 0.2}", NVFP4), TARGETS),
+        Example("float scales of fp4", FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4.replace("17", "1")), TARGETS),
         *examples(
             """
         a scale of scales that is an input [tensorrt, tensorrt-rtx]:
@@ -99,11 +91,11 @@ class TensorrtOperator(Rule):
             """,
             HEADER=HEADER,
         ),
-        Example("MXFP8 along an axis that 32 does not divide", MX % ("2,48", "2,48"), targets=TARGETS),
-        Example("int4 in blocks of two dimensions", BLOCKS % ("1,32", TensorProto.INT4), targets=TARGETS),
-        Example("a block shape of another rank", BLOCKS % ("32", TensorProto.INT8), targets=TARGETS),
-        Example("dynamic int8", DYNAMIC % ("16,16", TensorProto.INT8, 1), targets=TARGETS),
-        Example("dynamic scales in fp8", DYNAMIC % ("16,16", TensorProto.FLOAT8E4M3FN, 17), targets=TARGETS),
+        Example("MXFP8 along an axis that 32 does not divide", MX % ("2,48", "2,48"), TARGETS),
+        Example("int4 in blocks of two dimensions", BLOCKS % ("1,32", TensorProto.INT4), TARGETS),
+        Example("a block shape of another rank", BLOCKS % ("32", TensorProto.INT8), TARGETS),
+        Example("dynamic int8", DYNAMIC % ("16,16", TensorProto.INT8, 1), TARGETS),
+        Example("dynamic scales in fp8", DYNAMIC % ("16,16", TensorProto.FLOAT8E4M3FN, 17), TARGETS),
         *examples(
             """
         codes of one node and scales of another [tensorrt, tensorrt-rtx]:
@@ -135,39 +127,24 @@ class TensorrtOperator(Rule):
         """Look at every such node, by its name alone, as the parser does."""
         for node in context.nodes:
             yield from _misused(node)
-            for wrong in CHECKS.get(node.op_type, _nothing)(context, node):
-                yield Fault(
-                    message=f"{node.op_type} has {wrong.found}; TensorRT takes {wrong.expected}",
-                    node=node,
-                    found=wrong.found,
-                    expected=wrong.expected,
-                )
+            check = CHECKS.get(node.op_type)
+            for wrong in check(context, node) if check is not None else ():
+                message = f"{node.op_type} has {wrong.found}; TensorRT takes {wrong.expected}"
+                yield Fault(message, node, found=wrong.found, expected=wrong.expected)
 
 
 def _misused(node: NodeView) -> Faults:
     """Yield what is wrong with the place of a node, whatever its attributes are."""
     if node.op_type in names.PLACEHOLDERS:
-        yield Fault(
-            message=f"{node.op_type} is a placeholder, and no operator of TensorRT",
-            node=node,
-            found=node.op_type,
-            expected="what Model Optimizer makes of it after the export",
-        )
+        message = f"{node.op_type} is a placeholder, and no operator of TensorRT"
+        yield Fault(message, node, found=node.op_type, expected="what Model Optimizer makes of it after the export")
     if node.op_type in {names.MX_DEQUANTIZE, names.BLOCK_DEQUANTIZE} and _mixes(node):
-        yield Fault(
-            message=f"this {node.op_type} reads the codes of one node and the scales of another",
-            node=node,
-            found="scales of other data",
-            expected="the scales that were made with the codes",
-            impact=SILENT,
-        )
+        message = f"this {node.op_type} reads the codes of one node and the scales of another"
+        found = "scales of other data"
+        yield Fault(message, node, found=found, expected="the scales that were made with the codes", impact=SILENT)
     if node.op_type in names.MAKES_SCALES and _hands_on_scales_alone(node):
-        yield Fault(
-            message=f"the codes of this {node.op_type} are not read, and its scales are: the builder crashes",
-            node=node,
-            found="unread codes",
-            expected="a DQ that reads codes and scales",
-        )
+        message = f"the codes of this {node.op_type} are not read, and its scales are: the builder crashes"
+        yield Fault(message, node, found="unread codes", expected="a DQ that reads codes and scales")
 
 
 def _mixes(node: NodeView) -> bool:
@@ -185,12 +162,6 @@ def _hands_on_scales_alone(node: NodeView) -> bool:
 
 def _is_read(value: Value) -> bool:
     return value.is_output or bool(value.uses)
-
-
-def _nothing(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    """Yield nothing: of another operator."""
-    del context, node
-    return iter(())
 
 
 CHECKS: Mapping[str, Callable[[RuleContext, NodeView], Iterator[Wrong]]] = {

@@ -75,14 +75,10 @@ class TiedWeight(Rule):
             seen.add(value)
             problem = _problem(context, value)
             if problem is not None:
-                yield Fault(
-                    message=f"the weight '{value.name}' {problem}",
-                    node=entry.node,
-                    tensor=value,
-                    found=problem,
-                    expected="one pair for all readers",
-                    extent=_extent(context, value),
-                )
+                message = f"the weight '{value.name}' {problem}"
+                expected = "one pair for all readers"
+                extent = _extent(context, value)
+                yield Fault(message, entry.node, value, found=problem, expected=expected, extent=extent)
 
 
 def _problem(context: RuleContext, value: Value) -> str | None:
@@ -138,13 +134,9 @@ def _unlike(context: RuleContext, values: list[Value]) -> Faults:
     for value in values:
         if first is not None and not _quantized(context, value):
             reader = value.uses[0].node
-            yield Fault(
-                message=f"the weight '{value.name}' has the values of '{first.name}', which is quantized",
-                node=reader,
-                tensor=value,
-                found=f"float for {reader.op_type} '{reader.label}'",
-                expected="one pair for all readers",
-            )
+            message = f"the weight '{value.name}' has the values of '{first.name}', which is quantized"
+            found = f"float for {reader.op_type} '{reader.label}'"
+            yield Fault(message, reader, value, found=found, expected="one pair for all readers")
 
 
 def _quantized(context: RuleContext, value: Value) -> bool:

@@ -30,8 +30,7 @@ class TinyProduct(Rule):
             agraph (float[1,2] x) => (float[1,16] y)
             <float s = {0.1}, int8 z = {0},
              int8[2,16] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5}, float ws = {0.1}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, ws, z)
                 y = MatMul (xd, wd)
             }
@@ -41,8 +40,7 @@ class TinyProduct(Rule):
             agraph (float[1,2] x) => (float[1,16] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4},
              int8[2,16] v = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2,3,4,5}, float ws = {0.1}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear (w, ws, z)
                 m = MatMul (xd, wd)
                 mq = QuantizeLinear (m, s, z)
@@ -57,14 +55,10 @@ class TinyProduct(Rule):
         known = {product: sides for product in context.products if (sides := _sides(context, product)) is not None}
         tiny = {product: sides for product, sides in known.items() if max(sides) < LEAST_CHANNELS}
         for product, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
-            yield Fault(
-                message=f"the weight has {inner} input and {outer} output channels",
-                node=product.node,
-                tensor=product.node.input(product.weight_index),
-                found=f"{inner} and {outer} channels",
-                expected=f"{LEAST_CHANNELS} on one side at least",
-                fixes=(float_layer(product),),
-            )
+            message = f"the weight has {inner} input and {outer} output channels"
+            weight, fix = product.node.input(product.weight_index), float_layer(product)
+            found, expected = f"{inner} and {outer} channels", f"{LEAST_CHANNELS} on one side at least"
+            yield Fault(message, product.node, weight, found=found, expected=expected, fixes=(fix,))
 
 
 def _sides(context: RuleContext, product: Product) -> tuple[int, int] | None:

@@ -45,10 +45,5 @@ class Uint8Tensor(Rule):
                 continue
             for use in value.uses:
                 if ops.traits(use.node).lacks_uint8:
-                    yield Fault(
-                        message=f"{use.node.op_type} reads the uint8 input '{value.name}'",
-                        node=use.node,
-                        tensor=value,
-                        found=use.node.op_type,
-                        expected="Cast",
-                    )
+                    message = f"{use.node.op_type} reads the uint8 input '{value.name}'"
+                    yield Fault(message, use.node, value, found=use.node.op_type, expected="Cast")

@@ -21,10 +21,7 @@ class UndefinedTensor(Rule):
     remedy = "wire the input to a tensor that exists"
     VALID = examples("""
         everything is defined:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         a scale that is nowhere:
@@ -40,10 +37,5 @@ class UndefinedTensor(Rule):
             for node in scope.nodes:
                 for name in filter(None, node.proto.input):
                     if scope.resolve(name) is None:
-                        yield Fault(
-                            message=f"input '{name}' of this {node.op_type} is defined nowhere",
-                            node=node,
-                            tensor=name,
-                            found=name,
-                            expected="the name of a tensor",
-                        )
+                        message = f"input '{name}' of this {node.op_type} is defined nowhere"
+                        yield Fault(message, node, name, found=name, expected="the name of a tensor")

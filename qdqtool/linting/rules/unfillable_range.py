@@ -156,17 +156,15 @@ def _fault(context: RuleContext, found: _Compared) -> Fault:
     scale = _scale(context, entry)
     fitting = number(float(f"{scale * values.width / found.range.width:.2g}"))
     other = f", or a larger one at '{values.source.label}'" if values.source is not None else ""
+    message = (
+        f"the range of this Q is {_ends(found.range)}, but {where}no two values of a channel can be farther apart "
+        f"than {values.width:.3g}: 1/{found.times:.3g} of it"
+    )
+    expected = f"a scale of about {fitting}{other}"
+    impact = _impact(found, scale)
+    extent = Extent("unfillable", degree=math.log2(found.times))
     return Fault(
-        message=(
-            f"the range of this Q is {_ends(found.range)}, but {where}no two values of a channel can be farther apart "
-            f"than {values.width:.3g}: 1/{found.times:.3g} of it"
-        ),
-        node=entry.node,
-        tensor=entry.data,
-        found=f"scale {scale:.3g}",
-        expected=f"a scale of about {fitting}{other}",
-        impact=_impact(found, scale),
-        extent=Extent("unfillable", degree=math.log2(found.times)),
+        message, entry.node, entry.data, found=f"scale {scale:.3g}", expected=expected, impact=impact, extent=extent
     )
 
 

@@ -70,13 +70,9 @@ class UnknownDomain(Rule):
             if (node.domain in DOMAINS and not local) or (local and target.family != "tensorrt"):
                 continue
             origin = "a local function" if local else f"domain '{node.domain}'"
-            yield Fault(
-                message=f"this {node.op_type} is of {origin}",
-                node=node,
-                found=origin,
-                expected="the default domain",
-                impact=REFUSED if _is_refused(context, node, target) else None,
-            )
+            message = f"this {node.op_type} is of {origin}"
+            impact = REFUSED if _is_refused(context, node, target) else None
+            yield Fault(message, node, found=origin, expected="the default domain", impact=impact)
 
 
 def _is_refused(context: RuleContext, node: NodeView, target: Target) -> bool:

@@ -70,12 +70,9 @@ class UnknownOperator(Rule):
                 continue
             problem = _problem(node.op_type, opset)
             if problem is not None:
-                yield Fault(
-                    message=f"operator {node.op_type} {problem}",
-                    node=node,
-                    found=f"{node.op_type} at opset {opset}",
-                    expected="an operator of ONNX at that opset",
-                )
+                message = f"operator {node.op_type} {problem}"
+                found = f"{node.op_type} at opset {opset}"
+                yield Fault(message, node, found=found, expected="an operator of ONNX at that opset")
 
 
 def _is_own(op_type: str) -> bool:

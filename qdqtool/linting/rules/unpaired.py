@@ -1,9 +1,7 @@
 """QS007: a Q without DQ, or a DQ without Q."""
 
-from functools import partial
-
 from qdqtool.linting.rules.fixes.code_operators import CLIPPED, SAME_TYPE, cast_fixes, clip_fixes
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import ADVICE, REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext
 from qdqtool.linting.rules.support.words import accepts
@@ -97,13 +95,8 @@ def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fa
     if output is None:
         return
     if not output.uses and not output.is_output:
-        yield Fault(
-            message="nothing reads what this Q makes",
-            node=entry.node,
-            tensor=output,
-            impact=ADVICE,
-            fixes=(Fix(TAKEN_OUT, "takes the Q out", partial(_take_out, entry)),),
-        )
+        fix = TAKEN_OUT.fix("takes the Q out", _take_out, entry)
+        yield Fault("nothing reads what this Q makes", entry.node, output, impact=ADVICE, fixes=(fix,))
     for use in output.uses:
         # A product of codes is reported by the rule placement.operand-types.
         multiplies = ops.product(use.node) is not None
@@ -112,15 +105,11 @@ def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fa
         refused = _refuses(use, entry, target)
         if _keeps_meaning(use.node) and not refused:
             continue
-        yield Fault(
-            message=f"the codes of this Q are read by {use.node.op_type} '{use.node.label}'",
-            node=entry.node,
-            tensor=output,
-            found=use.node.op_type,
-            expected="DequantizeLinear",
-            impact=REFUSED if refused else None,
-            fixes=clip_fixes(context, use.node) or cast_fixes(context, use.node),
-        )
+        message = f"the codes of this Q are read by {use.node.op_type} '{use.node.label}'"
+        found = use.node.op_type
+        impact = REFUSED if refused else None
+        fixes = clip_fixes(context, use.node) or cast_fixes(context, use.node)
+        yield Fault(message, entry.node, output, found=found, expected="DequantizeLinear", impact=impact, fixes=fixes)
 
 
 def _take_out(entry: QdqNode, draft: Draft) -> None:
@@ -146,14 +135,10 @@ def _hands_on(node: NodeView) -> bool:
 def _dequantize_faults(context: RuleContext, entry: QdqNode) -> Faults:
     maker = _maker(context, entry.data)
     if maker is not None:
-        yield Fault(
-            message=f"this DQ reads what {maker.op_type} '{maker.label}' makes",
-            node=entry.node,
-            tensor=entry.data,
-            found=maker.op_type,
-            expected="codes of a Q, stored codes, or an input",
-            fixes=clip_fixes(context, maker),
-        )
+        message = f"this DQ reads what {maker.op_type} '{maker.label}' makes"
+        expected = "codes of a Q, stored codes, or an input"
+        fixes = clip_fixes(context, maker)
+        yield Fault(message, entry.node, entry.data, found=maker.op_type, expected=expected, fixes=fixes)
 
 
 def _maker(context: RuleContext, value: Value | None) -> NodeView | None:

@@ -46,10 +46,6 @@ class UnreadableParameter(Rule):
                     continue
                 seen.add(value)
                 if context.array(value) is None and value in context.unreadable:
-                    yield Fault(
-                        message=context.unreadable[value],
-                        node=entry.node,
-                        tensor=value,
-                        found="bytes that do not fit",
-                        expected="as many values as the shape says",
-                    )
+                    message = context.unreadable[value]
+                    found = "bytes that do not fit"
+                    yield Fault(message, entry.node, value, found=found, expected="as many values as the shape says")

@@ -40,16 +40,10 @@ class UnusedSuppression(Rule):
     INVALID = examples("""
         a note that fits nothing:
             <ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.ignore": "QP101: known"]>
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
         a note for a rule that does not exist:
             <ir_version: 10, opset_import: ["": 21], metadata_props: ["qdqtool.ignore": "QX999: known"]>
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
@@ -89,9 +83,5 @@ def _asks_parser(prefix: str) -> bool:
 
 
 def _fault(suppression: Suppression, prefix: str) -> Fault:
-    return Fault(
-        message=f"{suppression.place} suppresses '{prefix}', but there is no such finding",
-        node=suppression.node,
-        found=prefix,
-        expected="no such note",
-    )
+    message = f"{suppression.place} suppresses '{prefix}', but there is no such finding"
+    return Fault(message, suppression.node, found=prefix, expected="no such note")

@@ -1,7 +1,5 @@
 """QA201: weight scales on an axis that no kernel takes."""
 
-from functools import partial
-
 import numpy as np
 
 from qdqtool.linting.rules.fixes.stored import stored, write_parameters
@@ -40,16 +38,14 @@ class WeightAxis(Rule):
         a Conv weight on axis 0:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 y = Conv (xd, wd)
             }
         axis 0 becomes the last one in a Transpose:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 wt = Transpose <perm = [1, 0]> (wd)
                 y = MatMul (xd, wt)
@@ -59,24 +55,21 @@ class WeightAxis(Rule):
         a Conv weight on axis 1:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 [c] y = Conv (xd, wd)
             }
         a MatMul weight on its rows:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
         one pair for a MatMul and, transposed, for another:
             agraph (float[1,2] x) => (float[1,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 m = MatMul (xd, wd)
                 mq = QuantizeLinear (m, s, z)
@@ -99,16 +92,9 @@ class WeightAxis(Rule):
             entry = product.right.dequantize
             shared = _other_reader(context, product)
             fits = f", which fits {shared.node.op_type} '{shared.node.label}' alone" if shared is not None else ""
-            yield Fault(
-                message=(
-                    f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}{fits}"
-                ),
-                node=entry.node,
-                tensor=entry.data,
-                found=str(here),
-                expected=f"axis {wanted}",
-                fixes=axis_fixes(context, product, wanted) if shared is None else (),
-            )
+            message = f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}{fits}"
+            fixes = axis_fixes(context, product, wanted) if shared is None else ()
+            yield Fault(message, entry.node, entry.data, found=str(here), expected=f"axis {wanted}", fixes=fixes)
 
 
 def _other_reader(context: RuleContext, product: Product) -> Product | None:
@@ -127,7 +113,7 @@ def axis_fixes(context: RuleContext, product: Product, wanted: int) -> tuple[Fix
     if axis is None:
         return ()
     entry = product.right.dequantize
-    return (Fix(REQUANTIZED, f"quantizes the weight again on axis {axis}", partial(_requantize, entry, axis)),)
+    return (REQUANTIZED.fix(f"quantizes the weight again on axis {axis}", _requantize, entry, axis),)
 
 
 def _axis_of(context: RuleContext, product: Product, wanted: int | None) -> int | None:

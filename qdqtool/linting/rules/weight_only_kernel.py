@@ -67,13 +67,11 @@ class WeightOnlyKernel(Rule):
                 continue
             entry = right.dequantize
             if context.qdq.is_weight(entry) and entry.granularity is not None and not _is_read(context, entry):
-                yield Fault(
-                    message=f"no kernel reads {kind(entry.quantized_type)} weights {entry.granularity}",
-                    node=product.node,
-                    tensor=product.node.input(product.weight_index),
-                    found=f"{kind(entry.quantized_type)} {entry.granularity}",
-                    expected="int8 or float8e4m3fn for each output channel, or int4 in blocks",
-                )
+                found = f"{kind(entry.quantized_type)} {entry.granularity}"
+                message = f"no kernel reads {kind(entry.quantized_type)} weights {entry.granularity}"
+                expected = "int8 or float8e4m3fn for each output channel, or int4 in blocks"
+                weight = product.node.input(product.weight_index)
+                yield Fault(message, product.node, weight, found=found, expected=expected)
 
 
 def _is_read(context: RuleContext, entry: QdqNode) -> bool:

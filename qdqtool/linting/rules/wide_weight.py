@@ -1,11 +1,10 @@
 """QM603: quantized weights that are stored as float."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from qdqtool.linting.findings import Extent
 from qdqtool.linting.rules.fixes.stored import parameters
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
+from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule import ADVICE, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext
 from qdqtool.linting.rules.support.words import format_of
@@ -55,14 +54,12 @@ class WideWeight(Rule):
         if wide - narrow < LEAST_SAVED:
             return
         largest = max(sizes, key=lambda entry: sizes[entry][0])
+        message = f"{len(sizes)} quantized weights are stored as float, in {wide} bytes; as codes they take {narrow}"
+        found = f"{wide} bytes"
+        extent = Extent("", wide - narrow)
+        fix = PACKED.fix(f"stores the codes of {len(sizes)} weights", _pack, tuple(sizes))
         yield Fault(
-            message=f"{len(sizes)} quantized weights are stored as float, in {wide} bytes; as codes they take {narrow}",
-            node=largest.node,
-            tensor=largest.data,
-            found=f"{wide} bytes",
-            expected=f"{narrow} bytes",
-            extent=Extent("", wide - narrow),
-            fixes=(Fix(PACKED, f"stores the codes of {len(sizes)} weights", partial(_pack, tuple(sizes))),),
+            message, largest.node, largest.data, found=found, expected=f"{narrow} bytes", extent=extent, fixes=(fix,)
         )
 
 

@@ -1,7 +1,5 @@
 """QL313: a Cast to a wider type between a DQ and its consumer."""
 
-from functools import partial
-
 import numpy as np
 from onnx import TensorProto
 
@@ -37,8 +35,7 @@ class WideningCast(Rule):
         a Cast from float32 to float16 is absorbed:
             agraph (float[1,2,2,2] x) => (float16[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 xc = Cast <to = 10> (xd)
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 wc = Cast <to = 10> (wd)
@@ -50,8 +47,7 @@ class WideningCast(Rule):
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
             <float s = {0.1}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float16[2] ws = {11878, 12902},
              int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 wc = Cast <to = 1> (wd)
                 [c] y = Conv (xd, wc)
@@ -60,8 +56,7 @@ class WideningCast(Rule):
             agraph (float16[1,2,2,2] x) => (float[1,2,2,2] y)
             <float16 s = {11878}, int8 z = {0}, int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2},
              int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 xc = Cast <to = 1> (xd)
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
                 [c] y = Conv (xc, wd)
@@ -76,17 +71,12 @@ class WideningCast(Rule):
             for side in (product.left, product.right):
                 cast = _widening(context, side)
                 if cast is not None:
-                    yield Fault(
-                        message=(
-                            f"Cast '{cast.label}' from {kind(context.elem_type(cast.input(0)))} to float32 "
-                            f"stands between this DQ and {product.node.op_type} '{product.node.label}'"
-                        ),
-                        node=side.dequantize.node,
-                        tensor=cast.output(),
-                        found="Cast to float32",
-                        expected="a DQ that makes float32",
-                        fixes=_fixes(side, cast),
+                    message = (
+                        f"Cast '{cast.label}' from {kind(context.elem_type(cast.input(0)))} to float32 "
+                        f"stands between this DQ and {product.node.op_type} '{product.node.label}'"
                     )
+                    node, found, expected = side.dequantize.node, "Cast to float32", "a DQ that makes float32"
+                    yield Fault(message, node, cast.output(), found=found, expected=expected, fixes=_fixes(side, cast))
 
 
 def _widening(context: RuleContext, side: Operand) -> NodeView | None:
@@ -100,7 +90,7 @@ def _widening(context: RuleContext, side: Operand) -> NodeView | None:
 def _fixes(side: Operand, cast: NodeView) -> tuple[Fix, ...]:
     if side.between != (cast,):
         return ()
-    return (Fix(FLOAT32, "dequantizes to float32 and takes the Cast away", partial(_widen, side.dequantize, cast)),)
+    return (FLOAT32.fix("dequantizes to float32 and takes the Cast away", _widen, side.dequantize, cast),)
 
 
 def _widen(entry: QdqNode, cast: NodeView, draft: Draft) -> None:

@@ -28,26 +28,22 @@ class ZeroPointConstant(Rule):
         behind an Identity:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z0 = {0}> {
                 z = Identity (z0)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
     INVALID = examples("""
         a graph input for fp8, which TensorRT does not read:
             agraph (float[1,4] x, float8e4m3fn z) => (float[1,4] y) <float s = {0.1}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         made by ConstantOfShape:
             agraph (float[1,4] x) => (float[1,4] y) <float[1] s = {0.1}, int64[1] n = {1}> {
                 z = ConstantOfShape <value = int8[1] {0}> (n)
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         a graph input:
             agraph (float[1,4] x, int8 z) => (float[1,4] y) <float s = {0.1}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -62,16 +58,11 @@ class ZeroPointConstant(Rule):
             if origin.is_input and origin.scope.is_function:
                 continue
             maker = f"made by {origin.producer.op_type}" if origin.producer is not None else "an input"
-            yield Fault(
-                message=f"zero point '{zero.name}' of this {short(entry)} is {maker}",
-                node=entry.node,
-                tensor=zero,
-                found=maker,
-                expected="an initializer or a Constant",
-                # TensorRT reads no zero point of fp8, wherever it comes from, and computes with 0.
-                impact=SUSPECT if kind(entry.quantized_type).startswith("float8") else None,
-                fixes=folded_fixes(context, entry, 2),
-            )
+            message = f"zero point '{zero.name}' of this {short(entry)} is {maker}"
+            expected, fixes = "an initializer or a Constant", folded_fixes(context, entry, 2)
+            # TensorRT reads no zero point of fp8, wherever it comes from, and computes with 0.
+            impact = SUSPECT if kind(entry.quantized_type).startswith("float8") else None
+            yield Fault(message, entry.node, zero, found=maker, expected=expected, impact=impact, fixes=fixes)
 
 
 def _origin(value: Value | None) -> Value | None:

@@ -1,8 +1,6 @@
 """QT404: a zero point that is given as the empty name."""
 
-from functools import partial
-
-from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
+from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import short
@@ -47,13 +45,9 @@ class ZeroPointEmpty(Rule):
         """Look for a third input without a name."""
         for entry in context.qdq.nodes:
             if len(entry.node.proto.input) > 2 and not entry.node.proto.input[2]:
-                yield Fault(
-                    message=f"the zero point of this {short(entry)} is the empty name ''",
-                    node=entry.node,
-                    found="''",
-                    expected="a tensor, or two inputs only",
-                    fixes=(Fix(LEFT_OUT, "leaves the third input out", partial(_leave_out, entry)),),
-                )
+                message = f"the zero point of this {short(entry)} is the empty name ''"
+                fix = LEFT_OUT.fix("leaves the third input out", _leave_out, entry)
+                yield Fault(message, entry.node, found="''", expected="a tensor, or two inputs only", fixes=(fix,))
 
 
 def _leave_out(entry: QdqNode, draft: Draft) -> None:

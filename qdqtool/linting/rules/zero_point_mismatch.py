@@ -1,17 +1,15 @@
 """QS003: zero points whose type or shape does not fit."""
 
-from functools import partial
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
-from qdqtool.linting.rules.support.words import dims, format_of, kind, short
+from qdqtool.linting.rules.support.words import dims, format_of, kind, known, short
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
 from qdqtool.models.targets import get as get_target
@@ -41,8 +39,7 @@ class ZeroPointMismatch(Rule):
         one zero point a channel; a scalar and a one-element tensor count as equal:
             agraph (float[1,2] x) => (float[1,2] y)
             <float[1] s = {0.1}, int8 z = {0}, int8[2,2] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
-                q = QuantizeLinear (x, s, z)
-                xd = DequantizeLinear (q, s, z)
+                $PAIR_TO_XD
                 wd = DequantizeLinear <axis = 1> (w, ws, wz)
                 y = MatMul (xd, wd)
             }
@@ -61,8 +58,7 @@ class ZeroPointMismatch(Rule):
             }
         an int32 zero point, which TensorRT reads as int8:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int32 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         a DQ of int8 codes with a uint8 zero point:
             agraph (int8[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}> {
@@ -90,15 +86,9 @@ def _type_faults(context: RuleContext, entry: QdqNode, target: Target) -> Faults
         expected, impact = kind(stated), SILENT if lenient and not entry.is_quantize else None
     else:
         return
-    yield Fault(
-        message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has type {kind(given)}",
-        node=entry.node,
-        tensor=entry.zero_point,
-        found=kind(given),
-        expected=expected,
-        impact=impact,
-        fixes=_type_fixes(entry, stated),
-    )
+    message = f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has type {kind(given)}"
+    fixes = _type_fixes(entry, stated)
+    yield Fault(message, entry.node, entry.zero_point, found=kind(given), expected=expected, impact=impact, fixes=fixes)
 
 
 def _type_fixes(entry: QdqNode, stated: int | None) -> tuple[Fix, ...]:
@@ -106,36 +96,30 @@ def _type_fixes(entry: QdqNode, stated: int | None) -> tuple[Fix, ...]:
     onnx_type = stated if kind(stated) in legal else TensorProto.INT8 if entry.is_quantize else None
     if onnx_type is None:
         return ()
-    return (Fix(CAST, f"stores the zero point as {kind(onnx_type)}", partial(_cast, entry, onnx_type)),)
+    return (CAST.fix(f"stores the zero point as {kind(onnx_type)}", _cast, entry, onnx_type),)
 
 
 def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Faults:
     given, wanted = context.shape(entry.zero_point), entry.scale_shape
     if given is None or wanted is None or given == wanted:
         return
-    zero, scale = (tuple(dim for dim in shape if isinstance(dim, int)) for shape in (given, wanted))
-    unknown = len(zero) < len(given) or len(scale) < len(wanted)
-    same_count = prod(zero) == prod(scale)
+    zero, scale = known(given), known(wanted)
     # A scalar beside shape [1] is fine for all. TensorRT compares the number of elements only.
-    one_element = {zero, scale} == {(), (1,)}
-    if unknown or one_element or (target.family == "tensorrt" and same_count):
+    if zero is None or scale is None or {zero, scale} == {(), (1,)}:
         return
-    yield Fault(
-        message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has shape {dims(given)}",
-        node=entry.node,
-        tensor=entry.zero_point,
-        found=dims(given),
-        expected=f"the scale's shape {dims(wanted)}",
-        fixes=(Fix(SPREAD, f"repeats the zero point to {dims(wanted)}", partial(_spread, entry, scale)),),
-    )
+    if target.family == "tensorrt" and prod(zero) == prod(scale):
+        return
+    message = f"zero point '{entry.node.input_name(2)}' of this {short(entry)} has shape {dims(given)}"
+    expected = f"the scale's shape {dims(wanted)}"
+    fix = SPREAD.fix(f"repeats the zero point to {dims(wanted)}", _spread, entry, scale)
+    yield Fault(message, entry.node, entry.zero_point, found=dims(given), expected=expected, fixes=(fix,))
 
 
 def _spread(entry: QdqNode, shape: tuple[int, ...], draft: Draft) -> None:
     zero = draft.context.array(entry.zero_point)
     if zero is None or not zero.size or np.any(as_reals(zero) != as_reals(zero).flat[0]):
         raise UnfitError("the zero points differ, or are not constant")
-    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(zero.dtype)
-    draft.set_constant(entry.node, 2, np.broadcast_to(zero.reshape(-1)[0], shape), onnx_type)
+    draft.set_constant(entry.node, 2, np.broadcast_to(zero.reshape(-1)[0], shape))
 
 
 def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
@@ -143,7 +127,7 @@ def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     assert fmt is not None
     if zero is None or fmt.kind != "integer" or not _holds(fmt, as_reals(zero)):
         raise UnfitError("the zero point is not constant, or is no value of that type")
-    draft.set_constant(entry.node, 2, as_reals(zero).astype(fmt.dtype), onnx_type)
+    draft.set_constant(entry.node, 2, as_reals(zero).astype(fmt.dtype))
 
 
 def _holds(fmt: NumberFormat, values: npt.NDArray[np.float64]) -> bool:

@@ -1,14 +1,13 @@
 """QS001: a Q that does not say what it quantizes to."""
 
-from functools import partial
-
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.stored import write_zero_point
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import known
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.tensorrt_operators import LINEAR
 from qdqtool.models.graph.index.view import Value
@@ -36,10 +35,7 @@ class ZeroPointMissing(Rule):
     offers = (TYPED, UINT8)
     VALID = examples("""
         a zero point:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
         output_dtype:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 3> (x, s)
@@ -60,22 +56,18 @@ class ZeroPointMissing(Rule):
             # An operator of TensorRT's own has its type in its name.
             is_told = bool(entry.node.input_name(2) or entry.output_dtype) or entry.node.op_type in LINEAR
             if not is_told:
-                yield Fault(
-                    message="neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8",
-                    node=entry.node,
-                    tensor=entry.output,
-                    found="absent",
-                    expected="a zero point or output_dtype",
-                    fixes=_fixes(context, entry),
-                )
+                message = "neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8"
+                expected = "a zero point or output_dtype"
+                fixes = _fixes(context, entry)
+                yield Fault(message, entry.node, entry.output, found="absent", expected=expected, fixes=fixes)
 
 
 def _fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
     zeros = (reader.zero_point for reader in context.qdq.readers(entry))
     typed = next((zero for zero in zeros if zero is not None), None)
     if typed is not None and context.elem_type(typed) != TensorProto.UINT8:
-        return (Fix(TYPED, f"reads the zero point '{typed.name}' of its DQ", partial(_share, entry, typed)),)
-    return (Fix(UINT8, "writes the zero point 0 of type uint8", partial(_write, entry)),)
+        return (TYPED.fix(f"reads the zero point '{typed.name}' of its DQ", _share, entry, typed),)
+    return (UINT8.fix("writes the zero point 0 of type uint8", _write, entry),)
 
 
 def _share(entry: QdqNode, zero: Value, draft: Draft) -> None:
@@ -85,8 +77,7 @@ def _share(entry: QdqNode, zero: Value, draft: Draft) -> None:
 
 
 def _write(entry: QdqNode, draft: Draft) -> None:
-    shape = tuple(dim for dim in entry.scale_shape or () if isinstance(dim, int))
-    if entry.scale_shape is None or len(shape) != len(entry.scale_shape):
+    shape = known(entry.scale_shape)
+    if shape is None:
         raise UnfitError("the shape of the scale is unknown")
-    zeros = np.zeros(shape, helper.tensor_dtype_to_np_dtype(TensorProto.UINT8))
-    write_zero_point(draft, entry, zeros, TensorProto.UINT8)
+    write_zero_point(draft, entry, np.zeros(shape, np.uint8))

@@ -39,16 +39,12 @@ class ZeroPointValue(Rule):
     offers = (EXACT, SYMMETRIC, FLOAT)
     VALID = examples("""
         int8, zero point 0:
-            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
-            }
+            $ONE_PAIR
     """)
     INVALID = examples("""
         an asymmetric int8 activation [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {-12}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
         one channel of a weight [tensorrt, tensorrt-rtx]:
             agraph (float[1,2] x) => (float[1,2] y)
@@ -58,8 +54,7 @@ class ZeroPointValue(Rule):
             }
         fp8 with zero point 1 (bits 56):
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, float8e4m3fn z = {56}> {
-                q = QuantizeLinear (x, s, z)
-                y = DequantizeLinear (q, s, z)
+                $PAIR_TO_Y
             }
     """)
 
@@ -80,16 +75,20 @@ class ZeroPointValue(Rule):
             # TensorRT ignores every zero point of fp8. ONNX Runtime 1.31 ignores that of a Q, and refuses that of a
             # DQ when it runs.
             ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
+            found, where = offenders(values, bad), _at_the_boundary(entry)
+            message = f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {found}{where}"
+            extent, expected = of_values(quantized, bad, np.abs(values)), f"0 for {quantized}"
+            impact = SILENT if ignored else None
+            fixes = symmetric_fixes(context, entry)
             yield Fault(
-                message=f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {offenders(values, bad)}"
-                f"{_at_the_boundary(entry)}",
-                node=entry.node,
-                tensor=entry.zero_point,
-                found=offenders(values, bad),
-                extent=of_values(quantized, bad, np.abs(values)),
-                expected=f"0 for {quantized}",
-                impact=SILENT if ignored else None,
-                fixes=symmetric_fixes(context, entry),
+                message,
+                entry.node,
+                entry.zero_point,
+                found=found,
+                expected=expected,
+                extent=extent,
+                impact=impact,
+                fixes=fixes,
             )
 
 

@@ -35,8 +35,7 @@ def _to_half(value: Any) -> Any:
     return np.int32(np.int32(np.int32(bits + np.int32(0xFFF)) + odd) & _KEPT).view(np.float32)
 
 
-half = compiled(_half)
-to_half = compiled(_to_half)
+half, to_half = compiled(_half), compiled(_to_half)
 
 
 def _integer_row(x: Array, scale: Any, bounds: Any, out: Array) -> None:
@@ -67,10 +66,8 @@ def _float_vector(x: Array, scale: Array, bounds: Any, layout: Any, out: Array) 
         out[i] = encode(to_half(half(x[i]) / scale[i]), bounds, layout)
 
 
-integer_row = compiled(_integer_row)
-integer_vector = compiled(_integer_vector)
-float_row = compiled(_float_row)
-float_vector = compiled(_float_vector)
+integer_row, integer_vector = compiled(_integer_row), compiled(_integer_vector)
+float_row, float_vector = compiled(_float_row), compiled(_float_vector)
 
 
 def _integer_rows(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) -> None:
@@ -112,8 +109,6 @@ def _pack_nibbles(codes: Array, out: Array) -> None:
         out[i] = (codes[2 * i] & np.uint8(15)) | ((codes[2 * i + 1] & np.uint8(15)) << np.uint8(4))
 
 
-integer_rows = compiled(_integer_rows)
-integer_vectors = compiled(_integer_vectors)
-float_rows = compiled(_float_rows)
-float_vectors = compiled(_float_vectors)
+integer_rows, integer_vectors = compiled(_integer_rows), compiled(_integer_vectors)
+float_rows, float_vectors = compiled(_float_rows), compiled(_float_vectors)
 pack_nibbles = compiled(_pack_nibbles)

@@ -68,8 +68,7 @@ def _encode(value: Any, bounds: Any, layout: Any) -> Any:
     return code | (np.float32(value).view(np.uint32) >> np.uint32(31)) << sign_shift
 
 
-integer_row = compiled(_integer_row)
-integer_vector = compiled(_integer_vector)
+integer_row, integer_vector = compiled(_integer_row), compiled(_integer_vector)
 encode = compiled(_encode)
 
 
@@ -83,8 +82,7 @@ def _float_vector(x: Array, scale: Array, bounds: Any, layout: Any, out: Array) 
         out[i] = encode(x[i] / scale[i], bounds, layout)
 
 
-float_row = compiled(_float_row)
-float_vector = compiled(_float_vector)
+float_row, float_vector = compiled(_float_row), compiled(_float_vector)
 
 
 def _integer_rows(x: Array, scale: Array, zero: Array, bounds: Any, out: Array, rows: Any) -> None:
@@ -165,7 +163,5 @@ def _range_rows(x: Array, low: Array, high: Array, rows: Any) -> None:
 
 
 range_rows = compiled(_range_rows)
-integer_rows = compiled(_integer_rows)
-integer_vectors = compiled(_integer_vectors)
-float_rows = compiled(_float_rows)
-float_vectors = compiled(_float_vectors)
+integer_rows, integer_vectors = compiled(_integer_rows), compiled(_integer_vectors)
+float_rows, float_vectors = compiled(_float_rows), compiled(_float_vectors)

@@ -69,5 +69,4 @@ def _evaluate(tile: Array, steps: Array, high: Any, found: Any) -> None:
                     best[first + lane] = steps[number, first + lane]
 
 
-magnitudes = compiled(_magnitudes)
-evaluate = compiled(_evaluate)
+magnitudes, evaluate = compiled(_magnitudes), compiled(_evaluate)

@@ -2,15 +2,6 @@
 
 import numpy as np
 
-from qdqtool.numerics.number_format import FirstOpset, NumberFormat
+from qdqtool.numerics.number_format import FirstOpset, integer
 
-FORMAT = NumberFormat(
-    name="int16",
-    onnx_type=5,
-    dtype=np.dtype(np.int16),
-    kind="integer",
-    bits=16,
-    low=-32768,
-    high=32767,
-    first_opset=FirstOpset(quantize=21, dequantize=21),
-)
+FORMAT = integer("int16", 5, np.int16, FirstOpset(quantize=21, dequantize=21))

@@ -2,16 +2,6 @@
 
 import numpy as np
 
-from qdqtool.numerics.number_format import FirstOpset, NumberFormat
+from qdqtool.numerics.number_format import FirstOpset, integer
 
-FORMAT = NumberFormat(
-    name="int32",
-    onnx_type=6,
-    dtype=np.dtype(np.int32),
-    kind="integer",
-    bits=32,
-    low=-(2**31),
-    high=2**31 - 1,
-    first_opset=FirstOpset(dequantize=10),
-    zero_point="zero",
-)
+FORMAT = integer("int32", 6, np.int32, FirstOpset(dequantize=10), zero_point="zero")

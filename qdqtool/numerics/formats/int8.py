@@ -2,15 +2,6 @@
 
 import numpy as np
 
-from qdqtool.numerics.number_format import FirstOpset, NumberFormat
+from qdqtool.numerics.number_format import FirstOpset, integer
 
-FORMAT = NumberFormat(
-    name="int8",
-    onnx_type=3,
-    dtype=np.dtype(np.int8),
-    kind="integer",
-    bits=8,
-    low=-128,
-    high=127,
-    first_opset=FirstOpset(quantize=10, dequantize=10),
-)
+FORMAT = integer("int8", 3, np.int8, FirstOpset(quantize=10, dequantize=10))

@@ -2,15 +2,6 @@
 
 import numpy as np
 
-from qdqtool.numerics.number_format import FirstOpset, NumberFormat
+from qdqtool.numerics.number_format import FirstOpset, integer
 
-FORMAT = NumberFormat(
-    name="uint16",
-    onnx_type=4,
-    dtype=np.dtype(np.uint16),
-    kind="integer",
-    bits=16,
-    low=0,
-    high=65535,
-    first_opset=FirstOpset(quantize=21, dequantize=21),
-)
+FORMAT = integer("uint16", 4, np.uint16, FirstOpset(quantize=21, dequantize=21))

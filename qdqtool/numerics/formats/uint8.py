@@ -2,15 +2,6 @@
 
 import numpy as np
 
-from qdqtool.numerics.number_format import FirstOpset, NumberFormat
+from qdqtool.numerics.number_format import FirstOpset, integer
 
-FORMAT = NumberFormat(
-    name="uint8",
-    onnx_type=2,
-    dtype=np.dtype(np.uint8),
-    kind="integer",
-    bits=8,
-    low=0,
-    high=255,
-    first_opset=FirstOpset(quantize=10, dequantize=10),
-)
+FORMAT = integer("uint8", 2, np.uint8, FirstOpset(quantize=10, dequantize=10))

@@ -103,11 +103,10 @@ def write_dequantize(draft: Draft, node: NodeView, codes: BlockCodes) -> str:
         raise UnfitError("its codes minus its zero points fit no 8-bit type")
     like = TensorProto(data_type=fmt.onnx_type, dims=codes.shape)
     inputs = [draft.weights(scope, f"{name}_codes", like, lambda: _stored(codes))]
-    scale_type = onnx.helper.np_dtype_to_tensor_dtype(codes.scale.dtype)
-    inputs.append(draft.constant(scope, f"{name}_scale", _spread(codes, codes.scale), scale_type))
+    inputs.append(draft.constant(scope, f"{name}_scale", _spread(codes, codes.scale)))
     if codes.keeps_zero_point:
         zero = _spread(codes, codes.zero_point).astype(fmt.dtype)
-        inputs.append(draft.constant(scope, f"{name}_zero_point", zero, fmt.onnx_type))
+        inputs.append(draft.constant(scope, f"{name}_zero_point", zero))
     size = codes.stored_block
     needed = max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_BLOCKS if size else FIRST_OPSET_WITH_AXIS)
     draft.require_opset(scope, needed)

@@ -4,15 +4,18 @@ The pattern: ``Div`` by the scale or ``Mul`` by its reciprocal, ``Round``, optio
 ``Clip`` to the range of codes, optionally two ``Cast``, optionally ``Sub`` of the zero point, ``Mul`` by the scale.
 """
 
-from collections.abc import Iterable, Iterator
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, helper
 
-from qdqtool.linting.rules import RuleContext, UnfitError, as_reals
-from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.linting.rules import Draft, RuleContext, UnfitError, as_reals
+from qdqtool.models.graph.index.view import NodeView, Scope, Value
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.number_format import NumberFormat
@@ -60,12 +63,23 @@ class Chain:
 
 def chains(context: RuleContext) -> Iterator[Chain]:
     """Yield every fake-quantization in single operators of a model."""
-    for node in context.nodes:
-        if node.is_op("Round"):
-            try:
-                yield _chain(context, node)
-            except UnfitError:
-                continue
+    rounds = (node for node in context.nodes if node.is_op("Round"))
+    return (chain for _, chain in fitting(rounds, partial(_chain, context)))
+
+
+Pattern = TypeVar("Pattern")
+
+
+def fitting(nodes: Iterable[NodeView], read: Callable[[NodeView], Pattern]) -> Iterator[tuple[NodeView, Pattern]]:
+    """Yield each node at which a pattern is read, with the pattern; ``read`` raises :class:`UnfitError` at others."""
+    for node in nodes:
+        with contextlib.suppress(UnfitError):
+            yield node, read(node)
+
+
+def float_casts(context: RuleContext) -> Iterator[NodeView]:
+    """Yield every Cast to float32."""
+    return (node for node in context.nodes if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT)
 
 
 def _chain(context: RuleContext, node: NodeView) -> Chain:
@@ -142,10 +156,9 @@ class _Walk:
         """Consume the Clip; return the lowest code that it leaves and the format with that range."""
         low, high = _clip_range(self._context, self._node)
         self._node = next_node(self._node)
-        name = FORMATS.get((low, high))
-        _require(name is not None, f"no integer format has the codes {low:g} to {high:g}")
-        assert name is not None
-        return low, formats.get(name)
+        if (low, high) not in FORMATS:
+            raise UnfitError(f"no integer format has the codes {low:g} to {high:g}")
+        return low, formats.get(FORMATS[low, high])
 
     def skip_cast(self, fmt: NumberFormat) -> None:
         """Consume Casts to codes and back, which change nothing after a Clip to the range of these codes."""
@@ -158,10 +171,7 @@ class _Walk:
         """Consume the Mul at the end; return its output and the scale."""
         _require(self._node.is_op("Mul"), "no Mul ends the chain")
         _, scale = _operands(self._context, self._node)
-        result = self._node.output()
-        _require(result is not None, "nothing is made")
-        assert result is not None
-        return result, scale
+        return result_of(self._node), scale
 
 
 def _clip_range(context: RuleContext, node: NodeView) -> tuple[float, float]:
@@ -225,6 +235,34 @@ def next_node(node: NodeView) -> NodeView:
     if value is None or value.is_output or len(value.uses) != 1 or value.uses[0].node.scope is not node.scope:
         raise UnfitError("something else reads the chain")
     return value.uses[0].node
+
+
+def result_of(node: NodeView) -> Value:
+    """Return what a node makes.
+
+    Raises:
+        UnfitError: Nothing.
+    """
+    result = node.output()
+    if result is None:
+        raise UnfitError("it makes nothing")
+    return result
+
+
+def write_constants(draft: Draft, scope: Scope, name: str, scale: Array, zero: Array) -> tuple[str, str]:
+    """Store a scale and a zero point, one number each or one for each channel; return their names.
+
+    Args:
+        draft: The edits.
+        scope: Where.
+        name: The name of the data.
+        scale: The scale, in any shape.
+        zero: The zero point, of one element or as many.
+    """
+    shape = () if scale.size == 1 else (scale.size,)
+    zeros = np.broadcast_to(zero.reshape(-1), (scale.size,)).reshape(shape)
+    scale_name = draft.constant(scope, f"{name}_scale", scale.reshape(shape))
+    return scale_name, draft.constant(scope, f"{name}_zero_point", zeros)
 
 
 def _positive(array: Array) -> npt.NDArray[np.float64]:

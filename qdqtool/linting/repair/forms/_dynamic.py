@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.repair.forms._chain import next_node
+from qdqtool.linting.repair.forms._chain import next_node, result_of
 from qdqtool.linting.rules import Draft, RuleContext, UnfitError
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
@@ -93,18 +93,6 @@ def _factors(mul: NodeView, product: Value | None) -> list[Value | None]:
     return [maker.input(0), maker.input(1)] if maker is not None and maker.is_op("Mul") else [other]
 
 
-def result_of(node: NodeView) -> Value:
-    """Return what a node makes.
-
-    Raises:
-        UnfitError: Nothing.
-    """
-    result = node.output()
-    if result is None:
-        raise UnfitError("it makes nothing")
-    return result
-
-
 def dequantized(draft: Draft, node: NodeView, zero_point: int, scale: Array, op_type: str) -> str:
     """Add a DQ of the stored codes at input 1 of a product; return the name of its output.
 
@@ -133,11 +121,10 @@ def dequantized(draft: Draft, node: NodeView, zero_point: int, scale: Array, op_
         raise UnfitError(f"opset {node.scope.opset} has no DQ with several scales")
     shape = () if axis is None else (tensor.dims[axis],)
     constants = (
-        draft.constant(node.scope, f"{codes.name}_scale", _spread(scale, shape), TensorProto.FLOAT),
+        draft.constant(node.scope, f"{codes.name}_scale", _spread(scale, shape)),
         draft.constant(node.scope, f"{codes.name}_zero_point", _spread(zero, shape), tensor.data_type),
     )
-    attributes = {} if axis is None else {"axis": axis}
-    return draft.add(node, "DequantizeLinear", (node.input_name(1), *constants), codes.name, **attributes)
+    return draft.add(node, "DequantizeLinear", (node.input_name(1), *constants), codes.name, axis=axis)
 
 
 def _spread(array: Array, shape: tuple[int, ...]) -> Array:

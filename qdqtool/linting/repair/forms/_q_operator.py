@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from onnx import TensorProto
 
+from qdqtool.linting.repair.forms._chain import result_of
 from qdqtool.linting.rules import Draft, Offer, UnfitError, as_reals
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView
@@ -39,9 +38,7 @@ def write_float(
     Raises:
         UnfitError: A scale or zero point is not constant, or per-axis where that has no meaning.
     """
-    output = node.output()
-    if output is None:
-        raise UnfitError("it makes nothing")
+    output = result_of(node)
     inputs = [_dequantized(draft, node, operand) for operand in operands]
     inputs += [bias] if bias else []
     # Empty names remove the inputs that the float operator does not have.
@@ -52,7 +49,7 @@ def write_float(
     draft.set_operator(node, op_type)
     draft.rename_output(node, made)
     names = _parameters(draft, node, result)
-    draft.place(node.scope, "QuantizeLinear", (made, *names), output.name, {})
+    draft.place(node.scope, "QuantizeLinear", (made, *names), output.name)
 
 
 def float_bias(draft: Draft, node: NodeView, index: int, scales: tuple[int, int]) -> str:
@@ -73,7 +70,7 @@ def float_bias(draft: Draft, node: NodeView, index: int, scales: tuple[int, int]
         bias = as_reals(codes) * as_reals(first).reshape(()) * as_reals(second).reshape(-1)
     except ValueError:
         raise UnfitError("the number of its scales does not fit its bias") from None
-    return draft.constant(node.scope, f"{name}_float", bias.astype(np.float32), TensorProto.FLOAT)
+    return draft.constant(node.scope, f"{name}_float", bias.astype(np.float32))
 
 
 def _dequantized(draft: Draft, node: NodeView, codes: Codes) -> str:
@@ -81,13 +78,11 @@ def _dequantized(draft: Draft, node: NodeView, codes: Codes) -> str:
     names = _parameters(draft, node, codes)
     scale = draft.context.array(node.input(codes.scale))
     assert scale is not None
-    attributes: dict[str, Any] = {}
-    if scale.size > 1:
-        if codes.axis is None or scale.ndim != 1 or node.scope.opset < FIRST_OPSET_WITH_AXIS:
-            raise UnfitError("it has several scales where a Q/DQ pair has one")
-        attributes["axis"] = codes.axis
+    several = scale.size > 1
+    if several and (codes.axis is None or scale.ndim != 1 or node.scope.opset < FIRST_OPSET_WITH_AXIS):
+        raise UnfitError("it has several scales where a Q/DQ pair has one")
     source = node.input_name(codes.data)
-    return draft.add(node, "DequantizeLinear", (source, *names), source, **attributes)
+    return draft.add(node, "DequantizeLinear", (source, *names), source, axis=codes.axis if several else None)
 
 
 def _parameters(draft: Draft, node: NodeView, codes: Codes) -> tuple[str, str]:

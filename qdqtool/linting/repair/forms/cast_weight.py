@@ -6,16 +6,23 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point, next_node, other_operand
+from qdqtool.linting.repair.forms._chain import (
+    common_axis,
+    fitting,
+    float_casts,
+    is_zero_point,
+    next_node,
+    other_operand,
+    result_of,
+    write_constants,
+)
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
+from qdqtool.linting.rules.support.words import format_of
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
-from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.number_format import NumberFormat
 
 DEQUANTIZED = Offer("safe", "writes Cast, Sub and Mul of stored codes as a DQ")
 
@@ -37,14 +44,9 @@ class _Weight:
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every such chain on a stored constant."""
-    for node in context.nodes:
-        if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT:
-            try:
-                weight = _weight(context, node)
-            except UnfitError:
-                continue
-            words = f"writes Cast and Mul of the {_format(context, weight.codes)} constant as a DQ"
-            yield node, Fix(DEQUANTIZED, words, partial(_write, weight))
+    for node, weight in fitting(float_casts(context), partial(_weight, context)):
+        words = f"writes Cast and Mul of the {format_of(context.elem_type(weight.codes))} constant as a DQ"
+        yield node, DEQUANTIZED.fix(words, _write, weight)
 
 
 def _weight(context: RuleContext, cast: NodeView) -> _Weight:
@@ -58,35 +60,22 @@ def _weight(context: RuleContext, cast: NodeView) -> _Weight:
     if not node.is_op("Mul"):
         raise UnfitError("no Mul ends the chain")
     # What comes before folds to a constant too, which may have the shape of a scale.
-    scale, result = other_operand(context, node, before.output()), node.output()
-    if result is None:
-        raise UnfitError("nothing is made")
-    return _Weight(codes, result, node, scale, zero, common_axis(scale, [zero], tuple(tensor.dims)))
-
-
-def _format(context: RuleContext, codes: Value) -> NumberFormat | None:
-    onnx_type = context.elem_type(codes)
-    return formats.by_onnx_type(onnx_type) if onnx_type is not None else None
+    scale = other_operand(context, node, before.output())
+    return _Weight(codes, result_of(node), node, scale, zero, common_axis(scale, [zero], tuple(tensor.dims)))
 
 
 def _write(weight: _Weight, draft: Draft) -> None:
     scope = weight.end.scope
-    fmt = _format(draft.context, weight.codes)
+    fmt = format_of(draft.context.elem_type(weight.codes))
     assert fmt is not None
     first = fmt.first_opset.dequantize
     assert first is not None
     if scope.opset < max(first, FIRST_OPSET_WITH_AXIS):
         raise UnfitError(f"opset {scope.opset} has no such DQ")
-    shape = () if weight.axis is None else (weight.scale.size,)
-    zero = np.broadcast_to(weight.zero_point.reshape(-1), (weight.scale.size,)).reshape(shape)
+    zero = weight.zero_point
     if not is_zero_point(zero, fmt) or (fmt.zero_point == "zero" and np.any(zero)):
         raise UnfitError(f"the zero point is no {fmt}")
     name = weight.codes.name
-    float_type = onnx.helper.np_dtype_to_tensor_dtype(weight.scale.dtype)
-    constants = (
-        draft.constant(scope, f"{name}_scale", weight.scale.reshape(shape), float_type),
-        draft.constant(scope, f"{name}_zero_point", zero.astype(fmt.dtype), fmt.onnx_type),
-    )
+    constants = write_constants(draft, scope, name, weight.scale, zero.astype(fmt.dtype))
     draft.remove(weight.end)
-    attributes = {} if weight.axis is None else {"axis": weight.axis}
-    draft.place(scope, "DequantizeLinear", (name, *constants), weight.result.name, attributes)
+    draft.place(scope, "DequantizeLinear", (name, *constants), weight.result.name, axis=weight.axis)

@@ -5,14 +5,11 @@ move by one step: the report says how far the outputs move. NaN passes a Clip, b
 """
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Any
 
 import numpy as np
-import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.repair.forms._chain import Chain, chains
+from qdqtool.linting.repair.forms._chain import Chain, chains, write_constants
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView
@@ -27,7 +24,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
             f"{float(as_reals(chain.scale).reshape(())):.6g}" if chain.scale.size == 1 else f"{chain.scale.size} scales"
         )
         words = f"writes Round and its neighbours as a Q/DQ pair of {chain.format} with scale {scale}"
-        yield chain.round, Fix(PAIR, words, partial(_write, chain))
+        yield chain.round, PAIR.fix(words, _write, chain)
 
 
 def _write(chain: Chain, draft: Draft) -> None:
@@ -38,21 +35,12 @@ def _write(chain: Chain, draft: Draft) -> None:
         raise UnfitError(f"opset {scope.opset} has no such pair, or the data is not float32")
     producer = chain.result.producer
     assert producer is not None
-    shape = () if axis is None else (chain.scale.size,)
-    scale = chain.scale.reshape(shape)
-    zero = np.broadcast_to(chain.zero_point.reshape(-1), (chain.scale.size,)).reshape(shape).astype(fmt.dtype)
     name = chain.source.name
-    constants = (
-        draft.constant(scope, f"{name}_scale", scale, onnx.helper.np_dtype_to_tensor_dtype(scale.dtype)),
-        draft.constant(scope, f"{name}_zero_point", zero, fmt.onnx_type),
-    )
-    source = name
-    if chain.narrow:
-        source = _clipped(chain, draft, source)
-    attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
-    codes = draft.add(chain.round, "QuantizeLinear", (source, *constants), name, **attributes)
+    constants = write_constants(draft, scope, name, chain.scale, chain.zero_point.astype(fmt.dtype))
+    source = _clipped(chain, draft, name) if chain.narrow else name
+    codes = draft.add(chain.round, "QuantizeLinear", (source, *constants), name, axis=axis)
     draft.remove(producer)
-    draft.place(scope, "DequantizeLinear", (codes, *constants), chain.result.name, attributes)
+    draft.place(scope, "DequantizeLinear", (codes, *constants), chain.result.name, axis=axis)
 
 
 def _clipped(chain: Chain, draft: Draft, source: str) -> str:
@@ -60,5 +48,5 @@ def _clipped(chain: Chain, draft: Draft, source: str) -> str:
     if chain.axis is not None or chain.scale.dtype != np.float32:
         raise UnfitError(f"the range of codes leaves the lowest one of {chain.format} out, for each channel")
     low = np.multiply(chain.scale.reshape(()), np.float32(-chain.format.high), dtype=np.float32)
-    bound = draft.constant(chain.round.scope, f"{source}_low", low, TensorProto.FLOAT)
+    bound = draft.constant(chain.round.scope, f"{source}_low", low)
     return draft.add(chain.round, "Max", (source, bound), source)

@@ -1,7 +1,6 @@
 """Take out DynamicQuantizeLinear and the DQ behind it, as tf2onnx writes dynamic-range models of TensorFlow Lite."""
 
 from collections.abc import Iterator
-from functools import partial
 
 from qdqtool.linting.repair.forms._dynamic import float_data
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
@@ -17,7 +16,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
         maker = entry.data.producer if entry.data is not None else None
         if maker is not None and maker.is_op("DynamicQuantizeLinear"):
             words = "takes out DynamicQuantizeLinear and its DQ: the data is no longer rounded"
-            yield entry.node, Fix(FLOAT, words, partial(_write, entry))
+            yield entry.node, FLOAT.fix(words, _write, entry)
 
 
 def _write(entry: QdqNode, draft: Draft) -> None:

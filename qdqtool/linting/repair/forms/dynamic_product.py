@@ -7,9 +7,9 @@ equal to those before. ``qdqtool quantize --existing keep`` gives the data stati
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 
-from qdqtool.linting.repair.forms._dynamic import dequantized, float_data, result_of, scaled
+from qdqtool.linting.repair.forms._chain import result_of
+from qdqtool.linting.repair.forms._dynamic import dequantized, float_data, scaled
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.view import NodeView, Value
 
@@ -54,9 +54,9 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
         layout = LAYOUTS.get((node.domain, node.op_type))
         if layout is not None:
             words = f"writes {node.op_type} as {layout.op_type} of float data and the dequantized weight"
-            yield node, Fix(FLOATED, words, partial(_write, node, layout))
+            yield node, FLOATED.fix(words, _write, node, layout)
         elif node.domain == MICROSOFT and node.op_type == LSTM:
-            yield node, Fix(FLOATED, f"writes {LSTM} as LSTM", _leave)
+            yield node, FLOATED.fix(f"writes {LSTM} as LSTM", _leave)
 
 
 def _write(node: NodeView, layout: Layout, draft: Draft) -> None:
@@ -101,7 +101,7 @@ def _name_result(node: NodeView, result: Value, bias: str, draft: Draft) -> None
         return
     made = draft.namer.tensor(f"{result.name}_MatMul_Output")
     draft.rename_output(node, made)
-    draft.place(node.scope, "Add", (made, bias), result.name, {})
+    draft.place(node.scope, "Add", (made, bias), result.name)
 
 
 def _leave(draft: Draft) -> None:

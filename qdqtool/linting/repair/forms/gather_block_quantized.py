@@ -1,7 +1,6 @@
 """Rewrite ONNX Runtime's GatherBlockQuantized, a table of embeddings in blocks, as Gather of a DQ of the table."""
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 import onnx
@@ -35,7 +34,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every GatherBlockQuantized."""
     for node in context.nodes:
         if node.domain == "com.microsoft" and node.op_type == "GatherBlockQuantized":
-            yield node, Fix(DEQUANTIZED, _words(context, node), partial(_write, node))
+            yield node, DEQUANTIZED.fix(_words(context, node), _write, node)
 
 
 def _words(context: RuleContext, node: NodeView) -> str:

@@ -13,9 +13,16 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from qdqtool.linting.repair.forms._block_codes import BlockCodes, Integers, whole_numbers, write_dequantize
-from qdqtool.linting.repair.forms._chain import next_node, other_operand
+from qdqtool.linting.repair.forms._block_codes import (
+    BlockCodes,
+    Integers,
+    stored_tensor,
+    whole_numbers,
+    write_dequantize,
+)
+from qdqtool.linting.repair.forms._chain import fitting, float_casts, next_node, other_operand
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
+from qdqtool.linting.rules.support.words import known
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import element_count, read_array
 from qdqtool.numerics.dtypes import FLOAT32, Array
@@ -48,14 +55,9 @@ class _Groups:
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every such chain."""
-    for node in context.nodes:
-        if node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT:
-            try:
-                groups = _groups(context, node)
-            except UnfitError:
-                continue
-            words = f"writes Cast and Mul of codes in groups of {groups.size} as a DQ in blocks"
-            yield node, Fix(BLOCKS, words, partial(_write, groups))
+    for node, groups in fitting(float_casts(context), partial(_groups, context)):
+        words = f"writes Cast and Mul of codes in groups of {groups.size} as a DQ in blocks"
+        yield node, BLOCKS.fix(words, _write, groups)
 
 
 def _write(groups: _Groups, draft: Draft) -> None:
@@ -105,16 +107,12 @@ def _codes(context: RuleContext, cast: NodeView) -> tuple[onnx.TensorProto, Node
         if node.input(0) is not grouped:
             raise UnfitError("it is the shape of a Reshape")
         grouped, node = node.output(), next_node(node)
-    tensor = context.constants.direct(value) if value is not None else None
-    if tensor is None or tensor.data_type not in CODES:
-        raise UnfitError("no stored codes")
-    return tensor, node, grouped
+    return stored_tensor(context, value, *CODES), node, grouped
 
 
 def _extents(context: RuleContext, value: Value | None) -> tuple[int, ...]:
-    shape = context.shape(value) or ()
-    extents = tuple(extent for extent in shape if isinstance(extent, int))
-    if len(extents) != len(shape):
+    extents = known(context.shape(value) or ())
+    if extents is None:
         raise UnfitError("a shape is not known")
     return extents
 

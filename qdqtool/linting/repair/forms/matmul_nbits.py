@@ -5,7 +5,6 @@ activations to int8 as well, which the rewritten model does not.
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 from onnx import TensorProto
@@ -23,6 +22,7 @@ from qdqtool.linting.repair.forms._block_codes import (
     whole_numbers,
     write_dequantize,
 )
+from qdqtool.linting.repair.forms._chain import result_of
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.tensors import element_count, read_array
@@ -38,7 +38,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every MatMulNBits."""
     for node in context.nodes:
         if node.domain == "com.microsoft" and node.op_type == "MatMulNBits":
-            yield node, Fix(DEQUANTIZED, _words(context, node), partial(_write, node))
+            yield node, DEQUANTIZED.fix(_words(context, node), _write, node)
 
 
 def _words(context: RuleContext, node: NodeView) -> str:
@@ -50,9 +50,7 @@ def _words(context: RuleContext, node: NodeView) -> str:
 
 def _write(node: NodeView, draft: Draft) -> None:
     weight = write_dequantize(draft, node, _codes(draft.context, node))
-    output, bias = node.output(), node.input_name(BIAS)
-    if output is None:
-        raise UnfitError("it makes nothing")
+    output, bias = result_of(node), node.input_name(BIAS)
     draft.set_operator(node, "MatMul")
     for attribute in node.proto.attribute:
         draft.set_attribute(node, attribute.name, None)
@@ -62,7 +60,7 @@ def _write(node: NodeView, draft: Draft) -> None:
     if bias:
         made = draft.namer.tensor(f"{output.name}_without_bias")
         draft.rename_output(node, made)
-        draft.place(node.scope, "Add", (made, bias), output.name, {})
+        draft.place(node.scope, "Add", (made, bias), output.name)
 
 
 def _codes(context: RuleContext, node: NodeView) -> BlockCodes:

@@ -5,7 +5,6 @@ differ by one step where the two fall on different sides of a half.
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 from qdqtool.linting.repair.forms._q_operator import FLOATED, Codes, float_bias, write_float
 from qdqtool.linting.rules import Draft, Fix, RuleContext
@@ -18,7 +17,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every QLinearConv."""
     for node in context.nodes:
         if node.is_op("QLinearConv"):
-            yield node, Fix(FLOATED, "writes QLinearConv as Conv between DQ and Q", partial(_write, node))
+            yield node, FLOATED.fix("writes QLinearConv as Conv between DQ and Q", _write, node)
 
 
 def _write(node: NodeView, draft: Draft) -> None:

@@ -1,7 +1,6 @@
 """Rewrite QLinearMatMul as MatMul between DQ and Q; codes may differ by one step, as for QLinearConv."""
 
 from collections.abc import Iterator
-from functools import partial
 
 from qdqtool.linting.repair.forms._q_operator import FLOATED, Codes, write_float
 from qdqtool.linting.rules import Draft, Fix, RuleContext
@@ -12,7 +11,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every QLinearMatMul."""
     for node in context.nodes:
         if node.is_op("QLinearMatMul"):
-            yield node, Fix(FLOATED, "writes QLinearMatMul as MatMul between DQ and Q", partial(_write, node))
+            yield node, FLOATED.fix("writes QLinearMatMul as MatMul between DQ and Q", _write, node)
 
 
 def _write(node: NodeView, draft: Draft) -> None:

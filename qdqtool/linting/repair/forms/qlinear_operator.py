@@ -4,7 +4,6 @@ They compute in float32 or with tables, and round once; codes may differ by one 
 """
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from qdqtool.linting.repair.forms._q_operator import FLOATED, Codes, float_bias, write_float
 from qdqtool.linting.rules import Draft, Fix, RuleContext, UnfitError
@@ -35,7 +34,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     for node in context.nodes:
         if node.domain == DOMAIN and node.op_type in OPERATORS:
             words = f"writes {node.op_type} as {OPERATORS[node.op_type]} between DQ and Q"
-            yield node, Fix(FLOATED, words, partial(_write, node))
+            yield node, FLOATED.fix(words, _write, node)
 
 
 def _write(node: NodeView, draft: Draft) -> None:

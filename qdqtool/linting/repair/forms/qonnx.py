@@ -8,7 +8,6 @@ the Q. A zero point may move values halfway between two codes, since Quant adds 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ import onnx
 from onnx import TensorProto
 
 from qdqtool.errors import ArgumentError
-from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point
+from qdqtool.linting.repair.forms._chain import common_axis, is_zero_point, result_of, write_constants
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as_reals
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.signature import QUANT, is_quantizer
@@ -74,7 +73,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every quantizer of QONNX."""
     for node in context.nodes:
         if is_quantizer(node.proto):
-            yield node, Fix(PAIR, _words(context, node), partial(_write, node))
+            yield node, PAIR.fix(_words(context, node), _write, node)
 
 
 def _words(context: RuleContext, node: NodeView) -> str:
@@ -94,25 +93,22 @@ def _words(context: RuleContext, node: NodeView) -> str:
 
 def _write(node: NodeView, draft: Draft) -> None:
     quant = _quant(draft.context, node)
-    pair, output = _pair(quant), node.output()
-    if output is None:
-        raise UnfitError("it makes nothing")
+    pair, output = _pair(quant), result_of(node)
     if pair is None:
         _write_floats(quant, output, draft)
         return
     draft.require_opset(node.scope, max(pair.format.first_opset.quantize or 0, FIRST_OPSET_WITH_AXIS))
-    parameters = _parameters(draft, quant, pair)
-    attributes: dict[str, Any] = {} if quant.axis is None else {"axis": quant.axis}
     name = quant.source.name
+    parameters = write_constants(draft, node.scope, name, quant.scale, pair.zero_point.astype(pair.format.dtype))
     if quant.stored is not None:
         like = TensorProto(data_type=pair.format.onnx_type, dims=quant.stored.dims)
         made = partial(_codes, draft.context, quant, pair)
         codes = draft.weights(node.scope, f"{name}_quantized", like, made)
     else:
         source = _clipped(draft, quant) if pair.is_clipped else name
-        codes = draft.add(node, "QuantizeLinear", (source, *parameters), name, **attributes)
+        codes = draft.add(node, "QuantizeLinear", (source, *parameters), name, axis=quant.axis)
     draft.remove(node)
-    draft.place(node.scope, "DequantizeLinear", (codes, *parameters), output.name, attributes)
+    draft.place(node.scope, "DequantizeLinear", (codes, *parameters), output.name, axis=quant.axis)
 
 
 def _write_floats(quant: _Quant, output: Value, draft: Draft) -> None:
@@ -172,17 +168,6 @@ def _pair(quant: _Quant) -> _Pair | None:
     return None
 
 
-def _parameters(draft: Draft, quant: _Quant, pair: _Pair) -> tuple[str, str]:
-    """Store scale and zero point of a pair; return their names."""
-    scope, name, size = quant.node.scope, quant.source.name, quant.scale.size
-    shape = () if quant.axis is None else (size,)
-    zero = np.broadcast_to(pair.zero_point.reshape(-1), (size,)).reshape(shape).astype(pair.format.dtype)
-    return (
-        draft.constant(scope, f"{name}_scale", quant.scale.reshape(shape), TensorProto.FLOAT),
-        draft.constant(scope, f"{name}_zero_point", zero, pair.format.onnx_type),
-    )
-
-
 def _clipped(draft: Draft, quant: _Quant) -> str:
     """Clip the data to what the lowest and highest code mean, and return the result."""
     # That is exact: rounded to float32, such a bound divided by its scale still rounds to the code.
@@ -190,7 +175,7 @@ def _clipped(draft: Draft, quant: _Quant) -> str:
     low, high = ((code - quant.zero_point) * as_reals(quant.scale) for code in (quant.range.low, quant.range.high))
     shape = () if quant.axis is None else low.shape
     bounds = [
-        draft.constant(node.scope, f"{name}_{what}", bound.reshape(shape).astype(np.float32), TensorProto.FLOAT)
+        draft.constant(node.scope, f"{name}_{what}", bound.reshape(shape).astype(np.float32))
         for what, bound in (("low", low), ("high", high))
     ]
     if quant.axis is None:

@@ -10,7 +10,7 @@ from functools import partial
 
 from onnx import TensorProto
 
-from qdqtool.linting.repair.forms._chain import common_axis, next_node, other_operand
+from qdqtool.linting.repair.forms._chain import common_axis, fitting, next_node, other_operand
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView, Value
@@ -45,14 +45,9 @@ class _Product:
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     """Yield every such product."""
-    for node in context.nodes:
-        if node.is_op("MatMul"):
-            try:
-                product = _product(context, node)
-            except UnfitError:
-                continue
-            words = "moves the scales behind MatMul into a DQ of its weight"
-            yield node, Fix(MOVED, words, partial(_write, product))
+    products = (node for node in context.nodes if node.is_op("MatMul"))
+    for node, product in fitting(products, partial(_product, context)):
+        yield node, MOVED.fix("moves the scales behind MatMul into a DQ of its weight", _write, product)
 
 
 def _product(context: RuleContext, node: NodeView) -> _Product:
@@ -102,9 +97,9 @@ def _write(product: _Product, draft: Draft) -> None:
     draft.require_opset(node.scope, max(fmt.first_opset.dequantize or 0, FIRST_OPSET_WITH_AXIS))
     is_single = product.scale.size == 1
     stored = product.scale.reshape(() if is_single else -1)
-    scale = draft.constant(node.scope, f"{name}_scale", stored, TensorProto.FLOAT)
+    scale = draft.constant(node.scope, f"{name}_scale", stored)
     draft.rename_output(node, result.name)
     draft.remove(product.scaling)
     draft.remove(product.cast)
-    attributes = {} if is_single else {"axis": product.axis}
-    draft.place(node.scope, "DequantizeLinear", (name, scale), cast.name, attributes)
+    axis = None if is_single else product.axis
+    draft.place(node.scope, "DequantizeLinear", (name, scale), cast.name, axis=axis)

@@ -1,7 +1,6 @@
 """Take out what stands between a Q and its DQ: the Clip of a narrow range (Brevitas), or a Cast (PyTorch FX)."""
 
 import math
-from functools import partial
 
 import ml_dtypes
 import numpy as np
@@ -26,10 +25,8 @@ def clip_fixes(context: RuleContext, clip: NodeView) -> tuple[Fix, ...]:
     if quantizer is None or not quantizer.is_quantize or quantizer.data is None:
         return ()
     if context.constants.direct(quantizer.data) is not None:
-        return (Fix(CLIPPED, "stores the codes that the Clip makes", partial(_store_clipped, quantizer, clip)),)
-    return (
-        Fix(CLIPPED, "clips the values in front of the Q instead of its codes", partial(_clip_data, quantizer, clip)),
-    )
+        return (CLIPPED.fix("stores the codes that the Clip makes", _store_clipped, quantizer, clip),)
+    return (CLIPPED.fix("clips the values in front of the Q instead of its codes", _clip_data, quantizer, clip),)
 
 
 def _store_clipped(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
@@ -117,7 +114,7 @@ def cast_fixes(context: RuleContext, cast: NodeView) -> tuple[Fix, ...]:
         return ()
     if context.elem_type(source) is None or context.elem_type(source) != cast.attribute("to"):
         return ()
-    return (Fix(SAME_TYPE, "takes out the Cast, which changes no type", partial(_take_out, source, output)),)
+    return (SAME_TYPE.fix("takes out the Cast, which changes no type", _take_out, source, output),)
 
 
 def _take_out(source: Value, output: Value, draft: Draft) -> None:

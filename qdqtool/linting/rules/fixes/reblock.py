@@ -1,7 +1,6 @@
 """Replace blocks that do not divide the axis by blocks that do: exactly where possible, else by quantizing again."""
 
 import math
-from functools import partial
 
 import numpy as np
 
@@ -35,12 +34,12 @@ def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
     if entry.axis % len(found.shape) != axis:
         return _axis_fixes(found)
     if entry.block_size == 0 and not extent % count:
-        return (Fix(SIZED, f"writes block_size = {extent // count}", partial(_size, entry, extent // count)),)
+        return (SIZED.fix(f"writes block_size = {extent // count}", _size, entry, extent // count),)
     if not low <= entry.block_size <= high:
         return ()
     split, other = math.gcd(entry.block_size, extent), _divisor(extent, entry.block_size)
-    exact = Fix(SPLIT, f"splits blocks of {entry.block_size} into blocks of {split}", partial(_split, found, split))
-    again = Fix(REBLOCKED, f"quantizes again in blocks of {other}", partial(_again, entry, axis, other))
+    exact = SPLIT.fix(f"splits blocks of {entry.block_size} into blocks of {split}", _split, found, split)
+    again = REBLOCKED.fix(f"quantizes again in blocks of {other}", _again, entry, axis, other)
     return (exact, again) if split > 1 else (again,)
 
 
@@ -54,14 +53,14 @@ def _axis_fixes(found: Blocks) -> tuple[Fix, ...]:
             return ()
         size = extent // count
     words = f"writes axis = {axis} and block_size = {size}: the scale fits no other axis"
-    return (Fix(FITTED, words, partial(_fit, found.entry, axis, size)),)
+    return (FITTED.fix(words, _fit, found.entry, axis, size),)
 
 
 def one_block_fixes(found: Blocks) -> tuple[Fix, ...]:
     """Return the fix that writes the one block of a matrix as per-axis scales."""
     (axis,) = found.blocked
     words = f"writes the one block as scales on axis {1 - axis}"
-    return (Fix(PER_AXIS, words, partial(_per_axis, found.entry, axis)),)
+    return (PER_AXIS.fix(words, _per_axis, found.entry, axis),)
 
 
 def _divisor(extent: int, size: int) -> int:

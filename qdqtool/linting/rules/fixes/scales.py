@@ -1,7 +1,5 @@
 """Fixes of scales and zero points: of their types, shapes and signs, and of scales that are 0 or computed."""
 
-from functools import partial
-
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -24,7 +22,7 @@ def folded_fixes(context: RuleContext, entry: QdqNode, index: int) -> tuple[Fix,
     value = entry.node.input(index)
     if value is None or not context.constants.is_constant(value):
         return ()
-    return (Fix(STORED, f"stores '{value.name}' as an initializer", partial(_store_computed, entry, index)),)
+    return (STORED.fix(f"stores '{value.name}' as an initializer", _store_computed, entry, index),)
 
 
 def _store_computed(entry: QdqNode, index: int, draft: Draft) -> None:
@@ -33,8 +31,7 @@ def _store_computed(entry: QdqNode, index: int, draft: Draft) -> None:
     array = draft.context.array(value)
     if array is None:
         raise UnfitError("it does not fold")
-    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-    name = draft.constant(value.scope, value.name, array, onnx_type)
+    name = draft.constant(value.scope, value.name, array)
     for use in value.uses:
         if use.index == index and draft.context.qdq.get(use.node) is not None:
             draft.set_input(use.node, index, name)
@@ -48,7 +45,7 @@ def scalar_fixes(entry: QdqNode) -> tuple[Fix, ...]:
     shape = entry.scale_shape
     if not shape or any(dim != 1 for dim in shape):
         return ()
-    return (Fix(SCALAR, "makes the one-element scale a scalar", partial(_make_scalar, entry)),)
+    return (SCALAR.fix("makes the one-element scale a scalar", _make_scalar, entry),)
 
 
 def _make_scalar(entry: QdqNode, draft: Draft) -> None:
@@ -76,7 +73,7 @@ def scale_type_fixes(entry: QdqNode, wanted: str | None) -> tuple[Fix, ...]:
     onnx_type = next((each for each in FLOAT_TYPES if kind(each) == wanted), None)
     if onnx_type is None:
         return ()
-    return (Fix(RETYPED, f"stores the scale as {wanted}", partial(_retype, entry, onnx_type)),)
+    return (RETYPED.fix(f"stores the scale as {wanted}", _retype, entry, onnx_type),)
 
 
 def _retype(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
@@ -90,12 +87,12 @@ def _retype(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     values = as_reals(rounded)
     if np.any((given > 0) & (values <= 0)) or not np.all(np.isfinite(values)):
         raise UnfitError(f"its scale is no number of {kind(onnx_type)}")
-    draft.set_constant(entry.node, 1, rounded, onnx_type)
+    draft.set_constant(entry.node, 1, rounded)
     # The other half gets the rounded value as well, since a DQ has to undo its Q.
     for other in _other_half(draft, entry):
         kept = context.elem_type(other.scale)
         if kept in FLOAT_TYPES:
-            draft.set_constant(other.node, 1, rounded.astype(onnx.helper.tensor_dtype_to_np_dtype(kept)), kept)
+            draft.set_constant(other.node, 1, rounded.astype(onnx.helper.tensor_dtype_to_np_dtype(kept)))
 
 
 def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:
@@ -119,12 +116,12 @@ def negative_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...
     if entry.is_quantize or entry.data is None or context.constants.direct(entry.data) is None:
         return ()
     return (
-        Fix(MIRRORED, "negates codes and scales", partial(_mirror, entry, clip=False)),
-        Fix(CLIPPED, "negates codes and scales, and clips the lowest code", partial(_mirror, entry, clip=True)),
+        MIRRORED.fix("negates codes and scales", _mirror, entry, False),
+        CLIPPED.fix("negates codes and scales, and clips the lowest code", _mirror, entry, True),
     )
 
 
-def _mirror(entry: QdqNode, draft: Draft, *, clip: bool) -> None:
+def _mirror(entry: QdqNode, clip: bool, draft: Draft) -> None:
     constant = stored(draft.context, entry)
     given = constant.parameters
     if constant.quantizer is not None or constant.format.kind != "integer" or constant.format.low >= 0:
@@ -161,8 +158,8 @@ def zero_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
         # The DQ behind it has the fix, which sets the scales of both.
         return ()
     if not entry.is_quantize and context.qdq.is_weight(entry):
-        return (Fix(DEAD, "gives channels of zeros the scale 1", partial(_dead_channels, entry)),)
-    return (Fix(ONE, "gives the scale the value 1", partial(_one, entry)),)
+        return (DEAD.fix("gives channels of zeros the scale 1", _dead_channels, entry),)
+    return (ONE.fix("gives the scale the value 1", _one, entry),)
 
 
 def _dead_channels(entry: QdqNode, draft: Draft) -> None:

@@ -1,7 +1,6 @@
 """Read quantized constants for fixes: the codes of a DQ, and their dequantized values; store 4-bit codes as int8."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import onnx
@@ -10,7 +9,7 @@ from onnx import TensorProto
 from qdqtool.errors import ArgumentError
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext
-from qdqtool.linting.rules.support.words import format_of, kind
+from qdqtool.linting.rules.support.words import format_of, kind, known
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.numerics.affine import dequantize, quantize
@@ -133,9 +132,8 @@ def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
     scale, zero, granularity = context.array(entry.scale), context.array(entry.zero_point), entry.granularity
     if scale is None or granularity is None or (zero is None and entry.node.input_name(2)):
         raise UnfitError("its scale or zero point is not constant, or has a shape without a meaning")
-    shape = context.data_shape(entry)
-    extents = tuple(dim for dim in shape or () if isinstance(dim, int))
-    fits = shape is not None and len(extents) == len(shape) and _is_scale_shape(scale.shape, granularity, extents)
+    extents = known(context.data_shape(entry))
+    fits = extents is not None and _is_scale_shape(scale.shape, granularity, extents)
     if (scale.size != 1 and not fits) or (zero is not None and zero.size != scale.size):
         raise UnfitError("its scale or zero point does not fit the shape of the data")
     return Parameters(scale, zero.reshape(scale.shape) if zero is not None else None, granularity)
@@ -185,22 +183,21 @@ def _dtype(tensor: onnx.TensorProto) -> np.dtype[np.generic]:
     return onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
 
 
-def write_zero_point(draft: Draft, entry: QdqNode, zero: Array, onnx_type: int) -> None:
+def write_zero_point(draft: Draft, entry: QdqNode, zero: Array) -> None:
     """Set the zero point of a Q or DQ."""
     name = entry.zero_point.name if entry.zero_point is not None else f"{entry.node.input_name(1)}_zero_point"
-    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, name, zero, onnx_type))
+    draft.set_input(entry.node, 2, draft.constant(entry.node.scope, name, zero))
 
 
 def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:
     """Set the scale and zero point of a Q or DQ; the zero points are 0 where ``params`` have none."""
     fmt, node = params.scheme.format, entry.node
     base = entry.scale.name if entry.scale is not None else "scale"
-    onnx_type = onnx.helper.np_dtype_to_tensor_dtype(params.scale.dtype)
-    draft.set_input(node, 1, draft.constant(node.scope, base, params.scale, onnx_type))
+    draft.set_input(node, 1, draft.constant(node.scope, base, params.scale))
     # An explicit zero point states the quantized type: without one, a Q returns uint8 in ONNX and int8 in TensorRT.
     zero = params.zero_point if params.zero_point is not None else np.zeros(params.scale.shape, fmt.dtype)
     name = entry.zero_point.name if entry.zero_point is not None else f"{base}_zero_point"
-    draft.set_input(node, 2, draft.constant(node.scope, name, zero, fmt.onnx_type))
+    draft.set_input(node, 2, draft.constant(node.scope, name, zero))
     if entry.output_dtype is not None and entry.is_quantize:
         draft.set_attribute(node, "output_dtype", fmt.onnx_type)
 
@@ -212,7 +209,7 @@ def wider_fixes(entry: QdqNode) -> tuple[Fix, ...]:
     """Return the fix that stores int4 or uint4 codes of a DQ as int8: exactly the same values, in twice the space."""
     if entry.is_quantize or kind(entry.quantized_type) not in {"int4", "uint4"}:
         return ()
-    return (Fix(WIDER, "stores the same codes as int8", partial(_widen, entry)),)
+    return (WIDER.fix("stores the same codes as int8", _widen, entry),)
 
 
 def _widen(entry: QdqNode, draft: Draft) -> None:
@@ -222,4 +219,4 @@ def _widen(entry: QdqNode, draft: Draft) -> None:
     draft.set_input(entry.node, 0, name)
     zero = draft.context.array(entry.zero_point)
     if zero is not None:
-        draft.set_constant(entry.node, 2, zero.astype(np.int8), TensorProto.INT8)
+        draft.set_constant(entry.node, 2, zero.astype(np.int8))

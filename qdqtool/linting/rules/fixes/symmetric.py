@@ -3,8 +3,6 @@
 Codes may be moved and joined between Q and DQ; all nodes that share them are changed together.
 """
 
-from functools import partial
-
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
@@ -51,9 +49,9 @@ def symmetric_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
     signed = SIGNED.get(entry.quantized_type) if entry.quantized_type is not None else None
     if not entry.is_quantize and not _keeps_codes(context, entry):
         return (float_fix(entry),)
-    exact = Fix(EXACT, f"stores the {old} codes as {kind(signed)} with zero point 0, exactly", partial(_exact, entry))
-    wide = Fix(EXACT, f"stores the {old} codes as int8 with zero point 0, exactly", partial(_exact_as_int8, entry))
-    symmetric = Fix(SYMMETRIC, _described(context, entry), partial(_symmetric, entry))
+    exact = EXACT.fix(f"stores the {old} codes as {kind(signed)} with zero point 0, exactly", _exact, entry)
+    wide = EXACT.fix(f"stores the {old} codes as int8 with zero point 0, exactly", _exact_as_int8, entry)
+    symmetric = SYMMETRIC.fix(_described(context, entry), _symmetric, entry)
     if signed is None:
         return (symmetric,)
     return (exact, symmetric) if signed == TensorProto.INT8 else (exact, wide, symmetric)
@@ -130,7 +128,7 @@ def _store(group: CodeGroup, draft: Draft, value: Value, signed: NumberFormat, l
 
 def _zero(draft: Draft, entry: QdqNode, signed: NumberFormat) -> None:
     shape = parameters(draft.context, entry).scale.shape
-    write_zero_point(draft, entry, np.zeros(shape, signed.dtype), signed.onnx_type)
+    write_zero_point(draft, entry, np.zeros(shape, signed.dtype))
     if entry.is_quantize and entry.output_dtype is not None:
         draft.set_attribute(entry.node, "output_dtype", signed.onnx_type)
 

@@ -1,7 +1,6 @@
 """Make a quantized operator, tensor or constant float again."""
 
 from collections.abc import Iterable
-from functools import partial
 
 from qdqtool.linting.rules.fixes.stored import stored
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
@@ -17,12 +16,12 @@ FLOAT_TENSOR = Offer("unsafe", "takes the pair away")
 
 def float_layer(product: Product) -> Fix:
     """Return the fix that lets an operator read the tensors in front of its pairs, and its weight as float."""
-    return Fix(FLOAT_LAYER, "lets the operator read float tensors", partial(_layer, product))
+    return FLOAT_LAYER.fix("lets the operator read float tensors", _layer, product)
 
 
 def float_tensor(entry: QdqNode) -> Fix:
     """Return the fix that lets all readers of a DQ read the tensor in front of its Q."""
-    return Fix(FLOAT_TENSOR, "lets what reads the pair read the tensor in front of it", partial(_tensor, entry))
+    return FLOAT_TENSOR.fix("lets what reads the pair read the tensor in front of it", _tensor, entry)
 
 
 def float_source(draft: Draft, entry: QdqNode, readers: Iterable[NodeView]) -> str:
@@ -91,7 +90,7 @@ FLOAT = Offer("safe", "stores the float values that the DQ makes")
 
 def float_fix(entry: QdqNode) -> Fix:
     """Return the fix that stores the dequantized constant, for the readers of the DQ."""
-    return Fix(FLOAT, "stores the dequantized values as float", partial(_store_floats, entry))
+    return FLOAT.fix("stores the dequantized values as float", _store_floats, entry)
 
 
 def _store_floats(entry: QdqNode, draft: Draft) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from qdqtool.linting.rules.support.reach import Product
 from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import known
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.numerics.granularity import PerAxis, PerTensor
@@ -83,12 +84,8 @@ class Blocks:
 def blocks(context: RuleContext) -> Iterator[Blocks]:
     """Yield every Q and DQ with block scales."""
     for entry in context.qdq.nodes:
-        scale, shape = entry.scale_shape, context.data_shape(entry)
-        if scale is None or shape is None or len(scale) < 2 or len(scale) != len(shape):
-            continue
-        extents = tuple(dim for dim in shape if isinstance(dim, int))
-        counts = tuple(dim for dim in scale if isinstance(dim, int))
-        if len(extents) == len(shape) and len(counts) == len(scale) and 0 not in counts:
+        counts, extents = known(entry.scale_shape), known(context.data_shape(entry))
+        if counts and extents and 2 <= len(counts) == len(extents) and 0 not in counts:
             blocked = tuple(axis for axis, (have, want) in enumerate(zip(counts, extents, strict=True)) if have != want)
             yield Blocks(entry, extents, counts, blocked)
 
@@ -98,10 +95,7 @@ def vector_blocks(context: RuleContext, entry: QdqNode) -> Blocks | None:
 
     Scales of one axis are blocks only there, and only with ``block_size``: TensorRT reads them as per-axis scales.
     """
-    scale, shape = entry.scale_shape, context.data_shape(entry)
-    if entry.block_size <= 0 or scale is None or shape is None or len(scale) != 1 or len(shape) != 1:
+    scale, shape = known(entry.scale_shape), known(context.data_shape(entry))
+    if entry.block_size <= 0 or scale is None or shape is None or not len(scale) == len(shape) == 1:
         return None
-    (count,), (extent,) = scale, shape
-    if not isinstance(count, int) or not isinstance(extent, int) or count < 2 or count > extent:
-        return None
-    return Blocks(entry, (extent,), (count,), (0,))
+    return Blocks(entry, shape, scale, (0,)) if 2 <= scale[0] <= shape[0] else None

@@ -3,9 +3,9 @@
 The weights are read when a fix is written, not when it is offered: the search for faults reads no weights.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVarTuple
 
 import onnx
 
@@ -28,6 +28,7 @@ from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor
 from qdqtool.models.payload import Payload
 
 Label = Literal["safe", "unsafe"]
+Arguments = TypeVarTuple("Arguments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class Offer:
 
     label: Label
     summary: str
+
+    def fix(self, description: str, write: "Callable[[*Arguments, Draft], None]", *args: *Arguments) -> "Fix":
+        """Return a fix of this kind, which writes its edits by ``write(*args, draft)``."""
+        return Fix(self, description, lambda draft: write(*args, draft))
 
 
 class UnfitError(Exception):
@@ -63,10 +68,13 @@ class Draft:
     edits: list[Edit] = field(default_factory=list)
     opset: int = 0
 
-    def constant(self, scope: Scope, name: str, array: Array, onnx_type: int) -> str:
-        """Store a small array in place of the constant ``name``, if there is one; return the new name."""
+    def constant(self, scope: Scope, name: str, array: Array, onnx_type: int | None = None) -> str:
+        """Store a small array in place of the constant ``name``, if there is one; return the new name.
+
+        Its type is that of the array by default.
+        """
         fresh = self.namer.tensor(name)
-        tensor = make_tensor(fresh, array, onnx_type)
+        tensor = make_tensor(fresh, array, onnx_type or onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
         replaced = scope.resolve(name)
         if replaced is not None and replaced.initializer is not None:
             _carry(replaced.initializer, tensor)
@@ -92,24 +100,25 @@ class Draft:
     def add(self, like: NodeView, op_type: str, inputs: tuple[str, ...], name: str, **attributes: Any) -> str:
         """Add a node beside ``like``; returns the name of its output."""
         output = self.namer.tensor(f"{name}_{op_type}_Output")
-        self.place(like.scope, op_type, inputs, output, attributes)
+        self.place(like.scope, op_type, inputs, output, **attributes)
         return output
 
-    def place(
-        self, scope: Scope, op_type: str, inputs: tuple[str, ...], output: str, attributes: Mapping[str, Any]
-    ) -> None:
-        """Add a node with the output ``output``, a name that the fix has freed or that is new."""
-        node = self.namer.node(f"{output.removesuffix('_Output')}")
-        self.edits.append(AddNode(scope.path, op_type, inputs, (output,), node, attributes=attributes))
+    def place(self, scope: Scope, op_type: str, inputs: tuple[str, ...], output: str, **attributes: Any) -> None:
+        """Add a node with the output ``output``, a name that the fix has freed or that is new.
+
+        An attribute that is None is left out.
+        """
+        node, given = self.namer.node(output.removesuffix("_Output")), attributes.items()
+        kept = {name: value for name, value in given if value is not None}
+        self.edits.append(AddNode(scope.path, op_type, inputs, (output,), node, attributes=kept))
 
     def set_input(self, node: NodeView, index: int, name: str) -> None:
         """Let an input of a node read another tensor; the empty name removes an optional input."""
         self.edits.append(SetInput(node.scope.path, node.key, index, name))
 
-    def set_constant(self, node: NodeView, index: int, array: Array, onnx_type: int | None = None) -> None:
-        """Let an input of a node read a small array in place of its constant; of the array's own type by default."""
-        name, known = node.input_name(index), onnx_type or onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-        self.set_input(node, index, self.constant(node.scope, name, array, known))
+    def set_constant(self, node: NodeView, index: int, array: Array) -> None:
+        """Let an input of a node read a small array in place of its constant."""
+        self.set_input(node, index, self.constant(node.scope, node.input_name(index), array))
 
     def set_attribute(self, node: NodeView, name: str, value: Any) -> None:
         """Set an attribute of a node; None deletes it."""

@@ -4,7 +4,9 @@ What may stand between is stated with each operator (:class:`qdqtool.models.ops.
 MatMul still reads codes; behind all others it reads float.
 """
 
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -16,6 +18,20 @@ from qdqtool.models.ops import CodePath, ProductOp
 MAX_STEPS = 64
 # Every input of a Concat is followed, so nested joins multiply the work.
 MAX_JOINS = 3
+
+
+Place = TypeVar("Place", bound=Hashable)
+
+
+def reachable(start: Iterable[Place | None], following: Callable[[Place], Iterable[Place | None]]) -> Iterator[Place]:
+    """Yield what is reached from ``start`` by any number of steps, each once; None leads nowhere."""
+    pending, seen = list(start), set[Place]()
+    while pending:
+        current = pending.pop()
+        if current is not None and current not in seen:
+            seen.add(current)
+            yield current
+            pending += following(current)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from string import Template
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
@@ -19,6 +19,17 @@ from qdqtool.models.graph.scope import display
 from qdqtool.models.targets import Target
 
 EXAMPLE_HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
+EXAMPLE_PARTS = {
+    "ONE_PAIR": """agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
+                q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)
+            }""",
+    "PAIR_TO_Y": """q = QuantizeLinear (x, s, z)
+                y = DequantizeLinear (q, s, z)""",
+    "PAIR_TO_XD": """q = QuantizeLinear (x, s, z)
+                xd = DequantizeLinear (q, s, z)""",
+}
+"""What ``$NAME`` stands for in all examples: a model of one pair, and the pair of x with the output y or xd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +87,9 @@ def examples(text: str, **parts: str) -> tuple[Example, ...]:
 
     Args:
         text: The examples.
-        parts: What ``$NAME`` stands for in the text.
+        parts: What ``$NAME`` stands for in this text, besides :data:`EXAMPLE_PARTS`.
     """
-    text = inspect.cleandoc(Template(text).substitute(parts))
+    text = inspect.cleandoc(Template(text).substitute(EXAMPLE_PARTS, **parts))
     titles = list(_TITLE.finditer(text))
     ends = [title.start() for title in titles[1:]] + [len(text)]
     return tuple(_example(title, text[title.end() : end]) for title, end in zip(titles, ends, strict=True))
@@ -94,7 +105,7 @@ def _example(heading: re.Match[str], body: str) -> Example:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A fault that a rule found at one place; the rule's class data complete it to a :class:`Finding`.
 
@@ -112,6 +123,7 @@ class Fault:
     message: str
     node: NodeView | None = None
     tensor: Value | str | None = None
+    _: KW_ONLY
     expected: str | None = None
     found: str | None = None
     extent: Extent | None = None

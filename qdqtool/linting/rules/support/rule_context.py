@@ -17,7 +17,7 @@ import onnx
 
 from qdqtool.errors import ModelError
 from qdqtool.linting.parser_answer import ParserFault
-from qdqtool.linting.rules.support.reach import Product, Walk, operand
+from qdqtool.linting.rules.support.reach import Product, Walk, operand, reachable
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode, is_qdq, same_constant
@@ -245,17 +245,8 @@ class RuleContext:
 
     def is_constant(self, value: Value) -> bool:
         """Return whether a tensor is constant; an input of a local function is, if every call passes a constant."""
-        pending, seen = [value], set[Value]()
-        while pending:
-            value = pending.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            if value.is_input and value.scope.is_function:
-                pending += [argument for argument in self._arguments(value) if argument is not None]
-            elif not self.constants.is_constant(value):
-                return False
-        return True
+        given = reachable([value], self._arguments)
+        return all((each.is_input and each.scope.is_function) or self.constants.is_constant(each) for each in given)
 
     @cached_property
     def _calls(self) -> dict[tuple[str, str, str], list[NodeView]]:
