@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import click
 
-from qdqtool.cli.completion import input_names, offer
-
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -127,23 +125,6 @@ def is_quiet() -> bool:
 def is_verbose() -> bool:
     """Whether the command that runs was given ``--verbose``."""
     return _verbosity() == "verbose"
-
-
-def samples_option(text: str, name: str = "data") -> Callable[[Decorated], Decorated]:
-    """``--data`` or ``--calib-data``, which are the same in every command; ``name`` is that of the argument."""
-    first, second = sorted(("--data", "--calib-data"), key=lambda option: option != f"--{name.replace('_', '-')}")
-    return click.option(first, second, name, type=click.Path(path_type=Path), metavar="DATA", help=text)
-
-
-def shapes_option(name: str, what: str, metavar: str = "NAME:1x3x320x320") -> Callable[[Decorated], Decorated]:
-    """An option with shapes by input name; :func:`qdqtool.samples.input_shapes.parse_shapes` reads it."""
-    return click.option(
-        name,
-        multiple=True,
-        metavar=metavar,
-        shell_complete=offer(input_names, takes_commas=True),
-        help=f"{what}; several with commas, or the option again.",
-    )
 
 
 def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:

@@ -15,6 +15,7 @@ from qdqtool.errors import UsageError
 from qdqtool.jobs.reduction.baseline import BaselineCuts
 from qdqtool.jobs.reduction.child import Ended, run_child, run_own
 from qdqtool.jobs.reduction.failure import Failure, Kind, Normalizer
+from qdqtool.jobs.reduction.options import TIMEOUT
 from qdqtool.jobs.reduction.subgraph import store
 from qdqtool.models.graph.io.load import load_model
 
@@ -22,9 +23,6 @@ OWN = ("build", "check")
 """Commands of qdqtool whose reports are read; any other command is judged by how it ends and by its last line."""
 
 PLACEHOLDER = "{}"
-TIMEOUT = 1800.0
-"""Seconds after which a run is stopped, where nothing else is asked for: those of ``build``."""
-
 _SLACK = 120.0
 """Seconds that ``build`` may take beyond the time limit of its builder."""
 
