@@ -132,10 +132,7 @@ class QuantizeCommand:
         section="Accuracy",
     )
     list_matches: bool = option(
-        False,
-        "Show what would be quantized and what patterns match; no run.",
-        section=WHAT,
-        only="command line",
+        False, "Show what would be quantized and what patterns match; no run.", section=WHAT, only="command line"
     )
 
 
@@ -242,8 +239,7 @@ class InsertCommand:
     weights: WeightStorage = option(WeightStorage.PACKED, _WEIGHTS, WEIGHTS)
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
     verify: bool = option(
-        False,
-        "Where the opset is raised, run the model before and after: ONNX Runtime must give equal bits.",
+        False, "Where the opset is raised, run the model before and after: ONNX Runtime must give equal bits."
     )
     input_shapes: Mapping[str, tuple[int, ...]] = option(
         {}, f"Shapes of dynamic inputs for --verify; {SEVERAL}", SHAPES
@@ -265,10 +261,7 @@ class BenchCommand:
     """Options of ``bench_engine``."""
 
     against: Path | None = option(
-        None,
-        "The engine of the float model; the two take turns.",
-        file("FLOAT.engine"),
-        section="What is timed",
+        None, "The engine of the float model; the two take turns.", file("FLOAT.engine"), section="What is timed"
     )
     data: Any = _samples(
         "Samples, of which the first is run. Default: a random one of the shapes that ENGINE was built for.",
@@ -303,6 +296,5 @@ class StripCommand:
 
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
     drop_clipping: bool = option(
-        False,
-        "Write the model also where a Q may do the work of a Relu or Clip that cannot be put back.",
+        False, "Write the model also where a Q may do the work of a Relu or Clip that cannot be put back."
     )
