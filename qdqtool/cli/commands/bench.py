@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import emit, output_format_option, sample_progress, verbosity_options
+from qdqtool.cli.options import emit, report_options, step_progress
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
 from qdqtool.jobs.options import BenchCommand
 from qdqtool.options import build
@@ -23,8 +23,7 @@ LAYOUT = Layout(
 @click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Time an engine on this machine's GPU.")
 @click.argument("engine", type=click.Path(path_type=Path))
 @options_of(BenchCommand)
-@output_format_option()
-@verbosity_options()
+@report_options
 @click.pass_context
 def command(context: click.Context, /, *, engine: Path, output_format: str, **words: Any) -> None:
     """Time ENGINE on the GPU of this machine.
@@ -44,7 +43,7 @@ def command(context: click.Context, /, *, engine: Path, output_format: str, **wo
     from qdqtool.engines.gpu.timing import TimingOptions
     from qdqtool.jobs.bench import bench_engine
 
-    with sample_progress() as progress:
+    with step_progress() as (_, progress, _):
         timing = build(TimingOptions, values)
         report = bench_engine(engine, timing=timing, speedup=gate, progress=progress, **values)
     emit(report, output_format, "bench", passed=report.passed)

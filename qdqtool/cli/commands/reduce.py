@@ -8,14 +8,7 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import (
-    emit,
-    is_quiet,
-    model_argument,
-    output_format_option,
-    output_option,
-    verbosity_options,
-)
+from qdqtool.cli.options import emit, is_quiet, model_argument, output_option, report_options
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
 from qdqtool.jobs.reduction.options import ReduceOptions
 from qdqtool.options import build
@@ -28,12 +21,7 @@ LAYOUT = Layout(
             ("alike", "Names, numbers and paths in a message may differ. A time-out is a failure of its own."),
         )
     },
-    sections={
-        "What fails": ("fails",),
-        "Search": (),
-        "Output": ("output",),
-        "Report": REPORT,
-    },
+    sections={"What fails": ("fails",), "Search": (), "Output": ("output",), "Report": REPORT},
     examples=(
         "qdqtool reduce model.onnx --fails build -o small.onnx",
         "qdqtool reduce model.onnx --fails build -o small.onnx -- --backend tensorrt-rtx --skip-validate",
@@ -58,8 +46,7 @@ LAYOUT = Layout(
 )
 @options_of(ReduceOptions)
 @output_option("The reduced model to write.")
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(
     *, model: Path, options: tuple[str, ...], fails: str, output: Path, output_format: str, **words: Any
 ) -> None:
