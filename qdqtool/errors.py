@@ -108,9 +108,14 @@ def is_unsafe(char: str) -> bool:
 
 def human_bytes(count: int) -> str:
     """A size in the largest unit that leaves at least one digit before the point: ``1.5 MB`` is 1,500,000 bytes."""
+    return plural(count, "byte") if count < 1000 else f"{human_count(count)}B"
+
+
+def human_count(count: int) -> str:
+    """A number in the largest unit that leaves at least one digit before the point: ``1.5 M`` is 1,500,000."""
     size = float(count)
-    for unit in ("bytes", "kB", "MB"):
+    for unit in ("", " k", " M"):
         if size < 1000:
-            return plural(count, "byte") if unit == "bytes" else f"{size:.3g} {unit}"
+            return f"{size:.3g}{unit}"
         size /= 1000
-    return f"{size:.3g} GB"
+    return f"{size:.3g} G"

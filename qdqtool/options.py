@@ -29,7 +29,7 @@ class Kind:
             the option for messages. None where the word is the value.
         take: Makes the value of a Python keyword whose type was checked. None where the keyword is the value.
         words: The values by legal word.
-        minimum: The smallest legal integer.
+        minimum: The smallest legal integer; numbers must be above it.
         is_repeated: Whether the option may be given several times.
         offers: What a shell offers: a function of :mod:`qdqtool.cli.completion`, or a folder of plug-in units.
         takes_commas: Whether a word may have several values with commas.
@@ -60,9 +60,9 @@ def integer(metavar: str = "N", minimum: int | None = None) -> Kind:
     return Kind(form="integer", keyword="int", metavar=metavar, minimum=minimum)
 
 
-def number(metavar: str) -> Kind:
-    """Return the kind of numbers."""
-    return Kind(form="number", keyword="float", metavar=metavar)
+def number(metavar: str, minimum: int | None = None) -> Kind:
+    """Return the kind of numbers, where asked for only those above a minimum."""
+    return Kind(form="number", keyword="float", metavar=metavar, minimum=minimum)
 
 
 def text(metavar: str, offers: str | None = None, keyword: str = "str") -> Kind:
@@ -140,7 +140,7 @@ def option(  # noqa: PLR0913 -- what an option has is said in one call
     text: str | Callable[[], str],
     kind: Kind = FLAG,
     *,
-    section: str,
+    section: str = "",
     name: str = "",
     flags: tuple[str, ...] = (),
     only: Literal["command line", "python"] | None = None,

@@ -98,9 +98,7 @@ def _with_nan(value: Any, hint: Any) -> Any:
     return {key: _with_nan(each, hints.get(key)) for key, each in value.items()}
 
 
-@functools.cache
-def _hints(kind: Any) -> Mapping[str, Any]:
-    return typing.get_type_hints(kind)
+_hints = functools.cache(typing.get_type_hints)
 
 
 def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:

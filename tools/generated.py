@@ -99,15 +99,19 @@ def subpackages(name: str, order: Sequence[str]) -> str:
 def keywords() -> dict[str, str]:
     """Return the module with the keywords of the Python functions, made of the declarations of options."""
     hints = {command: dict(_hints(command)) for command in declarations.COMMANDS}
-    first, *others = (hints[command].items() for command in declarations.CALIBRATING)
-    shared = {name: hint for name, hint in first if all((name, hint) in other for other in others)}
-    classes = [_keyword_class("Calibration", "Options of every function that calibrates.", "TypedDict", shared)]
-    for command, found in hints.items():
-        calibrates = command in declarations.CALIBRATING
-        own = {name: hint for name, hint in found.items() if not (calibrates and name in shared)}
-        base = "CalibrationKeywords" if calibrates else "TypedDict"
+    bases: dict[str, list[str]] = {command: [] for command in hints}
+    classes = []
+    for name, commands in declarations.SHARED.items():
+        first, *others = (hints[command] for command in commands)
+        shared = {key: hint for key, hint in first.items() if all((key, hint) in other.items() for other in others)}
+        above = [base for base in bases[commands[0]] if all(base in bases[command] for command in commands)]
+        classes.append(_keyword_class(name, f"Options that {', '.join(commands)} share.", above, shared))
+        for command in commands:
+            bases[command] = [*(base for base in bases[command] if base not in above), name]
+            hints[command] = {key: hint for key, hint in hints[command].items() if key not in shared}
+    for command, own in hints.items():
         text = f"Options of ``{declarations.FUNCTIONS[command]}``."
-        classes.append(_keyword_class(command.title(), text, base, own))
+        classes.append(_keyword_class(command.title(), text, bases[command], own))
     return {KEYWORDS: "\n\n".join([KEYWORDS_HEAD, "\n\n\n".join(classes)]) + "\n"}
 
 
@@ -119,8 +123,9 @@ def _hints(command: str) -> Iterator[tuple[str, str]]:
         yield "reports", 'Mapping[Literal["text", "json", "html"], FileName]'
 
 
-def _keyword_class(name: str, text: str, base: str, hints: Mapping[str, str]) -> str:
-    lines = [f"class {name}Keywords({base}, total=False):", f'    """{text}"""', ""]
+def _keyword_class(name: str, text: str, bases: Sequence[str], hints: Mapping[str, str]) -> str:
+    above = ", ".join(f"{base}Keywords" for base in bases) or "TypedDict"
+    lines = [f"class {name}Keywords({above}, total=False):", f'    """{text}"""', *([""] if hints else [])]
     return "\n".join([*lines, *(f"    {keyword}: {hint}" for keyword, hint in hints.items())])
 
 

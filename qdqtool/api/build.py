@@ -24,10 +24,7 @@ from qdqtool.options import PYTHON
 
 
 def insert_plan(
-    model: ModelLike,
-    plan: str | Path,
-    output: str | Path | None = None,
-    **keywords: Unpack[InsertKeywords],
+    model: ModelLike, plan: str | Path, output: str | Path | None = None, **keywords: Unpack[InsertKeywords]
 ) -> InsertReport:
     """Put the Q/DQ pairs of a plan file into a model.
 
@@ -72,11 +69,7 @@ def insert_encodings(
 
 
 def build_engine(
-    model: ModelLike,
-    output: str | Path,
-    *,
-    backend: str = "auto",
-    **keywords: Unpack[BuildKeywords],
+    model: ModelLike, output: str | Path, *, backend: str = "auto", **keywords: Unpack[BuildKeywords]
 ) -> EngineReport:
     """Build an engine from a Q/DQ (or float) model.
 

@@ -44,7 +44,7 @@ def checked(given: Mapping[str, Any], kind: type, function: str) -> dict[str, An
 
 
 def _converted(name: str, value: Any, hint: Any) -> Any:
-    members = typing.get_args(hint) if isinstance(hint, types.UnionType) or _is_union(hint) else (hint,)
+    members = typing.get_args(hint) if typing.get_origin(hint) in {types.UnionType, typing.Union} else (hint,)
     if hint in {DataLike, DataLike | None}:
         return value
     if any(typing.get_origin(member) is collections.abc.Callable for member in members):
@@ -57,10 +57,6 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
         return msgspec.convert(value.item() if isinstance(value, np.generic) else value, hint)
     except msgspec.ValidationError as error:
         raise ArgumentError(f"{name} is {value!r}; {_wanted(value, members, error)}") from None
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) is typing.Union
 
 
 def _metric(name: str, value: Any) -> Any:

@@ -35,8 +35,14 @@ FUNCTIONS = {
 }
 COMMANDS = (*_COMMANDS, "convert")
 """The commands whose functions take keywords."""
-CALIBRATING = ("calibrate", "quantize", "sensitivity", "convert")
-"""Those of them that calibrate: their common keywords have one class."""
+SHARED = {
+    "Data": ("calibrate", "check", "convert", "quantize", "run", "sensitivity"),
+    "Calibration": ("calibrate", "convert", "quantize", "sensitivity"),
+    "Accuracy": ("convert", "quantize"),
+    "Engine": ("build", "convert"),
+    "Gate": ("check", "convert"),
+}
+"""The commands whose common keywords have one class, the largest groups first."""
 ARGUMENTS = {"build": ("backend",)}
 """Options that are arguments of the function, and no keywords."""
 WITH_REPORTS = ("build", "check", "convert", "quantize", "sensitivity")

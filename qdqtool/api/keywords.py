@@ -6,12 +6,10 @@ from typing import Literal, TypedDict
 from qdqtool.api.any_data import DataLike, FileName, Metric, Shapes, Values
 
 
-class CalibrationKeywords(TypedDict, total=False):
-    """Options of every function that calibrates."""
+class DataKeywords(TypedDict, total=False):
+    """Options that calibrate, check, convert, quantize, run, sensitivity share."""
 
     allow_constant_data: bool
-    random_calibration: bool
-    seed: int | None
     samples: int | None
     image_preset: str | None
     image_resize: Literal["crop", "letterbox", "stretch", "none"] | None
@@ -33,6 +31,13 @@ class CalibrationKeywords(TypedDict, total=False):
     tokenizer: FileName | None
     text_length: int | None
     text_pad_token: str | None
+
+
+class CalibrationKeywords(DataKeywords, total=False):
+    """Options that calibrate, convert, quantize, sensitivity share."""
+
+    random_calibration: bool
+    seed: int | None
     quantize_mode: str
     block_size: int | None
     calibration_method: str
@@ -52,8 +57,26 @@ class CalibrationKeywords(TypedDict, total=False):
     float_layer: bool
 
 
-class BuildKeywords(TypedDict, total=False):
-    """Options of ``build_engine``."""
+class AccuracyKeywords(CalibrationKeywords, total=False):
+    """Options that convert, quantize share."""
+
+    validation_data: DataLike | None
+    calibration_cache: FileName | None
+    force: bool
+    high_precision_dtype: Literal["fp32", "fp16"]
+    weights: Literal["packed", "qdq"]
+    external_data: Literal["auto", "always", "never"]
+    min_sqnr: float | None
+    metric: Metric | None
+    max_metric_loss: float | None
+    fallback: str | None
+    pareto: FileName | None
+    sensitivity: FileName | None
+    reports: Mapping[Literal["text", "json", "html"], FileName]
+
+
+class EngineKeywords(TypedDict, total=False):
+    """Options that build, convert share."""
 
     min_shapes: Shapes
     opt_shapes: Shapes
@@ -62,9 +85,6 @@ class BuildKeywords(TypedDict, total=False):
     opt_shape_values: Shapes
     max_shape_values: Shapes
     profiles: Sequence[Mapping[str, Shapes]]
-    input_shapes: Shapes
-    input_values: Values
-    calib_data: DataLike | None
     compute_capabilities: Sequence[str] | None
     builder_optimization_level: int | None
     mem_pool_size: Mapping[str, int]
@@ -80,8 +100,27 @@ class BuildKeywords(TypedDict, total=False):
     sign: FileName | None
     export_layer_info: FileName | None
     verbose_log: FileName | None
-    skip_validate: bool
     timeout: float
+
+
+class GateKeywords(TypedDict, total=False):
+    """Options that check, convert share."""
+
+    save_outputs: FileName | None
+    min_cosine: float | None
+    min_agreement: float | None
+    max_steps: float | None
+    max_weight_steps: float
+    blame: bool
+
+
+class BuildKeywords(EngineKeywords, total=False):
+    """Options of ``build_engine``."""
+
+    input_shapes: Shapes
+    input_values: Values
+    calib_data: DataLike | None
+    skip_validate: bool
     reports: Mapping[Literal["text", "json", "html"], FileName]
 
 
@@ -91,46 +130,18 @@ class CalibrateKeywords(CalibrationKeywords, total=False):
     dask: str | None
 
 
-class CheckKeywords(TypedDict, total=False):
+class CheckKeywords(DataKeywords, GateKeywords, total=False):
     """Options of ``check_model``."""
 
-    allow_constant_data: bool
     seed: int
-    samples: int | None
     input_shapes: Shapes
     input_values: Values
-    image_preset: str | None
-    image_resize: Literal["crop", "letterbox", "stretch", "none"] | None
-    image_interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "opencv-bilinear"] | None
-    image_crop_ratio: float | None
-    image_pad_color: int | Sequence[int] | None
-    image_size: Sequence[int] | None
-    image_channels: Literal["rgb", "bgr", "grey"] | None
-    image_layout: Literal["nchw", "nhwc"] | None
-    image_range: Literal["0..1", "0..255", "-1..1"] | None
-    image_mean: float | Sequence[float] | None
-    image_std: float | Sequence[float] | None
-    labels: FileName | None
-    preview: FileName | None
-    sound_rate: int | None
-    sound_length: int | None
-    sound_hop: int | None
-    sound_range: Literal["-1..1", "int16"] | None
-    tokenizer: FileName | None
-    text_length: int | None
-    text_pad_token: str | None
     engine: FileName | None
     outputs: FileName | None
-    save_outputs: FileName | None
     metric: Metric | None
     min_sqnr: float | None
-    min_cosine: float | None
-    min_agreement: float | None
-    max_steps: float | None
-    max_weight_steps: float
     max_metric_loss: float | None
     profile: Literal["semantic", "deployed"]
-    blame: bool
     reports: Mapping[Literal["text", "json", "html"], FileName]
 
 
@@ -144,51 +155,15 @@ class InsertKeywords(TypedDict, total=False):
     input_shapes: Shapes
 
 
-class QuantizeKeywords(CalibrationKeywords, total=False):
+class QuantizeKeywords(AccuracyKeywords, total=False):
     """Options of ``quantize_model``."""
 
-    validation_data: DataLike | None
-    calibration_cache: FileName | None
-    force: bool
-    high_precision_dtype: Literal["fp32", "fp16"]
-    weights: Literal["packed", "qdq"]
-    external_data: Literal["auto", "always", "never"]
     save_ranges: FileName | None
     save_plan: FileName | None
-    min_sqnr: float | None
-    metric: Metric | None
-    max_metric_loss: float | None
-    fallback: str | None
-    pareto: FileName | None
-    sensitivity: FileName | None
-    reports: Mapping[Literal["text", "json", "html"], FileName]
 
 
-class RunKeywords(TypedDict, total=False):
+class RunKeywords(DataKeywords, total=False):
     """Options of ``run_engine``."""
-
-    allow_constant_data: bool
-    samples: int | None
-    image_preset: str | None
-    image_resize: Literal["crop", "letterbox", "stretch", "none"] | None
-    image_interpolation: Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "opencv-bilinear"] | None
-    image_crop_ratio: float | None
-    image_pad_color: int | Sequence[int] | None
-    image_size: Sequence[int] | None
-    image_channels: Literal["rgb", "bgr", "grey"] | None
-    image_layout: Literal["nchw", "nhwc"] | None
-    image_range: Literal["0..1", "0..255", "-1..1"] | None
-    image_mean: float | Sequence[float] | None
-    image_std: float | Sequence[float] | None
-    labels: FileName | None
-    preview: FileName | None
-    sound_rate: int | None
-    sound_length: int | None
-    sound_hop: int | None
-    sound_range: Literal["-1..1", "int16"] | None
-    tokenizer: FileName | None
-    text_length: int | None
-    text_pad_token: str | None
 
 
 class SensitivityKeywords(CalibrationKeywords, total=False):
@@ -201,47 +176,12 @@ class SensitivityKeywords(CalibrationKeywords, total=False):
     reports: Mapping[Literal["text", "json", "html"], FileName]
 
 
-class ConvertKeywords(CalibrationKeywords, total=False):
+class ConvertKeywords(AccuracyKeywords, EngineKeywords, GateKeywords, total=False):
     """Options of ``convert``."""
 
     no_build: bool
-    validation_data: DataLike | None
-    calibration_cache: FileName | None
-    force: bool
-    high_precision_dtype: Literal["fp32", "fp16"]
-    weights: Literal["packed", "qdq"]
-    external_data: Literal["auto", "always", "never"]
-    min_sqnr: float | None
-    metric: Metric | None
-    max_metric_loss: float | None
-    fallback: str | None
-    pareto: FileName | None
-    sensitivity: FileName | None
     backend: Literal["auto", "tensorrt", "tensorrt-rtx"]
-    min_shapes: Shapes
-    opt_shapes: Shapes
-    max_shapes: Shapes
-    min_shape_values: Shapes
-    opt_shape_values: Shapes
-    max_shape_values: Shapes
-    profiles: Sequence[Mapping[str, Shapes]]
-    compute_capabilities: Sequence[str] | None
-    builder_optimization_level: int | None
-    mem_pool_size: Mapping[str, int]
-    timing_cache_file: FileName | None
-    error_on_timing_cache_miss: bool
-    refit: bool
-    strip_weights: bool
-    version_compatible: bool
-    exclude_lean_runtime: bool
-    weight_streaming: bool
-    require_precision: Sequence[str]
-    locked: FileName | None
-    sign: FileName | None
-    export_layer_info: FileName | None
-    verbose_log: FileName | None
     build_skip_validate: bool
-    timeout: float
     validate_targets: Sequence[str]
     select: Sequence[str] | None
     extend_select: Sequence[str]
@@ -249,13 +189,6 @@ class ConvertKeywords(CalibrationKeywords, total=False):
     fail_on: Literal["error", "warning", "never"] | None
     parser: bool | None
     validate_baseline: FileName | None
-    save_outputs: FileName | None
     check_min_sqnr: float | None
-    min_cosine: float | None
-    min_agreement: float | None
-    max_steps: float | None
-    max_weight_steps: float
     check_max_metric_loss: float | None
     check_profile: Literal["semantic", "deployed"]
-    blame: bool
-    reports: Mapping[Literal["text", "json", "html"], FileName]

@@ -55,7 +55,7 @@ def report_files(keywords: Any, command: str, model: object) -> Iterator[ReportF
     """
     path = Path(model) if isinstance(model, str | Path) else None
     files = tuple(_taken(cast("MutableMapping[str, Any]", keywords)))
-    check_outputs([each.path for each in files], [] if path is None else [path])
+    check_outputs([file for _, file in files], [] if path is None else [path])
     with failures_in(files, command, str(path or "")):
         yield ReportFiles(command, files)
 
@@ -70,4 +70,4 @@ def _taken(keywords: MutableMapping[str, Any]) -> Iterator[ReportFile]:
             raise ArgumentError(f"reports has format {output_format!r}; legal: {', '.join(map(repr, FORMATS))}{near}")
         if not isinstance(path, str | os.PathLike):
             raise ArgumentError(f"reports[{output_format!r}] is {path!r}; it must be a path")
-        yield ReportFile(output_format, Path(path))
+        yield output_format, Path(path)

@@ -76,16 +76,12 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _accept_underscores(name: str) -> str:
-    return name.replace("_", "-")
-
-
 @click.group(
     cls=LazyGroup,
     context_settings={
         "help_option_names": HELP_NAMES,
         "max_content_width": 100,
-        "token_normalize_func": _accept_underscores,
+        "token_normalize_func": lambda name: name.replace("_", "-"),
     },
 )
 @click.version_option(package_name="qdqtool", message="%(prog)s %(version)s")

@@ -82,6 +82,8 @@ def _type(kind: Kind) -> Any:
         return click.Choice(list(kind.words))
     if kind.form == "integer" and kind.minimum is not None:
         return click.IntRange(min=kind.minimum)
+    if kind.form == "number" and kind.minimum is not None:
+        return click.FloatRange(min=kind.minimum, min_open=True)
     return _TYPES.get(kind.form)
 
 

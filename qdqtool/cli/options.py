@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import click
 
-from qdqtool.cli.completion import input_names, offer
-
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -84,17 +82,17 @@ def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-def verbosity_options() -> Callable[[Decorated], Decorated]:
+def verbosity_options(function: Decorated) -> Decorated:
     """``-q/--quiet`` and ``-v/--verbose``, which :func:`emit` obeys; neither is an argument of the command."""
+    # Options are added from the last to the first.
+    for flags, text in reversed(_VERBOSITY):
+        function = click.option(*flags, is_flag=True, expose_value=False, callback=_remember, help=text)(function)
+    return function
 
-    def options(function: Decorated) -> Decorated:
-        # Options are added from the last to the first.
-        for flags, text in reversed(_VERBOSITY):
-            add = click.option(*flags, is_flag=True, expose_value=False, callback=_remember, help=text)
-            function = add(function)
-        return function
 
-    return options
+def report_options(function: Decorated) -> Decorated:
+    """How to print the report, and how much of it."""
+    return output_format_option()(verbosity_options(function))
 
 
 _VERBOSITY = (
@@ -127,23 +125,6 @@ def is_quiet() -> bool:
 def is_verbose() -> bool:
     """Whether the command that runs was given ``--verbose``."""
     return _verbosity() == "verbose"
-
-
-def samples_option(text: str, name: str = "data") -> Callable[[Decorated], Decorated]:
-    """``--data`` or ``--calib-data``, which are the same in every command; ``name`` is that of the argument."""
-    first, second = sorted(("--data", "--calib-data"), key=lambda option: option != f"--{name.replace('_', '-')}")
-    return click.option(first, second, name, type=click.Path(path_type=Path), metavar="DATA", help=text)
-
-
-def shapes_option(name: str, what: str, metavar: str = "NAME:1x3x320x320") -> Callable[[Decorated], Decorated]:
-    """An option with shapes by input name; :func:`qdqtool.samples.input_shapes.parse_shapes` reads it."""
-    return click.option(
-        name,
-        multiple=True,
-        metavar=metavar,
-        shell_complete=offer(input_names, takes_commas=True),
-        help=f"{what}; several with commas, or the option again.",
-    )
 
 
 def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:
@@ -180,28 +161,18 @@ def _write_asked(report: Any, kind: str) -> None:
     context = click.get_current_context(silent=True)
     pairs = context.meta.get(REPORTS_KEY) if context is not None else None
     if pairs:
-        from qdqtool.reports.files import ReportFile, write_report_files
+        from qdqtool.reports.files import write_report_files
 
-        write_report_files(report, kind, tuple(ReportFile(output_format, path) for output_format, path in pairs))
-
-
-@contextlib.contextmanager
-def sample_progress() -> Iterator[Callable[[int, int], None]]:
-    """A function that takes the samples done and their total, and shows them on stderr if that is a terminal."""
-    with layer_progress() as (samples, _):
-        yield samples
-
-
-@contextlib.contextmanager
-def layer_progress() -> Iterator[tuple[Callable[[int, int], None], Callable[[int, int], None]]]:
-    """Two such functions: for samples, and for settings of layers, whose bar is there from the first one on."""
-    with step_progress() as (_, samples, layers):
-        yield samples, layers
+        write_report_files(report, kind, pairs)
 
 
 @contextlib.contextmanager
 def step_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None], Callable[[int, int], None]]]:
-    """Functions as those of :func:`layer_progress`, after one that takes the name of the step that begins."""
+    """Yield functions for the name of a step that begins, for samples, and for settings of layers.
+
+    The last two take how many are done and their total, and show them on stderr if that is a terminal. The bar for
+    layers is there from the first one on.
+    """
     from rich.console import Console
     from rich.progress import Progress
 

@@ -55,7 +55,8 @@ _KEY = "qdqtool.profiles"
 
 def _by_profile(values: Mapping[str, Any], order: Sequence[click.Parameter]) -> dict[str, dict[str, list[str]]]:
     """Return the words of each option by the number of the profile, as it was written."""
-    waiting = {parameter.name: iter(values[parameter.name]) for parameter in order if _divides(parameter)}
+    names = [parameter.name for parameter in order]
+    waiting = {name: iter(values[name]) for name in ("profile", *SHAPES) if name in names}
     found: dict[str, dict[str, list[str]]] = {"0": {}}
     current = "0"
     for parameter in order:
@@ -70,10 +71,6 @@ def _by_profile(values: Mapping[str, Any], order: Sequence[click.Parameter]) -> 
 
 
 _AGAIN = " again"
-
-
-def _divides(parameter: click.Parameter) -> bool:
-    return parameter.name in {"profile", *SHAPES}
 
 
 def _check_numbers(numbers: Sequence[str]) -> None:

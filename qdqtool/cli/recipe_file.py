@@ -98,7 +98,7 @@ def _checked(context: click.Context, option: click.Option, value: Any, path: Pat
 
     where = f"recipe {path}: {key_of(option)}"
     if not _fits(option, value):
-        raise UsageError(f"{where} is {_spelled(value)}; expected {_expected(option)}", hint=HINT)
+        raise UsageError(f"{where} is {_spelled(value)}; expected {_kind(option)[1]}", hint=HINT)
     words = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     if any(_executes(option, word) for word in words):
         raise UsageError(
@@ -114,35 +114,24 @@ def _checked(context: click.Context, option: click.Option, value: Any, path: Pat
 
 
 def _fits(option: click.Option, value: Any) -> bool:
-    if option.is_flag:
-        return isinstance(value, bool)
+    kind, _ = _kind(option)
     if isinstance(value, bool):
-        return False
-    if option.multiple:
-        return isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
-    if _is(option, click.types.IntParamType):
-        return isinstance(value, int)
-    if _is(option, click.types.FloatParamType):
-        return isinstance(value, int | float)
-    return isinstance(value, str)
+        return kind is bool
+    return isinstance(value, kind) and (not isinstance(value, list) or all(isinstance(each, str) for each in value))
 
 
-def _expected(option: click.Option) -> str:
+def _kind(option: click.Option) -> tuple[Any, str]:
+    """Return the type of the values of an option in a recipe, and words for it."""
     if option.is_flag:
-        return "true or false"
+        return bool, "true or false"
     if option.multiple:
-        return "a string or a list of strings"
-    if _is(option, click.types.IntParamType):
-        return "an integer"
-    if _is(option, click.types.FloatParamType):
-        return "a number"
-    if isinstance(option.type, click.Choice):
-        return f"one of {', '.join(map(_spelled, option.type.choices))}"
-    return "a string"
-
-
-def _is(option: click.Option, kind: type[Any]) -> bool:
-    return isinstance(option.type, kind)
+        return str | list, "a string or a list of strings"
+    if isinstance(option.type, click.types.IntParamType):
+        return int, "an integer"
+    if isinstance(option.type, click.types.FloatParamType):
+        return int | float, "a number"
+    choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+    return str, f"one of {', '.join(map(_spelled, choices))}" if choices else "a string"
 
 
 def _executes(option: click.Option, word: str) -> bool:
@@ -178,8 +167,7 @@ def _assignment(option: click.Option, default: Any) -> str:
     # Click has None, or a value of its own, for no default.
     if not isinstance(default, str | int | float):
         word = option.metavar or ("true" if option.is_flag else "VALUE")
-        numeric = option.is_flag or _is(option, click.types.IntParamType) or _is(option, click.types.FloatParamType)
-        return f"# {key} = {word if numeric else _spelled(word)}"
+        return f"# {key} = {_spelled(word) if _kind(option)[0] is str else word}"
     return f"{key} = {_spelled(default)}"
 
 

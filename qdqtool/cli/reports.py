@@ -55,22 +55,16 @@ def has_reports(context: click.Context) -> bool:
 @contextlib.contextmanager
 def guarded(context: click.Context) -> Iterator[None]:
     """Refuse files that cannot be written before the command runs; write them too where it ends without a report."""
-    pairs = _pairs(context)
+    pairs: Pairs = context.meta.get(REPORTS_KEY) or context.params.get("reports") or ()
     if not pairs:
         yield
         return
     _check(context, [path for _, path in pairs])
-    from qdqtool.reports.files import ReportFile, failures_in
+    from qdqtool.reports.files import failures_in
 
-    files = tuple(ReportFile(output_format, path) for output_format, path in pairs if output_format in FORMATS)
+    files = tuple(each for each in pairs if each[0] in FORMATS)
     with failures_in(files, str(context.info_name), next(iter(given_models(context)), "")):
         yield
-
-
-def _pairs(context: click.Context) -> Pairs:
-    """The files of this command; ``validate`` has the option with more formats, as an argument."""
-    found: Pairs = context.meta.get(REPORTS_KEY) or context.params.get("reports") or ()
-    return found
 
 
 def _check(context: click.Context, paths: list[Path]) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,18 +38,13 @@ def validate_options(function: Decorated) -> Decorated:
     return function
 
 
-def _reports(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> Pairs:
-    """Format and file of each report."""
-    return parse_reports(REPORT_FORMATS, context, parameter, values)
-
-
 def findings_option(flag: str, name: str) -> Callable[[Decorated], Decorated]:
     """The option with files for the findings; ``name`` is that of the argument."""
     return click.option(
         flag,
         name,
         multiple=True,
-        callback=_reports,
+        callback=partial(parse_reports, REPORT_FORMATS),
         metavar="FORMAT=FILE",
         help="Also write the report to FILE, in any output format or as html; may be repeated.",
     )
@@ -60,7 +56,7 @@ _OPTIONS = (
     click.option("--statistics", is_flag=True, help="Print how often each rule reported, not the findings."),
     findings_option("--report", "reports"),
     output_format_option(*FORMATS),
-    verbosity_options(),
+    verbosity_options,
 )
 
 
@@ -74,8 +70,7 @@ def settings_of(words: Mapping[str, Any]) -> "Settings":
 
     if words["baseline"] is not None and words["write_baseline"] is not None:
         raise UsageError(
-            "--baseline and --write-baseline exclude each other",
-            hint="`--write-baseline FILE` writes all findings",
+            "--baseline and --write-baseline exclude each other", hint="`--write-baseline FILE` writes all findings"
         )
     if words["statistics"] and words["output_format"] not in {"text", "json"}:
         raise UsageError(f"--statistics has no output format {words['output_format']}", hint="use text or json")
@@ -92,17 +87,14 @@ def settled(values: Values) -> "Settings":
     from qdqtool.linting.parser_answer import PARSER_TARGET
     from qdqtool.linting.settings import Config, settle
 
-    listed = {name: [*values.get(name, ())] or None for name in ("targets", "sm", "select", "extend_select", "ignore")}
+    lists = ("targets", "sm", "select", "extend_select", "ignore")
+    listed: dict[str, Any] = {name: [*values.get(name, ())] or None for name in lists}
     baseline = values.get("baseline")
     given = Config(
         fail_on=values.get("fail_on"),
         parser=values.get("parser"),
         baseline=str(baseline) if baseline is not None else None,
-        targets=listed["targets"],
-        sm=listed["sm"],
-        select=listed["select"],
-        extend_select=listed["extend_select"],
-        ignore=listed["ignore"],
+        **listed,
     )
     settings = settle(given, isolated=values.get("isolated", False))
     if values.get("parser") and PARSER_TARGET not in settings.policy.targets:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from qdqtool.engines.gpu.clocks import ClockMeter
 from qdqtool.engines.gpu.comparison import (
-    LayerComparison,
     clock_warning,
     compare_layers,
     judge,
@@ -58,8 +57,11 @@ def bench_engine(
     with ExitStack() as stack:
         paths = [Path(engine), *([Path(against)] if against is not None else [])]
         engines = [stack.enter_context(load_engine(path)) for path in paths]
-        _validate(engines)
-        feeds = _feeds(engines[0].runner, Path(data) if data is not None else None)
+        for other in engines[1:]:
+            require_comparable(engines[0].runner, other.runner)
+            require_order(engines[0].planned, other.planned)
+        first = engines[0].runner
+        feeds = random_sample(first.example_inputs()) if data is None else load_feeds(Path(data), first.inputs, 1)
         pairs = [(each.runner, _fed(each.runner, next(iter(feeds)))) for each in engines]
         meter = stack.enter_context(ClockMeter())
         measured = time_in_turn(pairs, timing, meter, progress)
@@ -68,16 +70,6 @@ def bench_engine(
             for each, found, (_, sample) in zip(engines, measured, pairs, strict=True)
         ]
     return _report(times, measured, speedup, feeds, meter)
-
-
-def _validate(engines: list[LoadedEngine]) -> None:
-    for other in engines[1:]:
-        require_comparable(engines[0].runner, other.runner)
-        require_order(engines[0].planned, other.planned)
-
-
-def _feeds(runner: Runner, data: Path | None) -> Feeds:
-    return random_sample(runner.example_inputs()) if data is None else load_feeds(data, runner.inputs, 1)
 
 
 def _fed(runner: Runner, sample: Sample) -> Sample:
@@ -99,7 +91,8 @@ def _report(
     times: list[EngineTimes], measured: list[MeasuredEngine], gate: SpeedupGate | None, feeds: Feeds, meter: ClockMeter
 ) -> BenchReport:
     speedup = speedup_of(*measured) if len(measured) > 1 else None
-    comparison = _compared(times)
+    is_known = len(times) > 1 and all(each.layers for each in times)
+    comparison = compare_layers(*(each.layers for each in times)) if is_known else None
     result = judge(gate, speedup, comparison) if gate is not None and speedup is not None else None
     warning = clock_warning(measured)
     return BenchReport(
@@ -113,9 +106,3 @@ def _report(
         warnings=() if warning is None else (warning,),
         clocks_unknown="" if any(each.clocks for each in measured) else meter.reason,
     )
-
-
-def _compared(times: list[EngineTimes]) -> LayerComparison | None:
-    if len(times) < 2 or not all(each.layers for each in times):
-        return None
-    return compare_layers(times[0].layers, times[1].layers)

@@ -96,7 +96,8 @@ class _Job:
                 attempt = FailedBuild(self._builder, request, self._path, self._options, ready.has_fixed_shapes)
                 raise explain(error, attempt) from None
             report = self._report(built, request, ready, findings)
-            self._write_layer_info(built)
+            if self._options.layer_info is not None:
+                write_output(self._options.layer_info, encode_layers(built.kernels, built.layer_dump))
             if report.passed:
                 self._write_beside(report, built, engine.file)
                 with output_errors(self._output):
@@ -135,11 +136,6 @@ class _Job:
         if self._manifest is None:
             raise UsageError(f"--sign signs the manifest, and {self._output} gets none", hint="name an output file")
         sign(b"", self._options.sign_key)
-
-    def _write_layer_info(self, built: Built) -> None:
-        if self._options.layer_info is None:
-            return
-        write_output(self._options.layer_info, encode_layers(built.kernels, built.layer_dump))
 
     def _report(
         self, built: Built, request: EngineRequest, ready: ModelToBuild, findings: Summary | None

@@ -86,10 +86,7 @@ class InsertReport(WrittenModelReport):
 
 
 def insert_plan(
-    model: str | Path | Model,
-    plan: str | Path,
-    output: str | Path,
-    options: InsertOptions | None = None,
+    model: str | Path | Model, plan: str | Path, output: str | Path, options: InsertOptions | None = None
 ) -> InsertReport:
     """Put the Q/DQ pairs of a plan file into a model and write the result.
 
@@ -111,10 +108,7 @@ def insert_plan(
 
 
 def insert_encodings(
-    model: str | Path | Model,
-    encodings: str | Path,
-    output: str | Path,
-    options: InsertOptions | None = None,
+    model: str | Path | Model, encodings: str | Path, output: str | Path, options: InsertOptions | None = None
 ) -> InsertReport:
     """Put Q/DQ pairs where placement has them into a model, with ranges that another tool found.
 

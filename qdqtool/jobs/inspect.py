@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import onnx
@@ -13,7 +14,7 @@ from qdqtool.jobs.inspect_report import Coverage, InspectReport, TensorInfo
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_dequantized
-from qdqtool.models.graph.index.view import GraphView, Value
+from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import QUICK_BYTES, describe_file
@@ -36,7 +37,8 @@ def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> Inspec
     source = model if isinstance(model, Model) else load_model(model, needs_data=False)
     index = ModelIndex.of(source)
     view, proto = index.view, source.proto
-    describe = _Describer(index)
+    describe = partial(_describe, index)
+    inputs = (view.main.values[name] for name in view.main.input_names())
     return InspectReport(
         model=str(source.path or ""),
         bytes=model_bytes(source),
@@ -45,7 +47,7 @@ def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> Inspec
         ir_version=proto.ir_version,
         opset_imports={entry.domain or "ai.onnx": entry.version for entry in proto.opset_import},
         producer=f"{proto.producer_name} {proto.producer_version}".strip(),
-        inputs=tuple(describe(value) for value in _inputs(view)),
+        inputs=tuple(describe(value) for value in inputs if value.initializer is None),
         outputs=tuple(
             describe(view.main.values[name]) for name in view.main.output_names() if name in view.main.values
         ),
@@ -56,11 +58,6 @@ def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> Inspec
         tensors=tuple(describe(value) for value in view.values()) if tensors else (),
         model_file=describe_file(source, most_data=QUICK_BYTES),
     )
-
-
-def _inputs(view: GraphView) -> list[Value]:
-    values = (view.main.values[name] for name in view.main.input_names())
-    return [value for value in values if value.initializer is None]
 
 
 def _weight_bytes(proto: onnx.ModelProto) -> dict[str, int]:
@@ -91,25 +88,22 @@ def _is_dequantized(value: Value | None) -> bool:
     return value is not None and is_dequantized(origin(value))
 
 
-class _Describer:
-    def __init__(self, index: ModelIndex) -> None:
-        self._index = index
+def _describe(index: ModelIndex, value: Value) -> TensorInfo:
+    readers = [use.node for use in value.uses]
+    return TensorInfo(
+        name=value.name,
+        graph=display(value.scope.path),
+        kind=_kind(index, value),
+        type=onnx_type_name(index.types.elem_type(value)),
+        shape=index.types.shape(value),
+        quantized=any(entry is not None and entry.is_quantize for entry in map(index.qdq.get, readers)),
+        consumers=tuple(dict.fromkeys(node.label for node in readers)),
+    )
 
-    def __call__(self, value: Value) -> TensorInfo:
-        readers = [use.node for use in value.uses]
-        return TensorInfo(
-            name=value.name,
-            graph=display(value.scope.path),
-            kind=self._kind(value),
-            type=onnx_type_name(self._index.types.elem_type(value)),
-            shape=self._index.types.shape(value),
-            quantized=any(entry is not None and entry.is_quantize for entry in map(self._index.qdq.get, readers)),
-            consumers=tuple(dict.fromkeys(node.label for node in readers)),
-        )
 
-    def _kind(self, value: Value) -> str:
-        if value.initializer is not None:
-            return "initializer"
-        if value.is_input:
-            return "input"
-        return "constant" if self._index.constants.is_constant(value) else "activation"
+def _kind(index: ModelIndex, value: Value) -> str:
+    if value.initializer is not None:
+        return "initializer"
+    if value.is_input:
+        return "input"
+    return "constant" if index.constants.is_constant(value) else "activation"

@@ -20,6 +20,16 @@ WEIGHTS = choice("packed", "qdq", values=WeightStorage)
 EXTERNAL_DATA = choice("auto", "always", "never", values=ExternalData)
 _WEIGHTS = "Store quantized constants as codes behind a DQ, or as float behind Q and DQ."
 _EXTERNAL_DATA = "Store weights in a second file: when the input does or the model passes 2 GiB, always, or never."
+_FORCE = "Use the ranges although they were found on another model or other data."
+_FILES = (
+    "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
+    "script.py:func."
+)
+
+
+def _samples(about: str, section: str = "") -> Any:
+    """Declare the option of samples that are an argument in Python."""
+    return option(None, about, DATA, flags=("--data", "--calib-data"), section=section, only="command line")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -55,9 +65,7 @@ class CacheOptions:
         file("RANGES"),
         section="Data",
     )
-    force: bool = option(
-        False, "Use the ranges although they were found on another model or other data.", section="Data"
-    )
+    force: bool = option(False, _FORCE, section="Data")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -124,10 +132,7 @@ class QuantizeCommand:
         section="Accuracy",
     )
     list_matches: bool = option(
-        False,
-        "Show what would be quantized and what patterns match; no run.",
-        section=WHAT,
-        only="command line",
+        False, "Show what would be quantized and what patterns match; no run.", section=WHAT, only="command line"
     )
 
 
@@ -151,9 +156,7 @@ class SensitivityCommand:
     calibration_cache: Path | None = option(
         None, "Ranges that were found before.", file("RANGES"), section="Data", only="python"
     )
-    force: bool = option(
-        False, "Use the ranges although they were found on another model or other data.", section="Data", only="python"
-    )
+    force: bool = option(False, _FORCE, section="Data", only="python")
     data: CalibrationData = field(default_factory=CalibrationData)
     recipe: RecipeOptions = field(default_factory=RecipeOptions)
 
@@ -169,15 +172,7 @@ class CheckCommand:
         section="What is compared",
         only="command line",
     )
-    data: Any = option(
-        None,
-        "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
-        "script.py:func. Default: random inputs.",
-        DATA,
-        flags=("--data", "--calib-data"),
-        section="Data",
-        only="command line",
-    )
+    data: Any = _samples(f"{_FILES} Default: random inputs.", "Data")
     allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
     seed: int = option(0, "Seed of random inputs.", integer(minimum=0), section="Data")
     samples: int | None = option(
@@ -240,17 +235,14 @@ class InsertCommand:
         "or a release as tensorrt-10.8. Without it the report only notes who does not take the result.",
         comma_separated("TARGET,...", offers="targets_and_releases"),
         flags=("--target",),
-        section="",
     )
-    weights: WeightStorage = option(WeightStorage.PACKED, _WEIGHTS, WEIGHTS, section="")
-    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="")
+    weights: WeightStorage = option(WeightStorage.PACKED, _WEIGHTS, WEIGHTS)
+    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
     verify: bool = option(
-        False,
-        "Where the opset is raised, run the model before and after: ONNX Runtime must give equal bits.",
-        section="",
+        False, "Where the opset is raised, run the model before and after: ONNX Runtime must give equal bits."
     )
     input_shapes: Mapping[str, tuple[int, ...]] = option(
-        {}, f"Shapes of dynamic inputs for --verify; {SEVERAL}", SHAPES, section=""
+        {}, f"Shapes of dynamic inputs for --verify; {SEVERAL}", SHAPES
     )
 
 
@@ -258,46 +250,51 @@ class InsertCommand:
 class RunCommand:
     """Options of ``run_engine``."""
 
-    data: Any = option(
-        None,
-        "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
-        "script.py:func.",
-        DATA,
-        flags=("--data", "--calib-data"),
-        section="Data",
-        only="command line",
-    )
+    data: Any = _samples(_FILES, "Data")
     allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
     samples: int | None = option(None, f"{SAMPLES}  [default: all]", integer(minimum=1), section="Data")
     reading: ReadOptions = field(default_factory=ReadOptions)
 
 
 @dataclass(init=False, repr=False, eq=False)
+class BenchCommand:
+    """Options of ``bench_engine``."""
+
+    against: Path | None = option(
+        None, "The engine of the float model; the two take turns.", file("FLOAT.engine"), section="What is timed"
+    )
+    data: Any = _samples(
+        "Samples, of which the first is run. Default: a random one of the shapes that ENGINE was built for.",
+        "What is timed",
+    )
+    rounds: int = option(10, "How often the engines take turns.", integer(minimum=1), section="How often")
+    runs: int = option(50, "Inferences in each round that count.", integer(minimum=1), section="How often")
+    warm_up: int = option(20, "Inferences before them that do not count.", integer(minimum=0), section="How often")
+    speedup: str | None = option(
+        None,
+        "Fail unless ENGINE is so many times as fast as --against, and name the layers that are slower: '>=1.2x'.",
+        text(">=RATIOx"),
+        section="Gates",
+    )
+
+
+@dataclass(init=False, repr=False, eq=False)
 class NormalizeCommand:
     """Options of ``normalize_model``."""
 
-    data: Any = option(
-        None,
-        "Samples to compare the outputs on, as for 'qdqtool check'.  [default: 4 random ones]",
-        DATA,
-        flags=("--data", "--calib-data"),
-        section="",
-        only="command line",
-    )
-    allow_constant_data: bool = option(False, CONSTANT_DATA, section="")
+    data: Any = _samples("Samples to compare the outputs on, as for 'qdqtool check'.  [default: 4 random ones]")
+    allow_constant_data: bool = option(False, CONSTANT_DATA)
     input_shapes: Mapping[str, tuple[int, ...]] = option(
-        {}, f"Fix the shape of an input that the outputs are compared on; {SEVERAL}", SHAPES, section=""
+        {}, f"Fix the shape of an input that the outputs are compared on; {SEVERAL}", SHAPES
     )
-    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="")
+    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
 
 
 @dataclass(init=False, repr=False, eq=False)
 class StripCommand:
     """Options of ``strip_model``."""
 
-    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="")
+    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
     drop_clipping: bool = option(
-        False,
-        "Write the model also where a Q may do the work of a Relu or Clip that cannot be put back.",
-        section="",
+        False, "Write the model also where a Q may do the work of a Relu or Clip that cannot be put back."
     )

@@ -42,7 +42,7 @@ _Extras = tuple[MetricMeasurement | None, Progress | None, Progress | None]  # t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizeOptions:
+class QuantizeOptions(ExtraFiles):
     """How a model is quantized and written.
 
     Attributes:
@@ -60,12 +60,9 @@ class QuantizeOptions:
     recipe: Recipe = field(default_factory=Recipe)
     weights: WeightStorage = WeightStorage.PACKED
     external_data: ExternalData = ExternalData.AUTO
-    ranges_file: Path | None = None
-    plan_file: Path | None = None
     validation_data: str | Path | FileData | None = None
     metric: MetricRequest | None = None
     goal: AccuracyGoal | None = None
-    curve_file: Path | None = None
 
     def __post_init__(self) -> None:
         if self.recipe.fallback is not None and self.goal is None:
@@ -73,16 +70,6 @@ class QuantizeOptions:
                 "--fallback goes with --min-sqnr or --max-metric-loss: without a limit no layer leaves its format",
                 hint="`--min-sqnr 30`, in dB",
             )
-
-    @property
-    def extras(self) -> ExtraFiles:
-        """What is written besides the model."""
-        return ExtraFiles(
-            ranges_file=self.ranges_file,
-            plan_file=self.plan_file,
-            curve_file=self.curve_file,
-            sensitivity_file=self.goal.sensitivity_file if self.goal is not None else None,
-        )
 
 
 def quantize_model(
@@ -132,7 +119,8 @@ def _quantize(
     metric, progress, tick = extras
     if options.ranges_file is not None:
         options.recipe.require_ranges("there are no ranges to write")
-    check_files(given, (sources.data, options.validation_data), output, options.extras)
+    measured = options.goal.sensitivity_file if options.goal is not None else None
+    check_files(given, (sources.data, options.validation_data), (output, measured), options)
     settled = settle_model(given, options.recipe)
     source, options = settled.model, replace(options, recipe=settled.recipe)
     left = nothing_to_add(settled)
@@ -163,7 +151,7 @@ def _quantize(
     if not candidate.measured.loaded:
         require_loadable(made.model, given)
     saved = save_model(made.model, output, external_data=options.external_data)
-    save_extras(options.extras, inputs.ranges, planned.plan, reached.curve)
+    save_extras(options, inputs.ranges, planned.plan, reached.curve)
     return QuantizeReport(
         model=str(given.path or ""),
         output=str(saved.model),

@@ -44,27 +44,22 @@ class ExtraFiles:
         ranges_file: Where to write the ranges; None for nowhere.
         plan_file: Where to write the plan, as JSON.
         curve_file: Where to write the curve of accuracy against quantized share, as JSON.
-        sensitivity_file: Where to keep what is measured of layers.
     """
 
     ranges_file: Path | None = None
     plan_file: Path | None = None
     curve_file: Path | None = None
-    sensitivity_file: Path | None = None
 
 
 def check_files(
-    source: Model,
-    data: Iterable[PlanSource | None],
-    output: Path,
-    extras: ExtraFiles,
+    source: Model, data: Iterable[PlanSource | None], outputs: Iterable[Path | None], extras: ExtraFiles
 ) -> None:
     """Check that all outputs can be written, and that none is an input or another output.
 
     Args:
         source: The model.
         data: Calibration data or ranges, and validation data; None for what is not there.
-        output: The model to write.
+        outputs: The model to write, and what is kept of layers; None for what is not written.
         extras: What else is written.
 
     Raises:
@@ -76,8 +71,8 @@ def check_files(
             inputs += in_files([Path(read) if isinstance(read, str | Path) else read.path])
         if isinstance(read, CachedRanges) and read.data is not None:
             inputs += in_files([read.data.path])
-    written = (extras.ranges_file, extras.plan_file, extras.curve_file, extras.sensitivity_file)
-    check_outputs([output, *(path for path in written if path is not None)], inputs)
+    written = (*outputs, extras.ranges_file, extras.plan_file, extras.curve_file)
+    check_outputs([path for path in written if path is not None], inputs)
     for what, path in (("plan", extras.plan_file), ("curve", extras.curve_file)):
         if path is not None and path.suffix.lower() != ".json":
             raise UsageError(f"{what} file {path} must end in .json", hint=f"{what}s are written as JSON")

@@ -57,7 +57,7 @@ def reduce_model(
     """
     options = options or ReduceOptions()
     job = _Job(load_model(model), Path(output), options)
-    return job.run(parse_command(fails, options.options), progress or _nobody)
+    return job.run(parse_command(fails, options.options), progress or (lambda *_: None))
 
 
 class _Job:
@@ -140,7 +140,3 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
         return re.compile(text) if text is not None else None
     except re.error as error:
         raise UsageError(f"--match {text!r} is no regular expression: {error}") from None
-
-
-def _nobody(_: int, __: int) -> None:
-    """Take no notice of what is done."""

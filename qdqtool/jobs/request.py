@@ -5,6 +5,7 @@ options in messages as ``said`` does.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.errors import UsageError
@@ -30,16 +31,15 @@ def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
         UsageError: Not exactly one source is named, or an option does not go with it.
     """
     path, is_random = values.pop("calib_data", None), values.pop("random_calibration", False)
-    seed, samples = values.pop("seed", None), values.pop("samples", None)
-    allow_constant = values.pop("allow_constant_data", False)
+    seed = values.pop("seed", None)
     if path is not None and is_random:
         raise UsageError(f"{_data(said)} and {said('random_calibration')} exclude each other")
     if seed is not None and not is_random:
         raise UsageError(f"{said('seed')} goes with {said('random_calibration')} only")
     require_data(values, not is_random, said)
-    reading = build(ReadOptions, values)
+    files = _files(values, path)
     if is_random:
-        return RandomData(seed=seed or 0, samples=samples)
+        return RandomData(seed=seed or 0, samples=files.samples)
     if path is None:
         raise UsageError(
             _UNASKED,
@@ -48,14 +48,17 @@ def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
                 "pass data; or, for a trial, random_calibration=True",
             ),
         )
-    return FileData(path=path, samples=samples, allow_constant=allow_constant, options=reading)
+    return files
 
 
 def file_data(values: Values) -> FileData:
     """Return the data of a run; there is some."""
+    return _files(values, values.pop("data"))
+
+
+def _files(values: Values, path: Any) -> FileData:
     reading, allow_constant = build(ReadOptions, values), values.pop("allow_constant_data", False)
-    path, samples = values.pop("data"), values.pop("samples", None)
-    return FileData(path=path, samples=samples, allow_constant=allow_constant, options=reading)
+    return FileData(path=path, samples=values.pop("samples", None), allow_constant=allow_constant, options=reading)
 
 
 def recipe_request(values: Values) -> Recipe:
@@ -121,12 +124,12 @@ def _goal(values: Values, said: Speech) -> AccuracyGoal | None:
     measured, has_curve = values.pop("sensitivity", None), "pareto" in values
     if min_sqnr is None and max_loss is None:
         limits = f"{said('min_sqnr')} or {said('max_metric_loss')}"
-        if has_curve:
-            raise UsageError(f"{said('pareto')} goes with {limits} only: it writes what the search came by")
-        if measured is not None:
-            raise UsageError(
-                f"{said('sensitivity')} goes with {limits} only: it saves the search what was measured before"
-            )
+        for name, given, why in (
+            ("pareto", has_curve, "it writes what the search came by"),
+            ("sensitivity", measured is not None, "it saves the search what was measured before"),
+        ):
+            if given:
+                raise UsageError(f"{said(name)} goes with {limits} only: {why}")
         return None
     return AccuracyGoal(
         min_sqnr_db=min_sqnr, max_metric_loss=max_loss, whole_curve=has_curve, sensitivity_file=measured
@@ -181,11 +184,10 @@ def _cached(values: Values, said: Speech) -> CachedRanges | None:
         return None
     if values.pop("random_calibration", False) or values.pop("seed", None) is not None:
         raise UsageError(f"{said('calibration_cache')} excludes {said('random_calibration')} and {said('seed')}")
-    path, samples = values.pop("calib_data", None), values.pop("samples", None)
-    allow_constant, reading = values.pop("allow_constant_data", False), build(ReadOptions, values)
-    if path is None and samples is not None:
+    path = values.pop("calib_data", None)
+    data = _files(values, path)
+    if path is None and data.samples is not None:
         raise UsageError(
             f"{said('samples')} goes with {_data(said)} only: ranges from a file are of the samples they are of"
         )
-    data = FileData(path=path, samples=samples, allow_constant=allow_constant, options=reading)
     return CachedRanges(path=cache, force=force, data=data if path is not None else None)

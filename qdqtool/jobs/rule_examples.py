@@ -1,7 +1,7 @@
 """What a rule says of its own examples, and what its fix makes of them."""
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx.parser
 
@@ -74,13 +74,7 @@ def card(example: Example) -> ExampleCard:
 
 def judged_card(rule: Rule, example: Example) -> ExampleCard:
     """Return an example with the findings of its rule, and with the model that the fixes of the rule make of it."""
-    return ExampleCard(
-        example.title,
-        inspect.cleandoc(example.text),
-        example.targets,
-        findings=_findings(rule, example),
-        fixed=_fixed(rule, example),
-    )
+    return replace(card(example), findings=_findings(rule, example), fixed=_fixed(rule, example))
 
 
 def _findings(rule: Rule, example: Example) -> tuple[ExampleFinding, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from qdqtool.accuracy.layers.effects import Effect, effects_of, measure_layers, noise_shares
+from qdqtool.accuracy.layers.effects import Effect, LayerMetrics, effects_of, measure_layers, noise_shares
 from qdqtool.accuracy.layers.layer import Layer, excluding_patterns
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
 from qdqtool.accuracy.layers.masked_runs import Errors, MetricRuns
@@ -94,7 +94,7 @@ def measure_sensitivity(
     with LayerRuns.of(ready, planned.plan, inputs.prepared, inputs.choosing) as session, session.kept_in(output):
         if not session.runs.outputs:
             raise UsageError("no output of the model is a float tensor: there is nothing to measure")
-        effects = effects_of(session.layers, session.runs, tick or _nobody, session.cache)
+        effects = effects_of(session.layers, session.runs, tick or (lambda *_: None), session.cache)
         whole = session.runs.measure({}).errors
         measured = None
         if metric is not None:
@@ -113,10 +113,7 @@ def measure_sensitivity(
             activations_only_db=_finite(session.worst_db(session.of_kind(constants=True))),
             outputs=_outputs(whole),
             nodes=tuple(
-                replace(
-                    _node(effect, noise[effect.layer], shares[effect.layer], patterns[effect.layer]),
-                    metric=measured.of[effect.layer] if measured is not None else None,
-                )
+                _node(effect, noise[effect.layer], shares[effect.layer], patterns[effect.layer], measured)
                 for effect in sorted(effects, key=lambda each: -noise[each.layer])
             ),
             runs=session.runs.runs,
@@ -125,11 +122,9 @@ def measure_sensitivity(
         )
 
 
-def _nobody(_: int, __: int) -> None:
-    """Take no notice of what is done."""
-
-
-def _node(effect: Effect, noise: float, cost: float, patterns: tuple[str, ...]) -> NodeEffect:
+def _node(
+    effect: Effect, noise: float, cost: float, patterns: tuple[str, ...], measured: LayerMetrics | None
+) -> NodeEffect:
     layer: Layer = effect.layer
     outputs = _outputs(effect.alone)
     return NodeEffect(
@@ -144,6 +139,7 @@ def _node(effect: Effect, noise: float, cost: float, patterns: tuple[str, ...]) 
         outputs=outputs,
         outputs_without=_outputs(effect.without),
         exclude=patterns,
+        metric=measured.of[layer] if measured is not None else None,
     )
 
 

@@ -70,7 +70,12 @@ def strip_model(
     source = load_source(model, output)
     stripped = strip_from(source)
     if stripped.report.warnings and not drop_clipping:
-        _refuse(stripped.report.warnings)
+        lost, *others = stripped.report.warnings
+        more = f" (and {len(others)} more)" if others else ""
+        raise ModelError(
+            f"the float model would not compute what the quantized one does: {lost}{more}",
+            hint="`--drop-clipping` writes it all the same",
+        )
     require_loadable(stripped.model, source)
     saved = save_model(stripped.model, output, external_data=external_data)
     return StripReport(
@@ -82,12 +87,4 @@ def strip_model(
         restored=stripped.report.restored,
         warnings=stripped.report.warnings,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
-    )
-
-
-def _refuse(lost: tuple[str, ...]) -> None:
-    more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
-    raise ModelError(
-        f"the float model would not compute what the quantized one does: {lost[0]}{more}",
-        hint="`--drop-clipping` writes it all the same",
     )

@@ -30,14 +30,6 @@ class _Row:
     figures: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """Characters for the names and for the bars; without bars both are 0."""
-
-    names: int = 0
-    bars: int = 0
-
-
 class BarTable:
     """Names, a few words about each, bars, and the figures that the bars show.
 
@@ -79,20 +71,20 @@ class BarTable:
         self._rows.append(_Row(name, value, texts, figures))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        room = self._room(console, options.max_width)
+        names, bars = self._room(console, options.max_width)
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column(self._name, overflow="fold", no_wrap=room.bars > 0)
+        table.add_column(self._name, overflow="fold", no_wrap=bars > 0)
         for heading in self._texts:
             table.add_column(heading)
-        if room.bars:
-            end = "100%".rjust(room.bars - cell_len(self._bars)) if self._of_whole else ""
+        if bars:
+            end = "100%".rjust(bars - cell_len(self._bars)) if self._of_whole else ""
             table.add_column(self._bars + end, no_wrap=True)
         for heading in self._figures:
             table.add_column(heading, justify="right", no_wrap=True)
         ellipsis = "..." if options.ascii_only else "…"
         for row in self._rows:
-            name = shortened(row.name, room.names, ellipsis) if room.bars else row.name
-            bar = (_bar(row.value / self._full, room.bars, ascii_only=options.ascii_only),) if room.bars else ()
+            name = shortened(row.name, names, ellipsis) if bars else row.name
+            bar = (_bar(row.value / self._full, bars, ascii_only=options.ascii_only),) if bars else ()
             table.add_row(Text(name), *map(Text, row.texts), *bar, *row.figures)
         yield table
 
@@ -101,12 +93,12 @@ class BarTable:
         """The value that a bar of the full width stands for."""
         return 1.0 if self._of_whole else max((row.value for row in self._rows), default=0.0)
 
-    def _room(self, console: Console, total: int) -> _Room:
-        """Return how much room names and bars have."""
+    def _room(self, console: Console, total: int) -> tuple[int, int]:
+        """Return how many characters names and bars have; without bars both are 0."""
         if not console.is_terminal or not LEAST_WIDTH <= total < PIPE_WIDTH:
-            return _Room()
+            return 0, 0
         if not self._full or not any(row.value for row in self._rows) or (len(self._rows) < 2 and not self._of_whole):
-            return _Room()
+            return 0, 0
         names = max(cell_len(each) for each in (self._name, *(row.name for row in self._rows)))
         cells = zip((*self._texts, *self._figures), *((*row.texts, *row.figures) for row in self._rows), strict=True)
         others = [max(map(cell_len, column)) for column in cells]
@@ -114,9 +106,9 @@ class BarTable:
         bars = max(_SHORTEST, cell_len(self._bars) + (len(" 100%") if self._of_whole else 0))
         least = min(names, _LEAST_NAME) if self._shortens else names
         if left < least + bars:
-            return _Room()
+            return 0, 0
         names = min(names, left - bars)
-        return _Room(names, min(left - names, max(_LONGEST, bars)))
+        return names, min(left - names, max(_LONGEST, bars))
 
 
 def _bar(share: float, width: int, *, ascii_only: bool) -> Bar | Text:

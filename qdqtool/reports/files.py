@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +22,14 @@ _DETAILS: Mapping[str, Mapping[str, bool]] = {"findings": {"show_context": True}
 """What text renderers take besides report and console."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFile:
-    """A file that gets a report.
-
-    Attributes:
-        format: One of ``FORMATS``.
-        path: The file.
-    """
-
-    format: str
-    path: Path
+ReportFile = tuple[str, Path]
+"""A format and a file."""
 
 
 def write_report_files(report: Any, kind: str, files: tuple[ReportFile, ...]) -> None:
     """Write a report to each file, in its format."""
-    for file in files:
-        write_output(file.path, rendered(report, kind, file.format))
+    for output_format, path in files:
+        write_output(path, rendered(report, kind, output_format))
 
 
 def rendered(report: Any, kind: str, output_format: str) -> bytes:
@@ -64,8 +54,8 @@ def failures_in(files: tuple[ReportFile, ...], command: str, model: str) -> Iter
         yield
     except (GateError, CapabilityError) as error:
         try:
-            for file in files:
-                write_output(file.path, _failed(error, command, model, file.format))
+            for output_format, path in files:
+                write_output(path, _failed(error, command, model, output_format))
         except OutputError as second:
             tell(Failure(f"error: {second.message}", second.hint, second.exit_code))
         raise

@@ -41,23 +41,16 @@ def worst_first(report: ValidateReport) -> Iterator[tuple[ModelReport, TargetRep
 def counts(report: ValidateReport) -> str:
     """The last line of a report: ``2 models, 1 error, 0 warnings, 0 infos, 3 suppressed``."""
     summary = report.summary
-    words = [
-        plural(len(report.models), "model"),
-        plural(summary.errors, "error"),
-        plural(summary.warnings, "warning"),
-        plural(summary.infos, "info"),
-    ]
-    if summary.suppressed:
-        words.append(f"{summary.suppressed} suppressed")
-    if summary.known:
-        words.append(f"{summary.known} in the baseline")
-    if report.ignored:
-        words.append(f"{summary.ignored} ignored ({', '.join(map(escape, report.ignored))})")
-    without = sum(model.qdq_nodes == 0 for model in report.models)
-    if without:
-        words.append(f"{without} without Q/DQ")
-    if report.unreadable:
-        words.append(f"{len(report.unreadable)} unreadable")
+    numbers = (summary.errors, "error"), (summary.warnings, "warning"), (summary.infos, "info")
+    words = [plural(count, noun) for count, noun in ((len(report.models), "model"), *numbers)]
+    further = (
+        (summary.suppressed, "suppressed"),
+        (summary.known, "in the baseline"),
+        (summary.ignored, f"ignored ({', '.join(map(escape, report.ignored))})"),
+        (sum(model.qdq_nodes == 0 for model in report.models), "without Q/DQ"),
+        (len(report.unreadable), "unreadable"),
+    )
+    words += [f"{count} {what}" for count, what in further if count]
     return ", ".join(words)
 
 

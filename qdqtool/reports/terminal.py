@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, TextIO
 
@@ -29,12 +29,21 @@ class FittedTable:
         columns: The headings.
         optional: Headings of columns that may be left out, the least important one first.
         lines: Lines that a cell takes at most where leaving columns out can achieve that.
+        rows: Rows with a cell for each column; :meth:`add_row` adds more.
     """
 
-    def __init__(self, *columns: str, optional: Sequence[str] = (), lines: int = MOST_LINES) -> None:
+    def __init__(
+        self,
+        *columns: str,
+        rows: Iterable[Sequence[str | Text]] = (),
+        optional: Sequence[str] = (),
+        lines: int = MOST_LINES,
+    ) -> None:
         self._lines = lines
         self._columns = [_Column(name) for name in columns]
         self._optional = [columns.index(name) for name in optional]
+        for row in rows:
+            self.add_row(*row)
 
     def add_row(self, *cells: str | Text) -> None:
         """Add a row with a cell for each column."""
@@ -179,16 +188,6 @@ def print_unbroken(what: str | FittedTable, console: Console) -> None:
     console.width = width
 
 
-def human_count(count: int) -> str:
-    """A number in the largest unit that leaves at least one digit before the point: ``1.5 M`` is 1,500,000."""
-    size = float(count)
-    for unit in ("", " k", " M"):
-        if size < 1000:
-            return f"{size:.3g}{unit}"
-        size /= 1000
-    return f"{size:.3g} G"
-
-
 def sizes_line(before: int, after: int) -> str:
     """File sizes before and after, with their ratio."""
     ratio = f" ({after / before:.0%})" if before else ""
@@ -206,10 +205,8 @@ def fitted(table: Table, *, lines: int = MOST_LINES) -> FittedTable:
         lines: Lines that a cell takes at most where leaving columns out can achieve that.
     """
     spare = sorted((column for column in table.columns if column.spare), key=lambda column: -column.spare)
-    made = FittedTable(*map(_heading, table.columns), optional=[*map(_heading, spare)], lines=lines)
-    for row in table.rows:
-        made.add_row(*map(_on_terminal, row))
-    return made
+    rows = ([*map(_on_terminal, row)] for row in table.rows)
+    return FittedTable(*map(_heading, table.columns), rows=rows, optional=[*map(_heading, spare)], lines=lines)
 
 
 def _on_terminal(cell: Cell) -> Text:

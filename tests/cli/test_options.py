@@ -21,7 +21,7 @@ PRINT_ALWAYS = {"doctor", "explain", "inspect", "rules", "schema"}
 @click.command()
 @click.option("--fails", is_flag=True)
 @output_format_option()
-@verbosity_options()
+@verbosity_options
 def tried(*, fails: bool, output_format: str) -> None:
     emit(REPORT, output_format, "merge", passed=not fails)
 

@@ -14,7 +14,7 @@ from qdqtool.reports.files import FORMATS, ReportFile, failures_in
 
 
 def every_format(folder: Path) -> tuple[ReportFile, ...]:
-    return tuple(ReportFile(each, folder / f"r.{each}") for each in FORMATS)
+    return tuple((each, folder / f"r.{each}") for each in FORMATS)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_refused_build_has_its_own_report(tmp_path: Path):
 
 
 def test_a_file_that_cannot_be_written_does_not_hide_the_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    absent = (ReportFile("html", tmp_path / "absent" / "r.html"),)
+    absent = (("html", tmp_path / "absent" / "r.html"),)
     with pytest.raises(GateError, match="no model"), failures_in(absent, "check", "net.onnx"):
         raise GateError("no model")
 

@@ -1,19 +1,18 @@
 """``qdqtool bench``: the times of an engine on this machine's GPU."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from qdqtool.cli.options import emit, output_format_option, sample_progress, samples_option, verbosity_options
+from qdqtool.cli.declared import options_of, values_of
+from qdqtool.cli.options import emit, report_options, step_progress
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
+from qdqtool.jobs.options import BenchCommand
+from qdqtool.options import build
 
 LAYOUT = Layout(
-    sections={
-        "What is timed": ("against", "data"),
-        "How often": ("rounds", "runs", "warm_up"),
-        "Gates": ("speedup",),
-        "Report": REPORT,
-    },
+    sections={"What is timed": (), "How often": (), "Gates": (), "Report": REPORT},
     examples=(
         "qdqtool bench model.int8.engine",
         "qdqtool bench model.int8.engine --against model.engine --speedup '>=1.2x'",
@@ -23,56 +22,10 @@ LAYOUT = Layout(
 
 @click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Time an engine on this machine's GPU.")
 @click.argument("engine", type=click.Path(path_type=Path))
-@click.option(
-    "--against",
-    type=click.Path(path_type=Path),
-    metavar="FLOAT.engine",
-    help="The engine of the float model; the two take turns.",
-)
-@samples_option("Samples, of which the first is run. Default: a random one of the shapes that ENGINE was built for.")
-@click.option(
-    "--rounds",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="How often the engines take turns.",
-)
-@click.option(
-    "--runs",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    metavar="N",
-    help="Inferences in each round that count.",
-)
-@click.option(
-    "--warm-up",
-    type=click.IntRange(min=0),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Inferences before them that do not count.",
-)
-@click.option(
-    "--speedup",
-    metavar=">=RATIOx",
-    help="Fail unless ENGINE is so many times as fast as --against, and name the layers that are slower: '>=1.2x'.",
-)
-@output_format_option()
-@verbosity_options()
+@options_of(BenchCommand)
+@report_options
 @click.pass_context
-def command(
-    context: click.Context,
-    /,
-    *,
-    engine: Path,
-    against: Path | None,
-    data: Path | None,
-    speedup: str | None,
-    output_format: str,
-    **often: int,
-) -> None:
+def command(context: click.Context, /, *, engine: Path, output_format: str, **words: Any) -> None:
     """Time ENGINE on the GPU of this machine.
 
     ENGINE is an engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider for TensorRT
@@ -84,14 +37,14 @@ def command(
     from qdqtool.engines.gpu.requirements import require_gpu
     from qdqtool.engines.gpu.speedup_gate import parse_speedup
 
-    gate = parse_speedup(speedup) if speedup is not None else None
+    values = values_of(BenchCommand, words)
+    gate = parse_speedup(values.pop("speedup")) if "speedup" in values else None
     require_gpu()  # before the imports below, which take a second
     from qdqtool.engines.gpu.timing import TimingOptions
     from qdqtool.jobs.bench import bench_engine
 
-    with sample_progress() as progress:
-        report = bench_engine(
-            engine, against=against, data=data, timing=TimingOptions(**often), speedup=gate, progress=progress
-        )
+    with step_progress() as (_, progress, _):
+        timing = build(TimingOptions, values)
+        report = bench_engine(engine, timing=timing, speedup=gate, progress=progress, **values)
     emit(report, output_format, "bench", passed=report.passed)
     context.exit(0 if report.passed else 1)

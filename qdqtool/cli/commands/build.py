@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import emit, model_argument, output_format_option, output_option, verbosity_options
+from qdqtool.cli.options import emit, model_argument, output_option, report_options
 from qdqtool.cli.profiles import SHAPES, ProfilesCommand, profile_option, profile_values
 from qdqtool.cli.reports import reports_option
 from qdqtool.cli.sections import REPORT, Layout
@@ -38,8 +38,7 @@ LAYOUT = Layout(
 @profile_option()
 @options_of(BuildCommand)
 @reports_option()
-@output_format_option()
-@verbosity_options()
+@report_options
 @click.pass_context
 def command(
     ctx: click.Context, /, *, model: Path, output: Path, backend: str, output_format: str, **words: Any

@@ -6,14 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import (
-    emit,
-    model_argument,
-    output_format_option,
-    output_option,
-    sample_progress,
-    verbosity_options,
-)
+from qdqtool.cli.options import emit, model_argument, output_option, report_options, step_progress
 from qdqtool.cli.sections import REPORT, WHAT, Layout, SectionedCommand
 from qdqtool.jobs.options import CalibrateCommand
 from qdqtool.options import COMMAND_LINE
@@ -44,8 +37,7 @@ LAYOUT = Layout(
 @model_argument()
 @output_option("The ranges file to write, JSON.", is_binary=False)
 @options_of(CalibrateCommand)
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(*, model: Path, output: Path, output_format: str, shard: str | None, **words: Any) -> None:
     """Run MODEL over data and write the range of every tensor that `qdqtool quantize` would quantize.
 
@@ -62,6 +54,6 @@ def command(*, model: Path, output: Path, output_format: str, shard: str | None,
     recipe, data = recipe_request(values), calibration_data(values, COMMAND_LINE)
     part = parse_shard(shard, "--shard") if shard is not None else None
     place = CalibrationPlace(shard=part, dask=values.pop("dask", None))
-    with sample_progress() as progress:
+    with step_progress() as (_, progress, _):
         report = calibrate_to_file(model, data, output, recipe, progress, place)
     emit(report, output_format, "calibrate")

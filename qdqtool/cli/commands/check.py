@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import emit, layer_progress, model_argument, output_format_option, verbosity_options
+from qdqtool.cli.options import emit, model_argument, report_options, step_progress
 from qdqtool.cli.reports import reports_option
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
 from qdqtool.jobs.options import CheckCommand
@@ -36,8 +36,7 @@ LAYOUT = Layout(
 @model_argument()
 @options_of(CheckCommand)
 @reports_option()
-@output_format_option()
-@verbosity_options()
+@report_options
 @click.pass_context
 def command(
     context: click.Context, /, *, model: Path, baseline: Path | None, blame: bool, output_format: str, **words: Any
@@ -63,7 +62,7 @@ def command(
     from qdqtool.jobs.check import check_model
 
     request, options = check_request(values_of(CheckCommand, words), COMMAND_LINE)
-    with layer_progress() as (progress, tick):
+    with step_progress() as (_, progress, tick):
         asked = BlameRequest(always=blame, tick=tick)
         report = check_model(model, baseline=baseline, data=request, options=options, progress=progress, blame=asked)
     emit(report, output_format, "check", passed=report.passed)

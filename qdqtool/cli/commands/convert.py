@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from qdqtool.cli.commands import build, check, quantize, validate
 from qdqtool.cli.declared import DeclaredOption, options_of
-from qdqtool.cli.options import emit, model_argument, output_format_option, step_progress, verbosity_options
+from qdqtool.cli.options import emit, model_argument, report_options, step_progress
 from qdqtool.cli.profiles import SHAPES, ProfilesCommand, profile_option, profile_values
 from qdqtool.cli.recipe_file import read_recipe, write_recipe
 from qdqtool.cli.reports import reports_option
@@ -91,8 +91,7 @@ LAYOUT = Layout(
     help="Print a recipe with all options and their defaults, and stop.",
 )
 @reports_option()
-@output_format_option()
-@verbosity_options()
+@report_options
 @click.pass_context
 def command(context: click.Context, /, *, model: Path, output: Path, output_format: str, **words: Any) -> None:
     """Quantize MODEL, validate and check the result, and build an engine from it.
@@ -108,8 +107,10 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
     from qdqtool.jobs.conversion.request import convert_request
     from qdqtool.reports.page.write import page_of_document
 
-    values = _values(context, words)
-    data, options = convert_request(values, _given(context), COMMAND_LINE)
+    declared = [each for each in OPTIONS.values() if each.name not in SHAPES]
+    values = {"no_build": words["no_build"], **read(declared, words, COMMAND_LINE), **profile_values(context)}
+    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    data, options = convert_request(values, given, COMMAND_LINE)
     settings = _settings(values, options.target)
     options = replace(options, policy=settings.policy, fail_on=settings.fail_on, known_findings=settings.baseline)
     with step_progress() as (step, samples, layers):
@@ -138,17 +139,6 @@ def _add_options() -> None:
 
 
 _add_options()
-
-
-def _values(context: click.Context, words: Mapping[str, Any]) -> Values:
-    """Return the values of all options."""
-    options = [each for each in OPTIONS.values() if each.name not in SHAPES]
-    return {"no_build": words["no_build"], **read(options, words, COMMAND_LINE), **profile_values(context)}
-
-
-def _given(context: click.Context) -> list[str]:
-    """Return the options that stand on the command line, and not in a recipe."""
-    return [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
 
 
 def _settings(values: Values, target: str) -> "Settings":

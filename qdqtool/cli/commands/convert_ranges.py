@@ -5,27 +5,20 @@ from pathlib import Path
 import click
 
 from qdqtool.cli.completion import offer, units
-from qdqtool.cli.options import emit, output_format_option, output_option, verbosity_options
+from qdqtool.cli.options import emit, output_option, report_options
 
 
 @click.command(short_help="Write ranges in the file format of another tool.")
 @click.argument("ranges", type=click.Path(path_type=Path), metavar="RANGES")
 @output_option("The file to write.", is_binary=False)
-@click.option(
-    "--to",
-    "to",
-    required=True,
-    metavar="FORMAT",
-    help="Its format: tensorrt-cache, ort-json or npz.",
-)
+@click.option("--to", "to", required=True, metavar="FORMAT", help="Its format: tensorrt-cache, ort-json or npz.")
 @click.option(
     "--calibration-method",
     metavar="METHOD",
     shell_complete=offer(units("quantization.ranges.calibrators")),
     help="How ranges become thresholds.  [default: the one that they were calibrated for]",
 )
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(*, ranges: Path, output: Path, to: str, calibration_method: str | None, output_format: str) -> None:
     """Write RANGES in the file format of another tool.
 

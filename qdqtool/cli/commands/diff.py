@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli.options import emit, model_argument, output_format_option, verbosity_options
+from qdqtool.cli.options import emit, model_argument, report_options
 
 EXIT_LOST = 1
 
@@ -13,8 +13,7 @@ EXIT_LOST = 1
 @model_argument("before")
 @model_argument("after")
 @click.option("--assert-preserved", is_flag=True, help="Exit with 1 unless AFTER has every pair of BEFORE, unchanged.")
-@output_format_option()
-@verbosity_options()
+@report_options
 @click.pass_context
 def command(
     context: click.Context, /, *, before: Path, after: Path, assert_preserved: bool, output_format: str

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import emit, model_argument, output_format_option, output_option, verbosity_options
+from qdqtool.cli.options import emit, model_argument, output_option, report_options
 from qdqtool.jobs.options import InsertCommand
 from qdqtool.options import COMMAND_LINE
 
@@ -27,8 +27,7 @@ from qdqtool.options import COMMAND_LINE
 )
 @output_option("The quantized model to write.")
 @options_of(InsertCommand)
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(
     *, model: Path, plan: Path | None, encodings: Path | None, output: Path, output_format: str, **words: Any
 ) -> None:

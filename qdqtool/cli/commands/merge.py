@@ -4,14 +4,13 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli.options import emit, output_format_option, output_option, verbosity_options
+from qdqtool.cli.options import emit, output_option, report_options
 
 
 @click.command(short_help="Join the ranges of shards to those of one run.")
 @click.argument("shards", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SHARD...")
 @output_option("The ranges file to write, JSON.", is_binary=False)
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(*, shards: tuple[Path, ...], output: Path, output_format: str) -> None:
     """Join the SHARDs that `qdqtool calibrate --shard I/N` wrote, in any order.
 

@@ -6,14 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import (
-    emit,
-    layer_progress,
-    model_argument,
-    output_format_option,
-    output_option,
-    verbosity_options,
-)
+from qdqtool.cli.options import emit, model_argument, output_option, report_options, step_progress
 from qdqtool.cli.reports import has_reports, reports_option
 from qdqtool.cli.sections import REPORT, WHAT, Layout, SectionedCommand
 from qdqtool.jobs.options import QuantizeCommand
@@ -46,8 +39,7 @@ LAYOUT = Layout(
 @output_option("The quantized model to write.", required=False)
 @options_of(QuantizeCommand)
 @reports_option()
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(*, model: Path, output: Path | None, output_format: str, list_matches: bool, **words: Any) -> None:
     """Quantize MODEL, a float model, with calibration data, or only its weights without.
 
@@ -68,6 +60,6 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     if output is None:
         raise UsageError("no output is named", hint="`-o OUT.onnx`; or `--list-matches` to see what would be done")
     data, options = quantize_request(values_of(QuantizeCommand, words), COMMAND_LINE)
-    with layer_progress() as (progress, tick):
+    with step_progress() as (_, progress, tick):
         report = quantize.quantize_model(model, data, output, options, progress, tick)
     emit(report, output_format, "quantize")

@@ -3,20 +3,15 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
-from qdqtool.cli.options import (
-    OutputPath,
-    emit,
-    is_quiet,
-    model_argument,
-    output_format_option,
-    output_option,
-    shapes_option,
-    verbosity_options,
-)
+from qdqtool.cli.declared import options_of, values_of
+from qdqtool.cli.options import emit, is_quiet, model_argument, output_option, report_options
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
+from qdqtool.jobs.reduction.options import ReduceOptions
+from qdqtool.options import build
 
 LAYOUT = Layout(
     terms={
@@ -26,12 +21,7 @@ LAYOUT = Layout(
             ("alike", "Names, numbers and paths in a message may differ. A time-out is a failure of its own."),
         )
     },
-    sections={
-        "What fails": ("fails", "match", "timeout", "input_shapes"),
-        "Search": ("max_runs",),
-        "Output": ("output", "report"),
-        "Report": REPORT,
-    },
+    sections={"What fails": ("fails",), "Search": (), "Output": ("output",), "Report": REPORT},
     examples=(
         "qdqtool reduce model.onnx --fails build -o small.onnx",
         "qdqtool reduce model.onnx --fails build -o small.onnx -- --backend tensorrt-rtx --skip-validate",
@@ -54,45 +44,11 @@ LAYOUT = Layout(
     help="What fails on the model; in a COMMAND, {} stands for the path of the model. Options of build or check follow "
     "behind --, or in the same word: 'check --min-sqnr 30'.",
 )
-@click.option("--match", metavar="REGEX", help="A run fails where it prints this, whatever its exit code is.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=1800,
-    show_default=True,
-    help="Stop a run after this time.",
-)
-@shapes_option("--input-shapes", "Fix the shape of an input first, and fold what that decides")
-@click.option(
-    "--max-runs",
-    type=click.IntRange(min=4),
-    metavar="N",
-    default=1000,
-    show_default=True,
-    help="End the search after so many runs.",
-)
+@options_of(ReduceOptions)
 @output_option("The reduced model to write.")
-@click.option(
-    "--report",
-    type=OutputPath(),
-    metavar="FILE.md",
-    help="The bug report to write, as Markdown.  [default: that of --output with the suffix .md]",
-)
-@output_format_option()
-@verbosity_options()
-def command(  # noqa: PLR0913 -- one argument for each option
-    *,
-    model: Path,
-    options: tuple[str, ...],
-    fails: str,
-    match: str | None,
-    timeout: float,
-    input_shapes: tuple[str, ...],
-    max_runs: int,
-    output: Path,
-    report: Path | None,
-    output_format: str,
+@report_options
+def command(
+    *, model: Path, options: tuple[str, ...], fails: str, output: Path, output_format: str, **words: Any
 ) -> None:
     """Find the smallest model on which a command fails as it does on MODEL.
 
@@ -102,17 +58,8 @@ def command(  # noqa: PLR0913 -- one argument for each option
     with the command, the error and the versions. Ctrl-C leaves the smallest model so far.
     """
     from qdqtool.jobs.reduce import reduce_model
-    from qdqtool.jobs.reduction.options import ReduceOptions
-    from qdqtool.samples.input_shapes import parse_shapes
 
-    how = ReduceOptions(
-        options=options,
-        match=match,
-        timeout=timeout,
-        max_runs=max_runs,
-        input_shapes=parse_shapes(input_shapes, "--input-shapes"),
-        report=report,
-    )
+    how = build(ReduceOptions, values_of(ReduceOptions, words), options=options)
     with _run_progress() as progress:
         found = reduce_model(model, output, fails, how, progress)
     emit(found, output_format, "reduce")

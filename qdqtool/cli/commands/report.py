@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli.options import emit, output_format_option, output_option, verbosity_options
+from qdqtool.cli.options import emit, output_option, report_options
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
 
 LAYOUT = Layout(
@@ -31,8 +31,7 @@ LAYOUT = Layout(
     metavar="REPORT.json",
     help="A report of a second model, which the first is compared with; repeat it for each report.",
 )
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(*, saved: tuple[Path, ...], output: Path, against: tuple[Path, ...], output_format: str) -> None:
     """Write one HTML page about a quantized model.
 

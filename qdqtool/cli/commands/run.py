@@ -6,18 +6,12 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import emit, output_format_option, output_option, sample_progress, verbosity_options
+from qdqtool.cli.options import emit, output_option, report_options, step_progress
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
 from qdqtool.jobs.options import RunCommand
 
 LAYOUT = Layout(
-    sections={
-        "Data": ("data", "samples"),
-        "Images": (),
-        "Sound and text": (),
-        "Output": ("output",),
-        "Report": REPORT,
-    },
+    sections={"Data": ("data", "samples"), "Images": (), "Sound and text": (), "Output": ("output",), "Report": REPORT},
     examples=(
         "qdqtool run model.int8.engine --data images.npz -o outputs.npz",
         "qdqtool check model.int8.onnx --data images.npz --outputs outputs.npz",
@@ -31,8 +25,7 @@ LAYOUT = Layout(
 @click.argument("engine", type=click.Path(path_type=Path))
 @options_of(RunCommand)
 @output_option("The outputs, as .npz in the layout that `check --outputs` reads.")
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(*, engine: Path, output: Path, output_format: str, **words: Any) -> None:
     """Run ENGINE on the GPU of this machine and write its outputs.
 
@@ -51,6 +44,6 @@ def command(*, engine: Path, output: Path, output_format: str, **words: Any) -> 
     from qdqtool.jobs.request import file_data
     from qdqtool.jobs.run import run_engine
 
-    with sample_progress() as progress:
+    with step_progress() as (_, progress, _):
         report = run_engine(engine, file_data(values), output, progress=progress)
     emit(report, output_format, "run")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import emit, layer_progress, model_argument, output_format_option, verbosity_options
+from qdqtool.cli.options import emit, model_argument, report_options, step_progress
 from qdqtool.cli.reports import reports_option
 from qdqtool.cli.sections import REPORT, WHAT, Layout, SectionedCommand
 from qdqtool.jobs.options import SensitivityCommand
@@ -33,8 +33,7 @@ LAYOUT = Layout(
 @model_argument()
 @options_of(SensitivityCommand)
 @reports_option()
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(*, model: Path, output_format: str, **words: Any) -> None:
     """Show what quantizing each layer of MODEL, a float model, does to its outputs. No model is written.
 
@@ -46,6 +45,6 @@ def command(*, model: Path, output_format: str, **words: Any) -> None:
     from qdqtool.jobs.sensitivity import measure_sensitivity
 
     data, options = sensitivity_request(values_of(SensitivityCommand, words), COMMAND_LINE)
-    with layer_progress() as (progress, tick):
+    with step_progress() as (_, progress, tick):
         report = measure_sensitivity(model, data, options, progress, tick)
     emit(report, output_format, "sensitivity")

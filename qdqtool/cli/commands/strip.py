@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import emit, model_argument, output_format_option, output_option, verbosity_options
+from qdqtool.cli.options import emit, model_argument, output_option, report_options
 from qdqtool.jobs.options import StripCommand
 
 
@@ -14,8 +14,7 @@ from qdqtool.jobs.options import StripCommand
 @model_argument()
 @output_option("The float model to write.")
 @options_of(StripCommand)
-@output_format_option()
-@verbosity_options()
+@report_options
 def command(*, model: Path, output: Path, output_format: str, **words: Any) -> None:
     """Take every QuantizeLinear/DequantizeLinear out of MODEL.
 

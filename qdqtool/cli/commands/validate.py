@@ -53,7 +53,8 @@ def command(context: click.Context, /, *, models: tuple[Path, ...], **options: A
     """
     from qdqtool.jobs.validate import validate_files
 
-    _refuse_page(models, options)
+    if len(models) > 1 and any(output_format == "html" for output_format, _ in options["reports"]):
+        raise click.UsageError(f"--report html shows one model, and {len(models)} are given.")
     settings = settings_of(options)
     if options["show_settings"]:
         emit(settings, "json" if options["output_format"] == "json" else "text", "settings")
@@ -68,8 +69,3 @@ def command(context: click.Context, /, *, models: tuple[Path, ...], **options: A
         context.exit(code)
     report = validate_files(models, settings.policy, jobs=options["jobs"])
     context.exit(deliver(report, settings, options))
-
-
-def _refuse_page(models: tuple[Path, ...], options: dict[str, Any]) -> None:
-    if len(models) > 1 and any(output_format == "html" for output_format, _ in options["reports"]):
-        raise click.UsageError(f"--report html shows one model, and {len(models)} are given.")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from qdqtool.cli.options import emit, output_format_option, verbosity_options
+from qdqtool.cli.options import emit, report_options
 
 
 @click.command(short_help="Check an engine against its manifest, its model and this machine.")
@@ -21,8 +21,7 @@ from qdqtool.cli.options import emit, output_format_option, verbosity_options
     metavar="KEY.pub",
     help="Verify the signature that `build --sign` wrote, with the public keys of OpenSSH in this file.",
 )
-@output_format_option()
-@verbosity_options()
+@report_options
 @click.pass_context
 def command(
     ctx: click.Context, /, *, engine: Path, model: Path | None, public_key: Path | None, output_format: str

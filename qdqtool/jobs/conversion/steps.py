@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -10,7 +10,6 @@ from typing import TypeVar
 from qdqtool.accuracy.checking.check_blame import BlameRequest
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.refusal import refused_report
-from qdqtool.engines.build.report import EngineReport
 from qdqtool.engines.tensorrt.builder import BuildRefusedError
 from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import GateError, QdqError, plural
@@ -24,13 +23,12 @@ from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.quantize_unchanged import nothing_to_add
 from qdqtool.jobs.validate import validate_files
 from qdqtool.linting.baseline import read_baseline, without_known
-from qdqtool.linting.report import ValidateReport
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.planning.existing_pairs import settle_model
 from qdqtool.quantization.planning.options import Existing
-from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.ranges import encodings
+from qdqtool.results import Report
 from qdqtool.samples.request import DataRequest, FileData, RandomData
 from qdqtool.samples.split import LEAST_HELD
 
@@ -88,16 +86,14 @@ def request_for(data: Source, options: QuantizeOptions) -> DataRequest:
         data, held_back = options.validation_data, False
     elif isinstance(data, CachedRanges):
         data = data.data
-    if isinstance(data, str | Path):
-        data = FileData(path=Path(data))
-    values = options.recipe.input_values
-    if isinstance(data, FileData):
+    values, files = options.recipe.input_values, _files_of(data)
+    if files is not None:
         return DataRequest(
-            path=data.path,
-            samples=data.samples,
-            allow_constant=data.allow_constant,
+            path=files.path,
+            samples=files.samples,
+            allow_constant=files.allow_constant,
             held_back=held_back,
-            options=replace(data.options, preview=None),  # quantize wrote it
+            options=files.options,
             input_values=values,
         )
     if isinstance(data, RandomData):
@@ -175,13 +171,15 @@ class Conversion:
 
     def _quantize(self) -> StepReport:
         asked, made = self.options.quantize, self.staging.made
-        has_ranges = asked.recipe.mode.needs_ranges and not _is_of_another_tool(self.data)
+        is_foreign = isinstance(self.data, CachedRanges) and encodings.recognize(self.data.path) is not None
+        has_ranges = asked.recipe.mode.needs_ranges and not is_foreign
         # Where every layer is quantized already, the model is written as it is: there is no plan.
-        if not _adds_nothing(self.model, asked.recipe):
+        keeps = asked.recipe.existing is Existing.KEEP
+        if not keeps or nothing_to_add(settle_model(self.model, asked.recipe)) is None:
             asked = replace(asked, plan_file=made("plan"), ranges_file=made("ranges") if has_ranges else None)
         told = self.progress
         report = quantize_model(self.model, self.data, made("model"), asked, told.samples, told.layers)
-        return StepReport(step="quantize", state="passed", exit_code=0, report=report)
+        return _ended("quantize", report)
 
     def _validate(self) -> StepReport:
         policy = self.options.judged_by().before_move(self.staging.final("model"))
@@ -189,7 +187,14 @@ class Conversion:
         if self.options.known_findings is not None:
             known = self.options.known_findings
             report = without_known(report, read_baseline(known), known.parent).report
-        return _judged(report, self.options)
+        if report.unreadable:
+            error = report.unreadable[0].error
+            return _ended("validate", report, message=error, passed=False, exit_code=UNREADABLE)
+        fail_on, count = self.options.fail_on, report.summary
+        passed = fail_on == "never" or not report.reaches(fail_on)
+        warnings = f", {plural(count.warnings, 'warning')}" if fail_on == "warning" else ""
+        message = f"the quantized model has {plural(count.errors, 'error')}{warnings}"
+        return _ended("validate", report, (f"fail-on {fail_on}",), message, passed=passed)
 
     def _check(self) -> StepReport:
         report = check_model(
@@ -200,7 +205,8 @@ class Conversion:
             progress=self.progress.samples,
             blame=BlameRequest(always=self.options.blame, tick=self.progress.layers),
         )
-        return _checked(report)
+        missed = (gate.name for gate in report.gates if not gate.passed)
+        return _ended("check", report, missed, next(iter(report.failures), None), passed=report.passed)
 
     def _build(self) -> StepReport:
         assert self.builder is not None
@@ -209,57 +215,35 @@ class Conversion:
             self.staging.made("model"),
             self.staging.made("engine"),
             backend=self.builder.id,
-            options=replace(self.options.build, calib_data=_shapes_from(self.data)),
+            options=replace(self.options.build, calib_data=_files_of(self.data)),
         )
-        return _built(report)
+        gates = [gate for gate in report.gates if not gate.passed]
+        missed = [f"require-precision {gate.gate}" for gate in gates]
+        message = "; ".join(f"{gate.gate}: {gate.found}" for gate in gates)
+        return _ended("build", report, missed, message, passed=report.passed)
 
 
-def _shapes_from(data: Source) -> FileData | None:
-    """Return the samples whose shapes and shape values serve the inputs that the options of the build do not name."""
+def _files_of(data: Source) -> FileData | None:
+    """Return the samples that are files, without the picture of them, which ``quantize`` wrote."""
     data = data.data if isinstance(data, CachedRanges) else data
     if isinstance(data, str | Path):
         return FileData(path=Path(data))
     return replace(data, options=replace(data.options, preview=None)) if isinstance(data, FileData) else None
 
 
-def _judged(report: ValidateReport, options: ConvertOptions) -> StepReport:
-    if report.unreadable:
-        message = report.unreadable[0].error
-        return StepReport(step="validate", state="failed", exit_code=UNREADABLE, message=message, report=report)
-    if options.fail_on == "never" or not report.reaches(options.fail_on):
-        return StepReport(step="validate", state="passed", exit_code=0, report=report)
-    count = report.summary
-    warnings = f", {plural(count.warnings, 'warning')}" if options.fail_on == "warning" else ""
-    return StepReport(
-        step="validate",
-        state="failed",
-        exit_code=MISSED,
-        missed=(f"fail-on {options.fail_on}",),
-        message=f"the quantized model has {plural(count.errors, 'error')}{warnings}",
-        report=report,
-    )
-
-
-def _checked(report: CheckReport) -> StepReport:
-    missed = tuple(gate.name for gate in report.gates if not gate.passed)
-    if report.passed:
-        return StepReport(step="check", state="passed", exit_code=0, report=report)
-    message = report.failures[0] if report.failures else None
-    return StepReport(step="check", state="failed", exit_code=MISSED, missed=missed, message=message, report=report)
-
-
-def _built(report: EngineReport) -> StepReport:
-    missed = tuple(gate for gate in report.gates if not gate.passed)
-    if report.passed:
-        return StepReport(step="build", state="passed", exit_code=0, report=report)
-    return StepReport(
-        step="build",
-        state="failed",
-        exit_code=MISSED,
-        missed=tuple(f"require-precision {gate.gate}" for gate in missed),
-        message="; ".join(f"{gate.gate}: {gate.found}" for gate in missed),
-        report=report,
-    )
+def _ended(
+    step: StepName,
+    report: Report,
+    missed: Iterable[str] = (),
+    message: str | None = None,
+    *,
+    passed: bool = True,
+    exit_code: int = MISSED,
+) -> StepReport:
+    if passed:
+        return StepReport(step=step, state="passed", exit_code=0, report=report)
+    missed = tuple(missed)
+    return StepReport(step=step, state="failed", exit_code=exit_code, missed=missed, message=message, report=report)
 
 
 def _failed(step: StepName, error: QdqError, model: Path) -> StepReport:
@@ -280,11 +264,3 @@ def _with_final_paths(error: QdqError, staging: Staging) -> QdqError:
     error.message = relocated(error.message, staging.place)
     error.hint = None if error.hint is None else relocated(error.hint, staging.place)
     return error
-
-
-def _adds_nothing(model: Model, recipe: Recipe) -> bool:
-    return recipe.existing is Existing.KEEP and nothing_to_add(settle_model(model, recipe)) is not None
-
-
-def _is_of_another_tool(data: Source) -> bool:
-    return isinstance(data, CachedRanges) and encodings.recognize(data.path) is not None

@@ -54,27 +54,25 @@ _PREFIXED = frozenset(
 )
 """Options whose name alone would say something else here."""
 
-_HELP: Mapping[tuple[str, str], str] = {
-    ("build", "compute_capabilities"): "GPUs to validate and to build for, as 8.6,8.9 or sm86,sm89. Without it "
-    "tensorrt-rtx builds for 8.0,8.6,8.9,12.0,12.1, less those that lack a type of the model; tensorrt for the GPU in "
-    "the machine.",
-    ("build", "skip_validate"): "Let the builder have the model without validating it for its release first; the step "
-    "validate runs all the same.",
-    ("validate", "targets"): "Other targets to validate for, as onnx, ort-cpu, or a release as tensorrt-10.8. Several "
-    "with commas.  [default: that of --target]",
-    ("check", "min_sqnr"): "Fail where a float output has a lower signal to noise ratio. No layer stays in float for "
-    "it.",
-    (
-        "check",
-        "min_agreement",
-    ): "Share of every integer, boolean and string output that equals the baseline's; 0.9 "
-    "with --check-min-sqnr or --min-cosine.",
-    ("check", "max_metric_loss"): "Fail where the metric loses more against the float model. No layer stays in float "
-    "for it.",
-    (
-        "check",
-        "save_outputs",
-    ): "Write the outputs of the reference, in the layout that `qdqtool check --outputs` reads.",
+_HELP: Mapping[str, Mapping[str, str]] = {
+    "build": {
+        "compute_capabilities": "GPUs to validate and to build for, as 8.6,8.9 or sm86,sm89. Without it tensorrt-rtx "
+        "builds for 8.0,8.6,8.9,12.0,12.1, less those that lack a type of the model; tensorrt for the GPU in the "
+        "machine.",
+        "skip_validate": "Let the builder have the model without validating it for its release first; the step "
+        "validate runs all the same.",
+    },
+    "validate": {
+        "targets": "Other targets to validate for, as onnx, ort-cpu, or a release as tensorrt-10.8. Several with "
+        "commas.  [default: that of --target]"
+    },
+    "check": {
+        "min_sqnr": "Fail where a float output has a lower signal to noise ratio. No layer stays in float for it.",
+        "min_agreement": "Share of every integer, boolean and string output that equals the baseline's; 0.9 with "
+        "--check-min-sqnr or --min-cosine.",
+        "max_metric_loss": "Fail where the metric loses more against the float model. No layer stays in float for it.",
+        "save_outputs": "Write the outputs of the reference, in the layout that `qdqtool check --outputs` reads.",
+    },
 }
 """Help texts that are others here than in the help of the command."""
 
@@ -116,7 +114,7 @@ def _own(step: str) -> Iterator[Option]:
 def _renamed(step: str, given: Option, earlier: list[Option]) -> Option:
     flags = given.flags or (given.flag,)
     taken = {other.name for other in earlier} | {flag for other in earlier for flag in (*other.flags, other.flag)}
-    found = replace(given, text=_HELP.get((step, given.name), given.text))
+    found = replace(given, text=_HELP.get(step, {}).get(given.name, given.text))
     if (step, given.name) in _PREFIXED or not taken.isdisjoint({given.name, *flags}):
         prefixed = tuple(f"--{step}-{flag.removeprefix('--')}" for flag in flags if flag.startswith("--"))
         found = replace(found, name=f"{step}_{given.name}", flags=prefixed)

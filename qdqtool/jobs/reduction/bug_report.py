@@ -18,48 +18,33 @@ def bug_report(report: ReduceReport, proto: onnx.ModelProto | None) -> str:
         report: What reduce found.
         proto: The reduced model with all its data; None where that is not in memory.
     """
-    return "\n".join(_lines(report, proto)) + "\n"
+    return "\n\n".join(_paragraphs(report, proto)) + "\n"
 
 
-def _lines(report: ReduceReport, proto: onnx.ModelProto | None) -> Iterator[str]:
+def _paragraphs(report: ReduceReport, proto: onnx.ModelProto | None) -> Iterator[str]:
     files = " and ".join(f"`{_plain(name)}`" for name in (report.output, report.external_data, report.baseline) if name)
-    yield f"# {_plain(report.after.kind)} on {report.sizes_after.nodes} of {report.sizes_before.nodes} nodes"
-    yield ""
+    before, after = report.sizes_before, report.sizes_after
+    yield f"# {_plain(report.after.kind)} on {after.nodes} of {before.nodes} nodes"
     yield f"Model: {files}, reduced from `{_plain(report.model)}`."
-    yield ""
     yield "## To reproduce"
-    yield ""
-    yield from _block(report.command, "sh")
+    yield _block(report.command, "sh")
     yield "## Error"
-    yield ""
-    yield from _block(str(report.after))
+    yield _block(str(report.after))
     if report.before.message != report.after.message:
         yield "On the whole model:"
-        yield ""
-        yield from _block(str(report.before))
+        yield _block(str(report.before))
     if not report.stable:
         yield "The failure is not stable: the same command did not fail alike twice on the same model."
-        yield ""
     yield "## Model"
-    yield ""
-    yield "| | before | after |"
-    yield "|---|---|---|"
-    yield f"| nodes | {report.sizes_before.nodes} | {report.sizes_after.nodes} |"
-    yield f"| bytes | {report.sizes_before.bytes} | {report.sizes_after.bytes} |"
-    yield ""
-    yield f"Operators: {', '.join(_counted(report))}. The command was run {report.runs} times to find this model."
-    yield ""
+    counts = (f"| nodes | {before.nodes} | {after.nodes} |", f"| bytes | {before.bytes} | {after.bytes} |")
+    yield "\n".join(("| | before | after |", "|---|---|---|", *counts))
+    operators = (name if count == 1 else f"{name} ({count})" for name, count in report.operators.items())
+    yield f"Operators: {_plain(', '.join(operators))}. The command was run {report.runs} times to find this model."
     text = _spelled(proto)
     if text:
-        yield from _block(text)
+        yield _block(text)
     yield "## Versions"
-    yield ""
-    yield from (f"- {name}: {_plain(version)}" for name, version in report.versions.items())
-
-
-def _counted(report: ReduceReport) -> Iterator[str]:
-    for operator, count in report.operators.items():
-        yield _plain(operator) if count == 1 else f"{_plain(operator)} ({count})"
+    yield "\n".join(f"- {name}: {_plain(version)}" for name, version in report.versions.items())
 
 
 def _spelled(proto: onnx.ModelProto | None) -> str:
@@ -72,12 +57,10 @@ def _spelled(proto: onnx.ModelProto | None) -> str:
         return ""
 
 
-def _block(text: str, language: str = "") -> Iterator[str]:
+def _block(text: str, language: str = "") -> str:
     # A line that a model or a library made must not end the block.
-    yield f"~~~~{language}"
-    yield "\n".join(_plain(line).replace("~~~~", "~ ~ ~ ~") for line in text.splitlines())
-    yield "~~~~"
-    yield ""
+    lines = (_plain(line).replace("~~~~", "~ ~ ~ ~") for line in text.splitlines())
+    return "\n".join((f"~~~~{language}", "\n".join(lines), "~~~~"))
 
 
 def _plain(text: str) -> str:

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import msgspec
 import onnx
@@ -15,6 +15,7 @@ from qdqtool.errors import UsageError
 from qdqtool.jobs.reduction.baseline import BaselineCuts
 from qdqtool.jobs.reduction.child import Ended, run_child, run_own
 from qdqtool.jobs.reduction.failure import Failure, Kind, Normalizer
+from qdqtool.jobs.reduction.options import TIMEOUT
 from qdqtool.jobs.reduction.subgraph import store
 from qdqtool.models.graph.io.load import load_model
 
@@ -22,32 +23,12 @@ OWN = ("build", "check")
 """Commands of qdqtool whose reports are read; any other command is judged by how it ends and by its last line."""
 
 PLACEHOLDER = "{}"
-TIMEOUT = 1800.0
-"""Seconds after which a run is stopped, where nothing else is asked for: those of ``build``."""
-
 _SLACK = 120.0
 """Seconds that ``build`` may take beyond the time limit of its builder."""
 
 _BASELINE = "--baseline"
 _LONGEST = 500
 """Characters of a message that are kept."""
-
-
-class Command(Protocol):
-    """A command that is run on a model."""
-
-    def run(self, model: Path, folder: Path) -> Failure | None:
-        """Run it, with ``folder`` for what it writes; return its failure, or None where it succeeds."""
-
-    @property
-    def cuts(self) -> frozenset[str] | None:
-        """The tensors at which a model may be cut, where values are compared with those of a baseline; None for all."""
-
-    def line(self, model: str) -> str:
-        """Return the command as a user types it for a model."""
-
-    def write_companion(self, model: Path) -> Path | None:
-        """Write what the command needs beside a reduced model, and return the file; None where it needs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +76,21 @@ class OtherCommand:
 
     words: tuple[str, ...]
     judged: Judged
+    cuts: ClassVar[None] = None
+    """A model may be cut at every tensor."""
 
     def run(self, model: Path, folder: Path) -> Failure | None:
-        """Run it on a model."""
+        """Run it, with ``folder`` for what it writes; return its failure, or None where it succeeds."""
         words = [word.replace(PLACEHOLDER, str(model)) for word in self.words]
         ended = run_child(words, folder, self.judged.timeout)
         return self.judged.matched(ended) if self.judged.match is not None else self.judged.ended(ended)
 
-    @property
-    def cuts(self) -> frozenset[str] | None:
-        """Every tensor."""
-        return None
-
-    def write_companion(self, model: Path) -> Path | None:
-        """Write nothing."""
-        del model
+    def write_companion(self, _model: Path) -> Path | None:
+        """Write nothing: the command needs no file beside a reduced model."""
         return None
 
     def line(self, model: str) -> str:
-        """Return the command for a model."""
+        """Return the command as a user types it for a model."""
         return shlex.join(word.replace(PLACEHOLDER, model) for word in self.words)
 
 
@@ -152,7 +129,7 @@ class OwnCommand:
 
     @property
     def cuts(self) -> frozenset[str] | None:
-        """The tensors of the baseline."""
+        """The tensors at which a model may be cut: those of the baseline; None for all."""
         return self.baseline.tensors if self.baseline is not None else None
 
     def write_companion(self, model: Path) -> Path | None:
@@ -199,6 +176,9 @@ class OwnCommand:
         words = self.judged.normalize(refusal["message"] or refusal["reason"])
         op_type = refusal["op_type"] if stage == "parse" else None
         return f"{op_type or 'model'}: {words}"
+
+
+Command = OtherCommand | OwnCommand
 
 
 def parse_command(text: str, options: Sequence[str]) -> tuple[str, ...]:

@@ -1,9 +1,14 @@
 """How a model is reduced."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from qdqtool.jobs.reduction.commands import TIMEOUT
+from qdqtool.options import integer, number, option, output, text
+from qdqtool.samples.options import SEVERAL, SHAPES
+
+TIMEOUT: float = 1800
+"""Seconds after which a run is stopped, where nothing else is asked for: those of ``build``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +26,17 @@ class ReduceOptions:
     """
 
     options: tuple[str, ...] = ()
-    match: str | None = None
-    timeout: float = TIMEOUT
-    max_runs: int = 1000
-    input_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    report: Path | None = None
+    match: str | None = option(
+        None, "A run fails where it prints this, whatever its exit code is.", text("REGEX"), section="What fails"
+    )
+    timeout: float = option(TIMEOUT, "Stop a run after this time.", number("SECONDS", 0), section="What fails")
+    input_shapes: Mapping[str, tuple[int, ...]] = option(
+        {}, f"Fix the shape of an input first, and fold what that decides; {SEVERAL}", SHAPES, section="What fails"
+    )
+    max_runs: int = option(1000, "End the search after so many runs.", integer(minimum=4), section="Search")
+    report: Path | None = option(
+        None,
+        "The bug report to write, as Markdown.  [default: that of --output with the suffix .md]",
+        output("FILE.md"),
+        section="Output",
+    )

@@ -1,5 +1,6 @@
 """Reduce a model: see that it fails, and take the steps in their order."""
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,19 +32,6 @@ _MOST_BYTES = 1 << 28
 """Larger weights are not cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resize:
-    """New extents for old ones.
-
-    Attributes:
-        extents: The new extent by the old one.
-        with_weights: Whether stored tensors change too, and not the graph inputs alone.
-    """
-
-    extents: Mapping[int, int]
-    with_weights: bool
-
-
 def shrink_shapes(search: Search) -> None:
     """Make all extents small at once; if that does not fail alike, one extent after another."""
     extents = [extent for extent, _ in Counter(_extents(search.best)).most_common(_MOST_EXTENTS)]
@@ -56,7 +44,7 @@ def shrink_shapes(search: Search) -> None:
 
 
 def _takes(search: Search, extents: Mapping[int, int]) -> bool:
-    return any(search.accepts(_resized(search.best, Resize(extents, both))) for both in (True, False))
+    return any(search.accepts(_resized(search.best, extents, with_weights=both)) for both in (True, False))
 
 
 def _extents(model: Model) -> Iterator[int]:
@@ -67,13 +55,12 @@ def _extents(model: Model) -> Iterator[int]:
     return (extent for shape in shapes for extent in shape if extent > 1)
 
 
-def _resized(model: Model, resize: Resize) -> Model | None:
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
-    changed = sum(_resize_input(value, resize.extents) for value in proto.graph.input)
-    for tensor in proto.graph.initializer if resize.with_weights else ():
+def _resized(model: Model, extents: Mapping[int, int], *, with_weights: bool) -> Model | None:
+    proto = copy.deepcopy(model.proto)
+    changed = sum(_resize_input(value, extents) for value in proto.graph.input)
+    for tensor in proto.graph.initializer if with_weights else ():
         if nbytes(tensor) <= _MOST_BYTES:
-            changed += _resize_tensor(model, tensor, resize.extents)
+            changed += _resize_tensor(model, tensor, extents)
     if not changed:
         return None
     del proto.graph.value_info[:]

@@ -164,7 +164,7 @@ class Search:
         if key in self._known:
             self.counts.repeated += 1
             if self._known[key]:
-                self._take(candidate)
+                self.best = candidate
             return self._known[key]
         valid = self.is_valid(candidate)
         self.counts.invalid += not valid
@@ -181,14 +181,11 @@ class Search:
             failure = self.observe(candidate)
             if failure is not None and failure.is_like(self.failure):
                 self._failure = failure
-                self._take(candidate)
+                self.best = candidate
                 self.counts.history.append((self.counts.runs, node_count(candidate)))
                 return True
         self.counts.passed += 1
         return False
-
-    def _take(self, candidate: Model) -> None:
-        self.best = candidate
 
 
 def node_count(model: Model) -> int:

@@ -2,7 +2,6 @@
 
 from qdqtool.errors import escape
 from qdqtool.linting import rules
-from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ValidateReport
 from qdqtool.reports.finding_words import counts, repository_path, sentence, worst_first
 
@@ -13,23 +12,15 @@ def render(report: ValidateReport) -> str:
     """A command for each finding, errors first since GitHub shows only some, and the counts as plain text."""
     lines = [_command("error", model.path, "unreadable", escape(model.error or "")) for model in report.unreadable]
     for model, target, finding in worst_first(report):
-        lines.append(
-            _command(_COMMANDS[finding.severity], model.path, _title(finding), _message(finding, target.target))
-        )
+        title, fix = f"{finding.code} {finding.name}", rules.get(finding.code).remedy
+        message = f"{sentence(finding)} ({target.target}: {finding.effect})\nfix: {fix}"
+        lines.append(_command(_COMMANDS[finding.severity], model.path, title, message))
     return "\n".join([*lines, counts(report)])
 
 
 def _command(kind: str, path: str, title: str, message: str) -> str:
     where = _property(escape(repository_path(path)))
     return f"::{kind} file={where},line=1,title={_property(title)}::{_data(message)}"
-
-
-def _title(finding: Finding) -> str:
-    return f"{finding.code} {finding.name}"
-
-
-def _message(finding: Finding, target: str) -> str:
-    return f"{sentence(finding)} ({target}: {finding.effect})\nfix: {rules.get(finding.code).remedy}"
 
 
 def _data(text: str) -> str:

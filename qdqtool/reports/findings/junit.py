@@ -33,9 +33,8 @@ def _suite(model: ModelReport, names: dict[str, str]) -> ET.Element:
         cases.append(case)
     suite.extend(cases)
     suite.set("tests", str(len(cases)))
-    suite.set("failures", str(sum(case.find("failure") is not None for case in cases)))
-    suite.set("errors", str(sum(case.find("error") is not None for case in cases)))
-    suite.set("skipped", str(sum(case.find("skipped") is not None for case in cases)))
+    for counted, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(counted, str(sum(case.find(tag) is not None for case in cases)))
     return suite
 
 

@@ -29,8 +29,9 @@ def render(report: ValidateReport) -> str:
     index = {card.code: number for number, card in enumerate(cards)}
     seen: Counter[tuple[str, str, str]] = Counter()
     results = [_result(model, target.target, finding, index, seen) for model, target, finding in worst_first(report)]
+    version, pages = _package()
     run = {
-        "tool": {"driver": _driver(cards)},
+        "tool": {"driver": {"name": "qdqtool", "version": version, "rules": [_rule(card, pages) for card in cards]}},
         "invocations": [_invocation(report)],
         "columnKind": "utf16CodeUnits",
         "results": results,
@@ -46,11 +47,6 @@ def _left_out(report: ValidateReport) -> dict[str, Any]:
         "settings": escape(report.settings) if report.settings is not None else None,
         "withoutQdq": [repository_path(model.path) for model in report.models if model.qdq_nodes == 0],
     }
-
-
-def _driver(cards: tuple[RuleCard, ...]) -> dict[str, Any]:
-    version, pages = _package()
-    return {"name": "qdqtool", "version": version, "rules": [_rule(card, pages) for card in cards]}
 
 
 def _package() -> tuple[str, str | None]:

@@ -48,7 +48,7 @@ def _facts(fmt: NumberFormat) -> list[str]:
     opsets = (fmt.first_opset.quantize, fmt.first_opset.dequantize, fmt.first_opset.scale)
     return [
         fmt.name,
-        _summary(fmt),
+        (load_unit(formats, fmt.name).__doc__ or "").strip().removesuffix("."),
         str(fmt.bits),
         _range(fmt),
         {"any": "any in range", "zero": "0"}[fmt.zero_point] if fmt.first_opset.dequantize else "",
@@ -62,11 +62,6 @@ def _range(fmt: NumberFormat) -> str:
     if fmt.name == "float8e8m0":
         return "2^-127 to 2^127"
     return f"{fmt.low:,.10g} to {fmt.high:,.10g}"
-
-
-def _summary(fmt: NumberFormat) -> str:
-    """The first sentence of the module's docstring."""
-    return (load_unit(formats, fmt.name).__doc__ or "").strip().removesuffix(".")
 
 
 def _stored(fmt: NumberFormat) -> str:

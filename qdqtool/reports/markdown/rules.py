@@ -5,6 +5,7 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from qdqtool.jobs.catalogue import RuleCard, catalogue, judged_catalogue
@@ -56,69 +57,48 @@ def _index(cards: tuple[RuleCard, ...]) -> str:
         "| code | name | rule | targets |",
         "|---|---|---|---|",
     ]
-    lines += [
-        f'| <a id="{card.code}"></a>{card.code} | {card.name} | {card.summary} | {_short_impacts(card)} |'
-        for card in cards
-    ]
+    for card in cards:
+        impacts = ", ".join(f"{impact.target} ({impact.effect})" for impact in card.impacts)
+        lines.append(f'| <a id="{card.code}"></a>{card.code} | {card.name} | {card.summary} | {impacts} |')
     return "\n".join(lines) + "\n"
-
-
-def _short_impacts(card: RuleCard) -> str:
-    return ", ".join(f"{impact.target} ({impact.effect})" for impact in card.impacts)
 
 
 def _page(card: RuleCard) -> str:
-    lines = [
+    impacts = [f"| {each.target} | {each.severity} | {each.effect}: {_EFFECTS[each.effect]} |" for each in card.impacts]
+    paragraphs = [
         f"# {card.code} {card.name}",
-        "",
         card.summary,
-        "",
         f"**Why it matters.** {card.why}",
-        "",
         f"**Bad.** {card.bad}",
-        "",
         f"**Good.** {card.good}",
-        "",
         f"**What to do.** {card.remedy[:1].upper()}{card.remedy[1:]}.",
-        "",
         *_fixes(card),
-        "| target | severity | effect |",
-        "|---|---|---|",
-        *(f"| {each.target} | {each.severity} | {each.effect}: {_EFFECTS[each.effect]} |" for each in card.impacts),
-        "",
+        "\n".join(["| target | severity | effect |", "|---|---|---|", *impacts]),
         "A finding may weigh less or more than this usual impact; its message says why.",
-        "",
     ]
     for heading, examples in (("Reported", card.invalid), ("Passed", card.valid)):
         if examples:
-            lines += [f"## {heading}", ""]
+            paragraphs.append(f"## {heading}")
         for example in examples:
-            lines += _example(example)
-    lines.append(f"Since {card.since}.")
-    return "\n".join(lines) + "\n"
+            paragraphs += _example(example)
+    return "\n\n".join([*paragraphs, f"Since {card.since}."]) + "\n"
 
 
-def _fixes(card: RuleCard) -> list[str]:
-    if not card.fixes:
-        return []
-    listed = [f"* *{fix.label}*: {fix.summary}" for fix in card.fixes]
-    return ["**What `--fix` does.** The first of these that fits ([labels](../fixes.md)):", "", *listed, ""]
+def _fixes(card: RuleCard) -> Iterator[str]:
+    if card.fixes:
+        yield "**What `--fix` does.** The first of these that fits ([labels](../fixes.md)):"
+        yield "\n".join(f"* *{fix.label}*: {fix.summary}" for fix in card.fixes)
 
 
-def _example(example: ExampleCard) -> list[str]:
+def _example(example: ExampleCard) -> Iterator[str]:
     where = f" (for {', '.join(example.targets)})" if example.targets else ""
-    title = f"{example.title[:1].upper()}{example.title[1:]}{where}:"
-    lines = [title, "", *_model(example.text), *map(_finding, example.findings)]
+    yield f"{example.title[:1].upper()}{example.title[1:]}{where}:"
+    yield f"```onnx\n{example.text}\n```"
     if example.findings:
-        lines.append("")
+        yield "\n".join(map(_finding, example.findings))
     if example.fixed is not None:
-        edits = ", ".join(example.fixed.edits)
-        lines += [f"Fixed (*{example.fixed.label}*: {_literal(edits)}):", "", *_model(example.fixed.text)]
-    return lines
-
-
-def _model(text: str) -> list[str]:
-    return ["```onnx", text, "```", ""]
+        yield f"Fixed (*{example.fixed.label}*: {_literal(', '.join(example.fixed.edits))}):"
+        yield f"```onnx\n{example.fixed.text}\n```"
 
 
 def _finding(finding: ExampleFinding) -> str:

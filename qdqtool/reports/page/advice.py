@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from qdqtool.accuracy.checking.limits import ACCURACY_GATES, ON_OUTPUTS
 from qdqtool.accuracy.checking.report import CheckReport, GateResult
 from qdqtool.accuracy.checking.sample_errors import is_outlier
+from qdqtool.accuracy.report import BlamedLayer
 from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.engines.report import NodePrecision
 from qdqtool.errors import plural
 from qdqtool.jobs.advice import MOST_HINTED, command, dominant_layers, excluding
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
 from qdqtool.reports.blocks import Step, percentage
@@ -50,10 +51,13 @@ def _lost_accuracy(check: CheckReport, fact: str, files: Files) -> Step:
     blame = check.blame
     if blame is None or not blame.layers:
         return Step(f"{fact}The layers that cost the outputs most are named by:", files.check("--blame"))
-    names = ", ".join(f"{layer.node} ({percentage(layer.noise_share)})" for layer in blame.layers)
     patterns = (pattern for layer in blame.layers for pattern in layer.exclude)
-    told = f"{fact}Most of the noise at {blame.output} is made by {names}. To leave them in float:"
+    told = f"{fact}Most of the noise at {blame.output} is made by {_names(blame.layers)}. To leave them in float:"
     return Step(told, files.quantize(*excluding(patterns)))
+
+
+def _names(layers: Sequence[NodeEffect | BlamedLayer]) -> str:
+    return ", ".join(f"{each.node} ({percentage(each.noise_share)})" for each in layers)
 
 
 def fixable_findings(story: Story, files: Files) -> Iterator[Step]:
@@ -136,17 +140,13 @@ def _worst_figure(story: Story) -> tuple[str, float, str] | None:
 def _layers(story: Story, files: Files, fact: str) -> Iterator[Step]:
     quantize, sensitivity = story.first(QuantizeReport), story.first(SensitivityReport)
     blame = quantize.blame if quantize is not None else None
+    dominant: Sequence[NodeEffect | BlamedLayer] = blame.layers if blame is not None else ()
     if sensitivity is not None and sensitivity.nodes:
-        count = dominant_layers([node.noise_share or 0 for node in sensitivity.nodes])
-        dominant = [(node.node, node.noise_share or 0, node.exclude) for node in sensitivity.nodes[:count]]
-    else:
-        dominant = (
-            [(layer.node, layer.noise_share, layer.exclude) for layer in blame.layers] if blame is not None else []
-        )
-    patterns = [pattern for _, _, each in dominant for pattern in each]
+        dominant = sensitivity.nodes[: dominant_layers([node.noise_share for node in sensitivity.nodes])]
+    patterns = [pattern for each in dominant for pattern in each.exclude]
     is_told = any(check.blame is not None and check.blame.layers for _, check in compared(story))
     if patterns and not is_told:
-        names = ", ".join(f"{name} ({percentage(share)})" for name, share, _ in dominant)
+        names = _names(dominant)
         yield Step(
             f"{fact}. Most of the noise is made by {names}. To leave them in float:",
             files.quantize(*excluding(patterns)),
@@ -214,10 +214,7 @@ def _planned_and_actual(nodes: Sequence[NodePrecision], planned: str, actual: st
 
 
 def _fallback(
-    fact: str,
-    nodes: Sequence[NodePrecision],
-    patterns: Mapping[str, tuple[str, ...]],
-    made: tuple[Files, EngineReport],
+    fact: str, nodes: Sequence[NodePrecision], patterns: Mapping[str, tuple[str, ...]], made: tuple[Files, EngineReport]
 ) -> Step:
     files, build = made
     known = [pattern for node in nodes for pattern in patterns.get(node.name, ())]

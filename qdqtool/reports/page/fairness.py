@@ -6,7 +6,6 @@ as the same data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -53,7 +52,9 @@ def check_pairs(pair: Pair) -> tuple[CheckPair, ...]:
 
     Where one of the models has no such check there is no pair.
     """
-    first, second = map(_against_float, pair.stories)
+    first, second = (
+        [check for _, check in story.each(CheckReport) if check.baseline is not None] for story in pair.stories
+    )
     left = list(second)
     found: list[CheckPair] = []
     for a in first:
@@ -82,7 +83,8 @@ def sensitivities_differ(a: SensitivityReport | None, b: SensitivityReport | Non
         return FAIR
     if a is b:
         return "one report for both"
-    return _floats_differ(a.model_file, b.model_file) or _samples_differ(a, b)
+    samples = FAIR if a.samples == b.samples else "other samples"
+    return _floats_differ(a.model_file, b.model_file) or samples or _calibrations_differ(a.calibration, b.calibration)
 
 
 def accuracies_differ(a: QuantizeReport, b: QuantizeReport) -> str:
@@ -96,40 +98,24 @@ def accuracies_differ(a: QuantizeReport, b: QuantizeReport) -> str:
     return _floats_differ(a.model_file, b.model_file) or _calibrations_differ(a.calibration, b.calibration)
 
 
-def _against_float(story: Story) -> list[CheckReport]:
-    return [check for _, check in story.each(CheckReport) if check.baseline is not None]
-
-
 def _checks_differ(a: CheckReport, b: CheckReport) -> str:
-    return next(_check_differences(a, b), FAIR)
-
-
-def _check_differences(a: CheckReport, b: CheckReport) -> Iterator[str]:
+    same_data = (a.data.seed is None) == (b.data.seed is None) and same_file(a.data.source, b.data.source)
+    same = {
+        "other data": same_data,
+        "other seed": a.data.seed == b.data.seed,
+        "other samples": a.data.samples == b.data.samples,
+        "other shapes": a.data.shapes == b.data.shapes,
+        "other preprocessing": a.data.preprocessing == b.data.preprocessing,
+        "other profile": a.reference.profile == b.reference.profile,
+    }
     floats = _floats_differ(a.baseline_file, b.baseline_file)
-    if floats:
-        yield floats
-    if (a.data.seed is None) != (b.data.seed is None) or not same_file(a.data.source, b.data.source):
-        yield "other data"
-    if a.data.seed != b.data.seed:
-        yield "other seed"
-    if a.data.samples != b.data.samples:
-        yield "other samples"
-    if a.data.shapes != b.data.shapes:
-        yield "other shapes"
-    if a.data.preprocessing != b.data.preprocessing:
-        yield "other preprocessing"
-    if a.reference.profile != b.reference.profile:
-        yield "other profile"
+    return floats or next((why for why, is_same in same.items() if not is_same), FAIR)
 
 
 def _floats_differ(a: ModelFile | None, b: ModelFile | None) -> str:
     if a is None or b is None:
         return "float model unknown"
     return FAIR if same_content(a, b) else "other float model"
-
-
-def _samples_differ(a: SensitivityReport, b: SensitivityReport) -> str:
-    return "other samples" if a.samples != b.samples else _calibrations_differ(a.calibration, b.calibration)
 
 
 def _calibrations_differ(a: CalibrationUsed | None, b: CalibrationUsed | None) -> str:
@@ -143,9 +129,6 @@ def _calibrations_differ(a: CalibrationUsed | None, b: CalibrationUsed | None) -
 
 def _data(check: CheckReport) -> str:
     data = check.data
-    shapes = f" of {_plain(data.shapes)}" if data.shapes else ""
+    listed = msgspec.json.encode(data.shapes).decode().replace('"', "").strip("{}")
+    shapes = f" of {listed}" if data.shapes else ""
     return f"{data_origin(data)} ({plural(data.samples, 'sample')}{shapes})"
-
-
-def _plain(shapes: object) -> str:
-    return msgspec.json.encode(shapes).decode().replace('"', "").strip("{}")

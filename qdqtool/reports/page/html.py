@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from typing import get_args
 
 import jinja2
 from markupsafe import Markup
@@ -20,21 +21,7 @@ from qdqtool.accuracy.report import OutputAccuracy
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.reports.blocks import (
-    Block,
-    Cell,
-    Charts,
-    Curve,
-    Drawing,
-    Facts,
-    Lines,
-    Steps,
-    Table,
-    decibels,
-    percentage,
-    scoped,
-    text,
-)
+from qdqtool.reports.blocks import Block, Cell, Facts, decibels, percentage, scoped, text
 from qdqtool.reports.page.layers import join_layers
 from qdqtool.reports.page.pair import JudgedModel, Pair
 from qdqtool.reports.page.section import Section
@@ -159,15 +146,8 @@ _SCRIPTS = (
     "curve.js",
     "ranges.js",
 )
-_KINDS = {
-    Table: "table",
-    Facts: "facts",
-    Lines: "lines",
-    Drawing: "drawing",
-    Charts: "charts",
-    Curve: "curve",
-    Steps: "steps",
-}
+_KINDS = {kind.__name__.lower(): kind for kind in get_args(Block)}
+"""The blocks, by their names in the template."""
 
 
 def render(models: Sequence[JudgedModel]) -> str:
@@ -214,7 +194,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.tests.update({kind: _is(block) for block, kind in _KINDS.items()})
+    environment.tests.update({kind: _is(block) for kind, block in _KINDS.items()})
     environment.filters["words"] = escape
     environment.globals["key_figures"] = key_figures
     return environment

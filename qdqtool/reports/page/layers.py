@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport
+from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.engines.report import NodePrecision
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.jobs.sensitivity_report import SensitivityReport
+from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
+from qdqtool.models.graph.report import OutlineNode
 from qdqtool.quantization.report import QuantizedTensor
 from qdqtool.reports.saved.story import Story
 
@@ -18,7 +19,7 @@ _Place = tuple[str, str]
 """Scope and label of a node, or scope and name of a tensor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Layer:
     """What is known of one node.
 
@@ -58,93 +59,69 @@ class Layer:
         return self.alone_db is not None or self.noise_share is not None or self.input_db is not None
 
 
+class _Layers(dict[_Place, Layer]):
+    """The layers by scope and label; one that is named for the first time is added."""
+
+    def __missing__(self, place: _Place) -> Layer:
+        self[place] = Layer(graph=place[0], node=place[1])
+        return self[place]
+
+
 def join_layers(story: Story) -> tuple[Layer, ...]:
     """Return a layer for each node that a report measures, plans or leaves in float, the noisiest first."""
-    layers: dict[_Place, Layer] = {}
-    _add_effects(layers, story)
-    _add_inputs(layers, story)
-    _add_precision(layers, story)
-    _add_float(layers, story)
-    _add_operators(layers, story)
+    layers = _Layers()
+    quantize, sensitivity = story.first(QuantizeReport), story.first(SensitivityReport)
+    build = story.first(EngineReport)
+    _add_effects(layers, sensitivity.nodes if sensitivity is not None else ())
+    _add_inputs(layers, quantize.quantized if quantize is not None else (), story)
+    _add_precision(layers, build.nodes if build is not None else ())
+    for skip in quantize.skipped if quantize is not None else ():
+        layer = layers[skip.graph, skip.node]
+        layer.op_type, layer.stays_float = skip.op_type, True
+    _add_operators(layers, quantize.nodes if quantize is not None else ())
     return tuple(sorted(layers.values(), key=lambda layer: -(layer.noise_share or 0)))
 
 
-def _at(layers: Mapping[_Place, Layer], place: _Place) -> Layer:
-    return layers.get(place) or Layer(graph=place[0], node=place[1])
-
-
-def _add_effects(layers: dict[_Place, Layer], story: Story) -> None:
-    sensitivity = story.first(SensitivityReport)
-    for effect in sensitivity.nodes if sensitivity is not None else ():
-        place = (effect.graph, effect.node)
-        layers[place] = replace(
-            _at(layers, place),
-            op_type=effect.op_type,
-            noise_share=effect.noise_share,
-            alone_db=effect.worst_sqnr_db,
-            gain_db=effect.gain_db,
-            cost_share=effect.cost_share,
-        )
+def _add_effects(layers: _Layers, effects: Iterable[NodeEffect]) -> None:
+    for effect in effects:
+        layer = layers[effect.graph, effect.node]
+        layer.op_type, layer.noise_share, layer.alone_db = effect.op_type, effect.noise_share, effect.worst_sqnr_db
+        layer.gain_db, layer.cost_share = effect.gain_db, effect.cost_share
         for member in effect.nodes:
             if member != effect.node:
-                layers[effect.graph, member] = replace(_at(layers, (effect.graph, member)), leader=effect.node)
+                layers[effect.graph, member].leader = effect.node
 
 
-def _add_inputs(layers: dict[_Place, Layer], story: Story) -> None:
-    quantize = story.first(QuantizeReport)
-    readers = {(pair.graph, pair.tensor): pair.consumers for pair in quantize.quantized} if quantize is not None else {}
-    for pair in quantize.quantized if quantize is not None else ():
-        for node in pair.consumers:
-            layers[pair.graph, node] = _planned(_at(layers, (pair.graph, node)), pair)
-    for boundary in (found for _, check in story.each(CheckReport) for found in check.boundaries):
-        for node in readers.get((boundary.graph, boundary.tensor), ()):
-            layers[boundary.graph, node] = _worse(_at(layers, (boundary.graph, node)), boundary)
+def _add_inputs(layers: _Layers, pairs: Iterable[QuantizedTensor], story: Story) -> None:
+    """Add the formats of activations, or of weights where these alone are quantized, and the worst errors."""
+    readers: dict[_Place, list[Layer]] = {}
+    for pair in pairs:
+        readers[pair.graph, pair.tensor] = [layers[pair.graph, node] for node in pair.consumers]
+        for layer in readers[pair.graph, pair.tensor]:
+            if pair.kind != "weight":
+                layer.planned = pair.format
+            elif not layer.planned:
+                layer.planned = f"{pair.format} weights"
+    for found in (found for _, check in story.each(CheckReport) for found in check.boundaries):
+        clipped = found.clipped / found.elements if found.elements else None
+        for layer in readers.get((found.graph, found.tensor), ()):
+            layer.input_db = min((each for each in (layer.input_db, found.sqnr_db) if each is not None), default=None)
+            layer.clipped = max((each for each in (layer.clipped, clipped) if each is not None), default=None)
 
 
-def _planned(layer: Layer, pair: QuantizedTensor) -> Layer:
-    """Return a layer with the format of its activations, or of its weights where these alone are quantized."""
-    if pair.kind == "weight":
-        return layer if layer.planned else replace(layer, planned=f"{pair.format} weights")
-    return replace(layer, planned=pair.format)
-
-
-def _worse(layer: Layer, boundary: BoundaryResult) -> Layer:
-    clipped = boundary.clipped / boundary.elements if boundary.elements else None
-    return replace(
-        layer,
-        input_db=min((value for value in (layer.input_db, boundary.sqnr_db) if value is not None), default=None),
-        clipped=max((value for value in (layer.clipped, clipped) if value is not None), default=None),
-    )
-
-
-def _add_precision(layers: dict[_Place, Layer], story: Story) -> None:
-    build = story.first(EngineReport)
-    for place, node in _unique(build.nodes if build is not None else ()).items():
-        found = replace(_at(layers, place), planned=node.planned, actual=node.actual, op_type=node.op_type)
-        layers[place] = found
-
-
-def _unique(nodes: Iterable[NodePrecision]) -> Mapping[_Place, NodePrecision]:
-    """Return the nodes whose name no other node has: what is said of the others may be of either."""
-    found: dict[_Place, list[NodePrecision]] = {}
+def _add_precision(layers: _Layers, nodes: Sequence[NodePrecision]) -> None:
+    """Add the precision of each node whose name no other node has: what is said of the others may be of either."""
+    count = Counter((node.graph, node.name) for node in nodes)
     for node in nodes:
-        found.setdefault((node.graph, node.name), []).append(node)
-    return {place: same[0] for place, same in found.items() if len(same) == 1}
+        if count[node.graph, node.name] == 1:
+            layer = layers[node.graph, node.name]
+            layer.planned, layer.actual, layer.op_type = node.planned, node.actual, node.op_type
 
 
-def _add_float(layers: dict[_Place, Layer], story: Story) -> None:
-    quantize = story.first(QuantizeReport)
-    for skip in quantize.skipped if quantize is not None else ():
-        place = (skip.graph, skip.node)
-        layers[place] = replace(_at(layers, place), op_type=skip.op_type, stays_float=True)
-
-
-def _add_operators(layers: dict[_Place, Layer], story: Story) -> None:
+def _add_operators(layers: _Layers, nodes: Sequence[OutlineNode]) -> None:
     """Name the operators of the main graph where a layer has none yet, unless two nodes have its name."""
-    quantize = story.first(QuantizeReport)
-    nodes = quantize.nodes if quantize is not None else ()
-    names = Counter(node.name for node in nodes)
+    count = Counter(node.name for node in nodes)
     for node in nodes:
         layer = layers.get(("", node.name))
-        if layer is not None and layer.op_type is None and names[node.name] == 1:
-            layers["", node.name] = replace(layer, op_type=node.op_type)
+        if layer is not None and layer.op_type is None and count[node.name] == 1:
+            layer.op_type = node.op_type

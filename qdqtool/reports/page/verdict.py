@@ -68,13 +68,13 @@ def judge(story: Story) -> Verdict:
         *(judgement for report in story.reports for judgement in _of_report(report)),
         *(judgement for source, model in story.validated() for judgement in _of_validated(source, model)),
     ]
-    missing = [_missing(question) for question in QUESTIONS if not any(each.question == question for each in told)]
+    missing = [
+        Judgement(question, "unknown", f"no report says so; {command} does", "")
+        for question, (_, command) in QUESTIONS.items()
+        if not any(each.question == question for each in told)
+    ]
     judgements = tuple(sorted([*told, *missing], key=lambda each: [*QUESTIONS].index(each.question)))
     return Verdict(*_overall(judgements), judgements)
-
-
-def _missing(question: Question) -> Judgement:
-    return Judgement(question, "unknown", f"no report says so; {QUESTIONS[question][1]} does", "")
 
 
 def _overall(judgements: Sequence[Judgement]) -> tuple[Overall, str]:
@@ -108,7 +108,9 @@ def _of_report(report: SavedReport) -> Iterator[Judgement]:
         case QuantizeReport() as quantize:
             yield from _of_quantize(report.source, quantize)
         case FailedCommand() as failed:
-            yield _of_failed(report.source, failed)
+            state: State = "failed" if failed.exit_code == GateError.exit_code else "unknown"
+            question = _STEPS.get(failed.command, "numbers")
+            yield Judgement(question, state, f"{failed.command}: {failed.message}", report.source)
         case ConversionReport() as conversion:
             yield from _of_convert(report.source, conversion)
         case _:
@@ -170,12 +172,6 @@ def _of_build(source: str, build: EngineReport) -> Judgement:
     )
 
 
-def _of_failed(source: str, failed: FailedCommand) -> Judgement:
-    """A gate was missed where the exit code is 1; with another one, the command could not answer."""
-    state: State = "failed" if failed.exit_code == GateError.exit_code else "unknown"
-    return Judgement(_STEPS.get(failed.command, "numbers"), state, f"{failed.command}: {failed.message}", source)
-
-
 def _of_quantize(source: str, quantize: QuantizeReport) -> Iterator[Judgement]:
     errors = [finding.message for finding in quantize.findings if finding.severity == "error"]
     if errors:
@@ -202,10 +198,9 @@ def _of_step(source: str, step: StepReport) -> Judgement | None:
     if step.state == "failed":
         reason = step.message or ", ".join(step.missed) or "no reason is given"
         return Judgement(question, "failed", f"{step.step}: {reason}", source)
-    if step.state == "not reached":
-        return Judgement(question, "unknown", f"{step.step} was not reached", source)
-    if step.state == "not asked for":
-        return Judgement(question, "skipped", f"{step.step} was not asked for", source)
+    if step.state in {"not reached", "not asked for"}:
+        state: State = "unknown" if step.state == "not reached" else "skipped"
+        return Judgement(question, state, f"{step.step} was {step.state}", source)
     if step.report is None and step.step != "quantize":
         return Judgement(question, "unknown", f"{step.step} passed, and its report is missing", source)
     return None

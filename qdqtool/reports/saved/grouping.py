@@ -16,9 +16,9 @@ from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.reports.saved.identity import (
     ANOTHER_MODEL,
     Claim,
-    claim_hint,
     float_claims,
     quantized_claims,
+    refuse,
     same_file,
     same_model,
     validated_claims,
@@ -123,9 +123,7 @@ def _named(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_Anchor
     found = tuple(anchor for anchor in anchors if anchor in named)
     if not found:
         alike = next((each for each in anchors if same_file(claims[0].path, each.quantized.path)), anchors[0])
-        _refuse(
-            claims, " and ".join(str(anchor.quantized) for anchor in anchors), claim_hint(claims[0], alike.quantized)
-        )
+        refuse(claims, [anchor.quantized for anchor in anchors], alike.quantized)
     return found
 
 
@@ -133,8 +131,7 @@ def _named_by(claim: Claim, anchors: Sequence[_Anchor]) -> _Anchor | None:
     found = [anchor for anchor in anchors if same_model(claim, anchor.quantized)]
     if len(found) > 1:
         raise UsageError(
-            f"{claim.source} has no digest of its model, and its path fits two models: {claim.path}",
-            hint=ANOTHER_MODEL,
+            f"{claim.source} has no digest of its model, and its path fits two models: {claim.path}", hint=ANOTHER_MODEL
         )
     return found[0] if found else None
 
@@ -143,9 +140,7 @@ def _of_original(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_
     """Return the models that were made of the float model that a report names."""
     found = tuple(anchor for anchor in anchors if any(same_model(claim, anchor.original) for claim in claims))
     if not found and claims:
-        _refuse(
-            claims, " and ".join(str(anchor.original) for anchor in anchors), claim_hint(claims[0], anchors[0].original)
-        )
+        refuse(claims, [anchor.original for anchor in anchors], anchors[0].original)
     return found or tuple(anchors)
 
 
@@ -166,10 +161,3 @@ def _measured(report: SavedReport, sensitivity: SensitivityReport, anchors: Sequ
 def _calibrated(report: QuantizeReport | SensitivityReport) -> tuple[str, int, bool, str] | None:
     found = report.calibration
     return (found.source, found.samples, found.random, found.method_used) if found is not None else None
-
-
-def _refuse(claims: Sequence[Claim], others: str, hint: str) -> None:
-    names = ", ".join(map(str, claims))
-    raise UsageError(
-        f"the reports do not belong together: {claims[0].source} is about {names}, the others about {others}", hint=hint
-    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
+from typing import Never
 
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import EngineReport, RefusedReport
@@ -96,6 +97,15 @@ def claim_hint(claim: Claim, other: Claim) -> str:
         return f"give the reports of one model; {ANOTHER_MODEL}"
     again = f"run `qdqtool {other.command}` and `qdqtool {claim.command}` again"
     return f"the file was changed between the two: {again}; {ANOTHER_MODEL}"
+
+
+def refuse(claims: Sequence[Claim], others: Iterable[Claim], alike: Claim) -> Never:
+    """Refuse a report that is about other models than the rest, with a hint about the one that it is most like."""
+    about, rest = ", ".join(map(str, claims)), " and ".join(map(str, others))
+    raise UsageError(
+        f"the reports do not belong together: {claims[0].source} is about {about}, the others about {rest}",
+        hint=claim_hint(claims[0], alike),
+    )
 
 
 def same_content(first: ModelFile, second: ModelFile) -> bool:

@@ -15,9 +15,9 @@ from qdqtool.reports.saved.identity import (
     ANOTHER_MODEL,
     Claim,
     agreed,
-    claim_hint,
     float_claims,
     quantized_claims,
+    refuse,
     same_model,
     validated_claims,
 )
@@ -59,14 +59,10 @@ class Story:
 
     def validated(self) -> Iterator[tuple[str, ModelReport]]:
         """Yield what ``validate`` says of the quantized model, each with its source."""
-        yield from ((report.source, model) for report, model in self._of_this_model())
+        yield from ((report.source, model) for report, model in self.of_this_model())
 
-    def validated_with_version(self) -> Iterator[tuple[str, str | None, ModelReport]]:
-        """Yield the same with the version of qdqtool that made the report."""
-        for report, model in self._of_this_model():
-            yield report.source, report.qdqtool_version, model
-
-    def _of_this_model(self) -> Iterator[tuple[SavedReport, ModelReport]]:
+    def of_this_model(self) -> Iterator[tuple[SavedReport, ModelReport]]:
+        """Yield the same, each with the report that it is of."""
         for report in self.reports:
             for model, claim in validated_claims(report):
                 if self.quantized is None or same_model(claim, self.quantized):
@@ -108,12 +104,7 @@ def _path(claim: Claim | None) -> str | None:
 def _check_validated(reports: Iterable[SavedReport], quantized: Claim | None) -> None:
     for found in map(validated_claims, reports):
         if found and quantized is not None and not any(same_model(claim, quantized) for _, claim in found):
-            names = ", ".join(str(claim) for _, claim in found)
-            raise UsageError(
-                f"the reports do not belong together: {found[0][1].source} is about {names}, the others about "
-                f"{quantized}",
-                hint=claim_hint(found[0][1], quantized),
-            )
+            refuse([claim for _, claim in found], [quantized], quantized)
 
 
 def _only_validated(reports: Iterable[SavedReport]) -> Claim | None:
@@ -129,17 +120,13 @@ def _only_validated(reports: Iterable[SavedReport]) -> Claim | None:
 
 def _check_sizes(reports: Iterable[SavedReport]) -> None:
     """A model that was quantized again under the same name has, as a rule, another size."""
-    sizes = {
-        each.source: size
-        for each in reports
-        for size in (
-            (each.content.sizes.after,)
-            if isinstance(each.content, QuantizeReport)
-            else (each.content.bytes,)
-            if isinstance(each.content, InspectReport) and each.content.groups
-            else ()
-        )
-    }
+    sizes = {}
+    for each in reports:
+        match each.content:
+            case QuantizeReport(sizes=found):
+                sizes[each.source] = found.after
+            case InspectReport(bytes=count, groups=groups) if groups:
+                sizes[each.source] = count
     if len(set(sizes.values())) > 1:
         (first, before), (second, after), *_ = sizes.items()
         raise UsageError(

@@ -55,17 +55,10 @@ def schema_text(name: str) -> str:
 
 def list_schemas() -> SchemaList:
     """List the schemas with what each describes."""
-    return SchemaList(tuple(SchemaEntry(name, _about(name)) for name in schema_names()))
-
-
-def _about(name: str) -> str:
-    found = _schema(name)["description"]
-    assert isinstance(found, str)
-    return found
+    return SchemaList(tuple(SchemaEntry(name, str(_schema(name)["description"])) for name in schema_names()))
 
 
 def _schema(name: str) -> dict[str, Any]:
     """The content of a file, which has a line for each property."""
-    found = json.loads((files(__name__) / f"{name}{_SUFFIX}").read_text(encoding="ascii"))
-    assert isinstance(found, dict)
+    found: dict[str, Any] = json.loads((files(__name__) / f"{name}{_SUFFIX}").read_text(encoding="ascii"))
     return found

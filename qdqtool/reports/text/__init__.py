@@ -1,37 +1,24 @@
 """Reports for a terminal: a function ``(report, console)`` for each kind of report."""
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from qdqtool.registry import unit_names
+
 RENDERERS: Mapping[str, str] = {
-    "bench": "bench.render",
-    "build": "build.render",
+    **{name: f"{name}.render" for name in unit_names(sys.modules[__name__]) if name not in {"ranges", "repaired"}},
     "build_refused": "build.render_refused",
-    "calibrate": "calibrate.render",
-    "check": "check.render",
-    "convert": "convert.render",
     "convert_ranges": "ranges.render_converted",
-    "diff": "diff.render",
-    "doctor": "doctor.render",
-    "engine_map": "engine_map.render",
-    "findings": "findings.render",
     "fixes": "repaired.render_fixes",
-    "insert": "insert.render",
-    "inspect": "inspect.render",
-    "manual": "manual.render",
     "matches": "insert.render_matches",
     "merge": "ranges.render_merged",
     "normalize": "repaired.render_normalized",
     "page": "manual.render_page",
-    "quantize": "quantize.render",
-    "reduce": "reduce.render",
-    "report": "report.render",
     "rule": "rules.render_rule",
-    "rules": "rules.render",
     "run": "bench.render_run",
     "schema": "manual.render_schemas",
-    "sensitivity": "sensitivity.render",
     "settings": "findings.render_settings",
     "statistics": "findings.render_statistics",
     "strip": "repaired.render_stripped",

@@ -102,7 +102,9 @@ def _precision(report: EngineReport, console: Console) -> None:
         unknown = sum(node.planned == kind and node.actual == UNKNOWN for node in report.nodes)
         doubt = f"; of {unknown} it is not known" if unknown else ""
         console.print(Text(f"{planned_and_achieved(kind, planned, achieved)}{doubt}", style))
-    console.print(_table(report.nodes))
+    kinds = Counter((node.planned, node.actual, node.op_type) for node in report.nodes)
+    rows = ((*map(escape, kind), str(count)) for kind, count in sorted(kinds.items()))
+    console.print(FittedTable("planned", "actual", "operator", "nodes", rows=rows))
     _fallbacks([node for node in report.nodes if node.actual != node.planned], console)
     console.print(Text(_EVIDENCE[report.evidence], "dim"))
 
@@ -124,21 +126,12 @@ def _fallbacks(nodes: Sequence[NodePrecision], console: Console) -> None:
     print_rest(len(groups), SHOWN, console)
 
 
-def _table(nodes: tuple[NodePrecision, ...]) -> FittedTable:
-    table = FittedTable("planned", "actual", "operator", "nodes")
-    for (planned, actual, op_type), count in sorted(Counter((n.planned, n.actual, n.op_type) for n in nodes).items()):
-        table.add_row(escape(planned), escape(actual), escape(op_type), str(count))
-    return table
-
-
 def _fallback(group: Sequence[NodePrecision]) -> Text:
     node = group[0]
     names = [f"{each.name} in {each.graph}" if each.graph else each.name for each in group]
     types = f"{escape(node.planned)} -> {escape(node.actual)}"
     return Text.assemble(
-        "  ",
-        (named(names, SHOWN_NODES), "bold"),
-        f" ({escape(node.op_type)}): {types}, {escape(node.reason or '')}",
+        "  ", (named(names, SHOWN_NODES), "bold"), f" ({escape(node.op_type)}): {types}, {escape(node.reason or '')}"
     )
 
 

@@ -20,9 +20,11 @@ SHOWN = 10
 
 def render(report: CheckReport, console: Console) -> None:
     """Print what was compared with what, the gates, the worst places, what makes the noise and the verdict."""
-    console.print(Text.assemble(("check ", "bold"), escape(report.model), _against(report)))
+    against = f" against {escape(report.baseline)}" if report.baseline is not None else ""
+    console.print(Text.assemble(("check ", "bold"), escape(report.model), against))
     _print_setup(report, console)
-    _print_gates(report, console)
+    console.print()
+    console.print(fitted(Table("Gates", gates.COLUMNS, tuple(map(gates.of_check, report.gates)))))
     _print_outputs(report, console)
     if report.metric is not None:
         _print_metric(report.metric, console)
@@ -31,10 +33,6 @@ def render(report: CheckReport, console: Console) -> None:
     _print_notes(report, console)
     _print_noise(report, console)
     _print_verdict(report, console)
-
-
-def _against(report: CheckReport) -> str:
-    return f" against {escape(report.baseline)}" if report.baseline is not None else ""
 
 
 def _print_setup(report: CheckReport, console: Console) -> None:
@@ -62,11 +60,6 @@ def _evaluators(report: CheckReport) -> str:
     by = Counter((found.evaluated_by, found.reason) for found in report.evaluated)
     parts = (f"{plural(count, 'node')} by {evaluator} ({escape(reason)})" for (evaluator, reason), count in by.items())
     return "; ".join(parts)
-
-
-def _print_gates(report: CheckReport, console: Console) -> None:
-    console.print()
-    console.print(fitted(Table("Gates", gates.COLUMNS, tuple(map(gates.of_check, report.gates)))))
 
 
 def _print_outputs(report: CheckReport, console: Console) -> None:
@@ -100,12 +93,10 @@ def _print_comparison(what: str, outputs: tuple[OutputResult, ...], console: Con
 def _print_metric(metric: MetricResult, console: Console) -> None:
     console.print()
     unit = f" {metric.unit}" if metric.unit else ""
-    console.print(
-        Text.assemble(
-            (metric.name, "bold"),
-            f" {metric.value:.6g}{unit} {_measured_at(metric)}",
-        )
-    )
+    on = f"on {plural(metric.predictions, 'sample')}"
+    if metric.output is not None:
+        on = f"at '{escape(metric.output)}', {plural(metric.predictions, 'prediction')}"
+    console.print(Text.assemble((metric.name, "bold"), f" {metric.value:.6g}{unit} {on}"))
     for what, value, loss in (
         ("baseline", metric.baseline, metric.loss),
         ("saved outputs", metric.saved, metric.saved_loss),
@@ -113,12 +104,6 @@ def _print_metric(metric: MetricResult, console: Console) -> None:
         if value is not None:
             worse = "the model loses" if what == "baseline" else "they lose"
             console.print(f"  {what} {value:.6g}{unit}: {worse} {_number(loss, '.4g')} {metric.loss_unit}".rstrip())
-
-
-def _measured_at(metric: MetricResult) -> str:
-    if metric.output is None:
-        return f"on {plural(metric.predictions, 'sample')}"
-    return f"at '{escape(metric.output)}', {plural(metric.predictions, 'prediction')}"
 
 
 def _number(value: float | None, form: str) -> str:
@@ -167,17 +152,13 @@ def _print_verdict(report: CheckReport, console: Console) -> None:
     count = f"{report.qdq.checked} of {plural(report.qdq.total, 'Q/DQ node')} checked{own}{skipped}"
     worst = f"; {_worst(report)}" if report.baseline is not None else ""
     if report.passed:
-        held = f"{plural(len(report.gates), 'gate')} held{_doubts(report)}"
+        doubtful = sum(bool(gate.warnings) for gate in report.gates)
+        doubts = f", {doubtful} of them only since the inputs were random" if doubtful else ""
+        held = f"{plural(len(report.gates), 'gate')} held{doubts}"
         console.print(Text.assemble(("PASSED", "bold green"), f"   {held}{worst}; {count}"))
     else:
         missed = ", ".join(gate.name for gate in report.gates if not gate.passed)
         console.print(Text.assemble(("FAILED", "bold red"), f"   missed {missed}{worst}; {count}"))
-
-
-def _doubts(report: CheckReport) -> str:
-    """Return how many gates warn of what fails on real data, in words; empty where none does."""
-    doubtful = sum(bool(gate.warnings) for gate in report.gates)
-    return f", {doubtful} of them only since the inputs were random" if doubtful else ""
 
 
 def _worst(report: CheckReport) -> str:

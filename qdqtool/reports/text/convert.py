@@ -121,14 +121,10 @@ def _print_next(report: ConversionReport, console: Console) -> None:
     names = {each.what: each.name for each in report.files}
     if report.failed is not None or "model" not in names:
         return
+    quantized = report.step("quantize").report
     if "engine" in names:
         path = shlex.quote(str(Path(report.folder) / names["engine"]))
         console.print(f"next: `qdqtool verify-engine {escape(path)}` where it is deployed", soft_wrap=True)
-    elif _target(report).startswith("tensorrt"):
+    elif isinstance(quantized, QuantizeReport) and quantized.target.startswith("tensorrt"):
         path = shlex.quote(str(Path(report.folder) / names["model"]))
         console.print(f"next: `qdqtool build {escape(path)} -o model.engine`", soft_wrap=True)
-
-
-def _target(report: ConversionReport) -> str:
-    found = report.step("quantize").report
-    return found.target if isinstance(found, QuantizeReport) else ""

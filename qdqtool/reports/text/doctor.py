@@ -18,10 +18,8 @@ def render(report: DoctorReport, console: Console) -> None:
     if not report.gpus:
         console.print(f"no GPU: {report.gpu_note}; engines are built ahead of time and run elsewhere")
     console.print()
-    table = FittedTable("package", "state", "version", "needed for", "note", optional=("note", "needed for"))
-    for part in report.components:
-        table.add_row(*_row(part))
-    console.print(table)
+    headings, optional = ("package", "state", "version", "needed for", "note"), ("note", "needed for")
+    console.print(FittedTable(*headings, rows=map(_row, report.components), optional=optional))
     console.print()
     for state in report.commands:
         mark = Text("works  ", "green") if state.works else Text("absent ", "yellow")

@@ -8,8 +8,8 @@ from rich.text import Text
 from qdqtool.engines.build.engine_map import EngineMap
 from qdqtool.engines.build.report import Conversion, Conversions, MappedKernel, MultiplyAccumulates, UnknownConversion
 from qdqtool.engines.tensorrt.kernels import KernelTensor
-from qdqtool.errors import escape, human_bytes, plural
-from qdqtool.reports.terminal import FittedTable, human_count, named
+from qdqtool.errors import escape, human_bytes, human_count, plural
+from qdqtool.reports.terminal import FittedTable, named
 from qdqtool.reports.text.build import planned_and_achieved
 from qdqtool.samples.calibration_note import CalibrationNote
 
@@ -61,7 +61,7 @@ def _calibration(note: CalibrationNote) -> str:
 
 
 def _macs(macs: MultiplyAccumulates, console: Console) -> None:
-    counts = sorted(macs.by_type.items(), key=_largest_first)
+    counts = sorted(macs.by_type.items(), key=lambda entry: (-entry[1], entry[0]))
     if counts:
         parts = [f"{human_count(count)} in {escape(kind)}" for kind, count in counts]
         console.print(f"  multiply-accumulates: {', '.join(parts)}")
@@ -72,25 +72,14 @@ def _macs(macs: MultiplyAccumulates, console: Console) -> None:
         console.print(f"  no kernel names {names}: multiply-accumulates not counted")
 
 
-def _largest_first(entry: tuple[str, int]) -> tuple[int, str]:
-    return -entry[1], entry[0]
-
-
 def _table(kernels: Sequence[MappedKernel]) -> FittedTable:
-    table = FittedTable(
-        "kernel", "ONNX nodes", "reads", "constants", "writes", "multiplies", "bytes by type", optional=("constants",)
-    )
-    for kernel in kernels:
-        table.add_row(
-            escape(kernel.name),
-            named(kernel.nodes, SHOWN_NODES),
-            _types(kernel.inputs),
-            _types(kernel.constants),
-            _types(kernel.outputs),
-            _products(kernel),
-            _bytes(kernel.bytes),
-        )
-    return table
+    headings = ("kernel", "ONNX nodes", "reads", "constants", "writes", "multiplies", "bytes by type")
+    return FittedTable(*headings, rows=map(_row, kernels), optional=("constants",))
+
+
+def _row(kernel: MappedKernel) -> tuple[str, ...]:
+    tensors = map(_types, (kernel.inputs, kernel.constants, kernel.outputs))
+    return escape(kernel.name), named(kernel.nodes, SHOWN_NODES), *tensors, _products(kernel), _bytes(kernel.bytes)
 
 
 def _types(tensors: Sequence[KernelTensor]) -> str:

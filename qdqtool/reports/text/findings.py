@@ -34,7 +34,8 @@ def render(report: ValidateReport, console: Console, *, show_context: bool = Fal
     """
     for model in report.models:
         _model(model, console, show_context=show_context)
-    console.print(_summary(report))
+    good = not report.summary.errors and not report.unreadable
+    console.print(Text(counts(report), "bold green" if good else "bold red"))
     hidden = report.summary.ignored or report.summary.suppressed
     if report.settings is not None and hidden:
         console.print(f"settings: {escape(report.settings)}")
@@ -134,18 +135,12 @@ def _fix_hint(fixable: int, safe: int) -> str:
     return f"{fixable} can be fixed, {count} by safe edits: {options} makes them{others}; --diff shows them"
 
 
-def _summary(report: ValidateReport) -> Text:
-    good = not report.summary.errors and not report.unreadable
-    return Text(counts(report), "bold green" if good else "bold red")
-
-
 def render_statistics(report: Statistics, console: Console) -> None:
     """Print a line for each rule, then the sum."""
-    table = FittedTable("findings", "code", "name", "severity", "fixable", optional=("fixable", "severity"))
-    for row in report.rules:
-        table.add_row(str(row.count), row.code, row.name, row.severity, str(row.fixable or ""))
+    headings, optional = ("findings", "code", "name", "severity", "fixable"), ("fixable", "severity")
+    rows = ((str(row.count), row.code, row.name, row.severity, str(row.fixable or "")) for row in report.rules)
     if report.rules:
-        console.print(table)
+        console.print(FittedTable(*headings, rows=rows, optional=optional))
     summary = report.summary
     console.print(
         f"{plural(summary.errors, 'error')}, {plural(summary.warnings, 'warning')}, {plural(summary.infos, 'info')},"

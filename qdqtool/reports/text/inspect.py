@@ -51,11 +51,9 @@ def _inventory(report: InspectReport) -> FittedTable:
 
 
 def _coverage(report: InspectReport) -> FittedTable:
-    table = FittedTable("operator", "nodes", "quantized", "one side only", "float")
-    for row in report.coverage:
-        rest = row.total - row.quantized - row.partly
-        table.add_row(row.op_type, str(row.total), str(row.quantized), str(row.partly), str(rest))
-    return table
+    counts = ((row.total, row.quantized, row.partly, row.total - row.quantized - row.partly) for row in report.coverage)
+    rows = ((row.op_type, *map(str, count)) for row, count in zip(report.coverage, counts, strict=True))
+    return FittedTable("operator", "nodes", "quantized", "one side only", "float", rows=rows)
 
 
 def _tensors(tensors: tuple[TensorInfo, ...]) -> FittedTable:

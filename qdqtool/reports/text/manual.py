@@ -10,10 +10,7 @@ from qdqtool.reports.terminal import FittedTable, print_unbroken
 
 def render(report: Manual, console: Console) -> None:
     """Print a row for each page."""
-    table = FittedTable("page", "about")
-    for page in report.pages:
-        table.add_row(page.name, page.title)
-    console.print(table)
+    console.print(FittedTable("page", "about", rows=((page.name, page.title) for page in report.pages)))
     console.print("`qdqtool explain PAGE` shows one; `qdqtool rules` lists the rules, which it explains too")
 
 
@@ -27,8 +24,5 @@ def render_page(report: Page, console: Console) -> None:
 
 def render_schemas(report: SchemaList, console: Console) -> None:
     """Print a row for each schema."""
-    table = FittedTable("schema", "about")
-    for each in report.schemas:
-        table.add_row(each.name, each.about)
-    console.print(table)
+    console.print(FittedTable("schema", "about", rows=((each.name, each.about) for each in report.schemas)))
     console.print("`qdqtool schema NAME` prints one; `qdqtool explain stability` says when they change")

@@ -137,10 +137,7 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
     if used.method not in _WITHOUT_RANGES:
         print_single(used.samples, used.repeated, console)
     if used.random:
-        console.print(
-            f"RANDOM calibration, seed {used.seed}: it says nothing about real inputs",
-            style="yellow",
-        )
+        console.print(f"RANDOM calibration, seed {used.seed}: it says nothing about real inputs", style="yellow")
     for what in used.forced_for:
         console.print(f"FORCED: {_FORCED[what]}", style="yellow")
 

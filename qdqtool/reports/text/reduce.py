@@ -29,7 +29,8 @@ def render(report: ReduceReport, console: Console) -> None:
         console.print("the search ended early: a smaller model may fail alike", style="yellow")
     elif (before.nodes, before.bytes) == (after.nodes, after.bytes):
         console.print("the model is minimal already: no step makes it smaller")
-    _print_steps(report, console)
+    rows = ((step.name, str(step.nodes), str(step.runs)) for step in report.steps)
+    console.print(FittedTable("step", "nodes left", "runs", rows=rows))
     console.print(sizes_line(before.bytes, after.bytes))
     print_written(report.output, console, weights=report.external_data)
     if report.baseline:
@@ -37,10 +38,3 @@ def render(report: ReduceReport, console: Console) -> None:
     if report.report:
         console.print(Text.assemble("report in ", (escape(report.report), "bold")))
     console.print(f"to reproduce: {escape(report.command)}", soft_wrap=True)
-
-
-def _print_steps(report: ReduceReport, console: Console) -> None:
-    table = FittedTable("step", "nodes left", "runs")
-    for step in report.steps:
-        table.add_row(step.name, str(step.nodes), str(step.runs))
-    console.print(table)

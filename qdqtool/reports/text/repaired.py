@@ -46,15 +46,10 @@ def _model(model: FixedModel, console: Console) -> None:
     console.print(Text.assemble((escape(model.path), "bold"), f": {words}"))
     print_repaired(model.repaired, console)
     for line in (model.diff or "").splitlines():
-        console.print(_diff_line(line))
+        console.print(Text(escape(line), {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")))
     if model.output:
         print_written(model.output, console, weights=model.external_data)
     console.print()
-
-
-def _diff_line(line: str) -> Text:
-    style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-    return Text(escape(line), style)
 
 
 def render_normalized(report: NormalizeReport, console: Console) -> None:

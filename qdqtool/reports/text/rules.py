@@ -18,14 +18,11 @@ def render(report: Catalogue, console: Console) -> None:
         worst = card.impacts[0] if len({impact.severity for impact in card.impacts}) == 1 else None
         severities = worst.severity if worst else "/".join(dict.fromkeys(impact.severity for impact in card.impacts))
         effects = "/".join(dict.fromkeys(impact.effect for impact in card.impacts))
-        table.add_row(card.code, card.name, severities, effects, _targets(card), card.summary)
+        named = ", ".join(impact.target for impact in card.impacts)
+        table.add_row(card.code, card.name, severities, effects, named, card.summary)
     print_unbroken(table, console)
     console.print(f"{plural(len(report.rules), 'rule')}; qdqtool explain CODE shows one in full")
     console.print(f"targets: {targets.legal()}")
-
-
-def _targets(card: RuleCard) -> str:
-    return ", ".join(impact.target for impact in card.impacts)
 
 
 def render_rule(report: RuleCard, console: Console) -> None:

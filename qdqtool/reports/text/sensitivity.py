@@ -161,7 +161,7 @@ def _print_blame_table(layers: tuple[BlamedLayer, ...], console: Console) -> Non
 def _dominant(layer: BlamedLayer, blame: BlameReport) -> str:
     return (
         f"{escape(layer.node)} makes more noise than all other layers together: {escape(blame.output)} has "
-        f"{_with_unit(blame.whole_db)} with it quantized and {_with_unit(layer.without_db)} with it in float; it "
+        f"{_in_decibels(blame.whole_db)} with it quantized and {_in_decibels(layer.without_db)} with it in float; it "
         f"has {layer.macs_share:.2%} of the multiply-accumulates and {layer.weights_share:.2%} of the weights"
     )
 
@@ -175,10 +175,6 @@ def _nothing(blame: BlameReport) -> str:
 
 def _decibels(value: float | None) -> str:
     return "no noise" if value is None else f"{value:.1f}"
-
-
-def _with_unit(value: float | None) -> str:
-    return _decibels(value) + ("" if value is None else " dB")
 
 
 def print_worst_sample(output: OutputResult, console: Console) -> None:

@@ -1,5 +1,7 @@
 """Reduce the bodies of control-flow nodes and the calls of local functions."""
 
+import copy
+
 import onnx
 from onnx import checker, inliner
 
@@ -105,8 +107,7 @@ def _with_body_nodes(graph: Subgraphs, items: list[NodeView], kept: list[NodeVie
     for node in items:
         if (node.scope.path, node.index) not in keys:
             gone.setdefault(node.scope.path, []).append(node)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(graph.model.proto)
+    proto = copy.deepcopy(graph.model.proto)
     # The paths are those of the model as it was: an owner keeps its outputs.
     for path, container in list(walk(proto)):
         removed = gone.get(path, [])

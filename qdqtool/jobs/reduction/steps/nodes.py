@@ -1,9 +1,8 @@
 """Keep few nodes of the main graph: their inputs become graph inputs, their outputs graph outputs."""
 
+import copy
 from collections import deque
 from collections.abc import Collection, Iterable
-
-import onnx
 
 from qdqtool.jobs.reduction.failure import named_in, numbered_in
 from qdqtool.jobs.reduction.minimal_subset import Guidance, minimal_subset
@@ -57,8 +56,7 @@ def _without(graph: Subgraphs, ways: dict[int, str]) -> Model | None:
     for index in sorted(ways):
         source = stand_ins.get(ways[index], ways[index])
         stand_ins.update((name, source) for name in graph.nodes[index].proto.output if name)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(graph.model.proto)
+    proto = copy.deepcopy(graph.model.proto)
     nodes = [node for index, node in enumerate(proto.graph.node) if index not in ways]
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)
@@ -115,9 +113,9 @@ def _around_named(search: Search, graph: Subgraphs, links: list[set[int]]) -> li
     named = ({names[name] for name in named_in(output, names)} | numbered_in(output)) & layers
     if not 0 < len(named) <= _MOST_NAMED:
         return []
-    tried: list[int] = []
+    distances, tried = _distances(named, links), list[int]()
     for distance in _DISTANCES:
-        near = sorted(_within(named, distance, links) & layers)
+        near = sorted(index for index, steps in distances.items() if steps <= distance and index in layers)
         if near == tried or len(near) == len(layers):
             break
         tried = near
@@ -148,10 +146,6 @@ def _distances(sources: Iterable[int], links: list[set[int]]) -> dict[int, int]:
                 found[there] = found[here] + 1
                 waiting.append(there)
     return found
-
-
-def _within(sources: Iterable[int], distance: int, links: list[set[int]]) -> set[int]:
-    return {index for index, steps in _distances(sources, links).items() if steps <= distance}
 
 
 def _by_distance(needed: list[int], rest: list[int], links: list[set[int]]) -> list[int]:

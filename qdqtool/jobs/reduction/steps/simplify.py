@@ -1,8 +1,8 @@
 """Make what is left plain: without outputs, optional inputs, attributes and notes, with weights of zeros or ones."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import onnx
@@ -35,19 +35,15 @@ def _without(graph: Subgraphs, kept: list[int]) -> Model | None:
     if model is None:
         return None
     main = graph.index.view.main.values
-    cut = [info for info in model.proto.graph.input if _is_cut(graph, info)]
-    for info in cut:
+    makers = {info.name: main[info.name].producer for info in model.proto.graph.input}
+    cut = {name for name, maker in makers.items() if maker is not None and maker.index in graph.constant}
+    for info in [each for each in model.proto.graph.input if each.name in cut]:
         array, elem_type = graph.index.constant(main[info.name]), graph.index.types.elem_type(main[info.name])
         if array is None or elem_type is None or array.nbytes > _MOST_CONSTANT_BYTES:
             continue
         model.proto.graph.input.remove(info)
         model.proto.graph.initializer.append(make_tensor(info.name, array, elem_type))
     return model
-
-
-def _is_cut(graph: Subgraphs, info: onnx.ValueInfoProto) -> bool:
-    maker = graph.index.view.main.values[info.name].producer
-    return maker is not None and maker.index in graph.constant
 
 
 _WEIGHTS = frozenset(
@@ -63,92 +59,55 @@ _MOST_FILTERED = 200
 """Of more simplifications, none is tried alone first."""
 
 
-class Simplification(Protocol):
-    """One change that makes a model plainer."""
-
-    def apply(self, proto: onnx.ModelProto) -> None:
-        """Make the change."""
+Simplification = Callable[[onnx.ModelProto], None]
+"""One change that makes a model plainer."""
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutNotes:
-    """Descriptions, metadata and the name of the producer go."""
-
-    def apply(self, proto: onnx.ModelProto) -> None:
-        """Remove them from the model, its graphs and its nodes."""
-        for field in ("doc_string", "metadata_props", "producer_name", "producer_version", "domain", "model_version"):
-            proto.ClearField(field)
-        for _, container in walk(proto):
-            container.ClearField("doc_string")
-            container.ClearField("metadata_props")
-            for node in container.node:
-                node.ClearField("doc_string")
-                node.ClearField("metadata_props")
+def _remove_notes(proto: onnx.ModelProto) -> None:
+    """Remove descriptions, metadata and the name of the producer."""
+    for field in ("doc_string", "metadata_props", "producer_name", "producer_version", "domain", "model_version"):
+        proto.ClearField(field)
+    for _, container in walk(proto):
+        for each in (container, *container.node):
+            each.ClearField("doc_string")
+            each.ClearField("metadata_props")
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutOutput:
-    """A graph output goes."""
-
-    name: str
-
-    def apply(self, proto: onnx.ModelProto) -> None:
-        """Remove it, unless it is the last one."""
-        left = [value for value in proto.graph.output if value.name != self.name]
-        if left:
-            del proto.graph.output[:]
-            proto.graph.output.extend(left)
+def _remove_output(name: str, proto: onnx.ModelProto) -> None:
+    """Remove a graph output, unless it is the last one."""
+    left = [value for value in proto.graph.output if value.name != name]
+    if left:
+        del proto.graph.output[:]
+        proto.graph.output.extend(left)
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultAttribute:
-    """An attribute gets its default value."""
-
-    node: int
-    name: str
-
-    def apply(self, proto: onnx.ModelProto) -> None:
-        """Remove it from the node."""
-        node = _node(proto, self.node)
-        node.attribute.remove(next(each for each in node.attribute if each.name == self.name))
+def _remove_attribute(index: int, name: str, proto: onnx.ModelProto) -> None:
+    """Give an attribute its default value."""
+    node = _node(proto, index)
+    node.attribute.remove(next(each for each in node.attribute if each.name == name))
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutInput:
-    """An optional input of a node goes."""
-
-    node: int
-    position: int
-
-    def apply(self, proto: onnx.ModelProto) -> None:
-        """Leave it empty."""
-        node = _node(proto, self.node)
-        node.input[self.position] = ""
-        while node.input and not node.input[-1]:
-            del node.input[-1]
+def _remove_input(index: int, position: int, proto: onnx.ModelProto) -> None:
+    """Leave an optional input of a node empty."""
+    node = _node(proto, index)
+    node.input[position] = ""
+    while node.input and not node.input[-1]:
+        del node.input[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class PlainWeights:
-    """A stored tensor gets one value throughout."""
-
-    name: str
-    value: int
-    size: int
-
-    def apply(self, proto: onnx.ModelProto) -> None:
-        """Store it as raw data in the model."""
-        tensor = next(each for each in proto.graph.initializer if each.name == self.name)
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
-        for field in ("float_data", "int32_data", "double_data"):
-            tensor.ClearField(field)
-        set_inline(tensor, np.full(tuple(tensor.dims), self.value, dtype).tobytes())
+def _level_weights(name: str, value: int, proto: onnx.ModelProto) -> None:
+    """Store a tensor with one value throughout, as raw data in the model."""
+    tensor = next(each for each in proto.graph.initializer if each.name == name)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    for field in ("float_data", "int32_data", "double_data"):
+        tensor.ClearField(field)
+    set_inline(tensor, np.full(tuple(tensor.dims), value, dtype).tobytes())
 
 
 def simplify(search: Search) -> None:
     """Take all simplifications at once, or as many of them as leave the failure as it is."""
     model = search.best
-    items: list[Simplification] = [*_simplifications(model)]
+    items = [*_simplifications(model)]
     if len(items) <= _MOST_FILTERED:
         # One that makes the model invalid would spoil the attempt to take all at once.
         items = [item for item in items if search.is_valid(_simplified(model, search, [item], []))]
@@ -157,18 +116,17 @@ def simplify(search: Search) -> None:
 
 
 def _simplified(model: Model, search: Search, items: Sequence[Simplification], left: Sequence[Simplification]) -> Model:
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = copy.deepcopy(model.proto)
     done = [item for item in items if item not in left]
     for item in done:
-        item.apply(proto)
+        item(proto)
     return with_proto(model, pruned(proto, search.kept_unused)) if done else model
 
 
 def _simplifications(model: Model) -> Iterator[Simplification]:
-    yield WithoutNotes()
+    yield _remove_notes
     if len(model.proto.graph.output) > 1:
-        yield from (WithoutOutput(value.name) for value in model.proto.graph.output)
+        yield from (partial(_remove_output, value.name) for value in model.proto.graph.output)
     opsets = {entry.domain: entry.version for entry in model.proto.opset_import}
     for index, node in enumerate(_nodes(model.proto)):
         schema = _schema(node, opsets)
@@ -177,11 +135,11 @@ def _simplifications(model: Model) -> Iterator[Simplification]:
         for attribute in node.attribute:
             known = schema.attributes.get(attribute.name)
             if known is not None and not known.required:
-                yield DefaultAttribute(index, attribute.name)
+                yield partial(_remove_attribute, index, attribute.name)
         optional = defs.OpSchema.FormalParameterOption.Optional
         for position, name in enumerate(node.input):
             if name and position < len(schema.inputs) and schema.inputs[position].option == optional:
-                yield WithoutInput(index, position)
+                yield partial(_remove_input, index, position)
     yield from _plain_weights(model)
 
 
@@ -193,7 +151,7 @@ def _plain_weights(model: Model) -> Iterator[Simplification]:
         # Scales are positive, and 0 is none.
         value = int(bool(array.size) and bool((array > 0).all()))
         if array.size and not (array == value).all():
-            yield PlainWeights(tensor.name, value, nbytes(tensor))
+            yield partial(_level_weights, tensor.name, value)
 
 
 def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:

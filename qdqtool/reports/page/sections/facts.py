@@ -99,19 +99,10 @@ def _calibration(quantize: QuantizeReport) -> str:
     return f"{'random inputs' if found.random else found.source}, {plural(found.samples, 'sample')}"
 
 
-def _method(quantize: QuantizeReport) -> str | None:
-    return quantize.calibration.method_used if quantize.calibration is not None else None
-
-
 def _checked_origin(story: Story) -> str | None:
     return _joined(
         f"{data_origin(check.data)}, {plural(check.data.samples, 'sample')}" for _, check in story.each(CheckReport)
     )
-
-
-def _versions(story: Story) -> str | None:
-    found = (report.qdqtool_version for report in story.reports)
-    return _joined(version for version in found if version is not None)
 
 
 def references(story: Story) -> str | None:
@@ -134,7 +125,7 @@ _SETTINGS: _Readers = (
     ("Mode", _of_quantize(lambda quantize: quantize.mode)),
     ("Target", _of_quantize(lambda quantize: quantize.target)),
     ("Opset", _opset),
-    ("Calibration method", _of_quantize(_method)),
+    ("Calibration method", _of_quantize(lambda each: each.calibration.method_used if each.calibration else None)),
 )
 _ORIGIN: _Readers = (
     ("Quantized model", lambda story: story.quantized_model),
@@ -143,7 +134,7 @@ _ORIGIN: _Readers = (
     ("SHA-256 of the float model", lambda story: _digest(story.original)),
     ("Calibration data", _of_quantize(_calibration)),
     ("Data of the checks", _checked_origin),
-    ("qdqtool", _versions),
+    ("qdqtool", lambda story: _joined(filter(None, (report.qdqtool_version for report in story.reports)))),
     ("Reference", references),
     ("Builder", builders),
 )
@@ -225,32 +216,19 @@ def _model_bytes(story: Story) -> int | None:
 
 
 def _engine(pair: Pair) -> Iterator[Row]:
-    a, b = _builds(*pair.each(lambda story: [build for _, build in story.each(EngineReport)]))
+    first, second = pair.each(lambda story: [build for _, build in story.each(EngineReport)])
+    same = next(((a, b) for a in first for b in second if builder(a) == builder(b)), None)
+    a, b = same or (next(iter(first), None), next(iter(second), None))
     sizes = a.bytes if a is not None else None, b.bytes if b is not None else None
-    why = _builders_differ(a, b)
-    yield Row("Size of the engine", in_bytes(sizes, why or _targets_differ(a, b)))
+    why = others = ""
+    if a is not None and b is not None:
+        why = "" if (a.backend, a.version) == (b.backend, b.version) else "other builder"
+        others = "" if a.targets == b.targets else "other targets"
+    yield Row("Size of the engine", in_bytes(sizes, why or others))
     kinds = tuple(dict.fromkeys(kind for build in (a, b) if build is not None for kind in build.planned))
     for name, counted in (("Nodes that run as planned", kinds), *((f"Of these in {kind}", (kind,)) for kind in kinds)):
         run, planned = (_achieved(a, counted), _achieved(b, counted)), (_planned(a, counted), _planned(b, counted))
         yield Row(name, in_parts(run, planned, why))
-
-
-def _builds(
-    first: Sequence[EngineReport], second: Sequence[EngineReport]
-) -> tuple[EngineReport | None, EngineReport | None]:
-    """Return a build of each model, for the same targets by the same builder if there are such."""
-    same = next(((a, b) for a in first for b in second if builder(a) == builder(b)), None)
-    return same or (first[0] if first else None, second[0] if second else None)
-
-
-def _builders_differ(a: EngineReport | None, b: EngineReport | None) -> str:
-    if a is None or b is None or (a.backend, a.version) == (b.backend, b.version):
-        return ""
-    return "other builder"
-
-
-def _targets_differ(a: EngineReport | None, b: EngineReport | None) -> str:
-    return "" if a is None or b is None or a.targets == b.targets else "other targets"
 
 
 def _planned(build: EngineReport | None, kinds: Sequence[str]) -> int | None:

@@ -4,33 +4,32 @@ from collections.abc import Iterator
 
 from qdqtool.jobs.catalogue import RuleCard, catalogue
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.linting.findings import SEVERITIES, Finding
-from qdqtool.reports.blocks import Block, Cell, Column, Facts, Lines, State, Table, scoped, text
+from qdqtool.linting.findings import SEVERITIES, Finding, Severity
+from qdqtool.reports.blocks import Block, Cell, Column, Columns, Facts, Lines, State, scoped, tabulate, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.story import Story
 
-COLUMNS = (
-    Column("Rule"),
-    Column("Severity"),
-    Column("Effect"),
-    Column("Target"),
-    Column("Node"),
-    Column("Finding", prose=True),
-)
 _STATES: dict[str, State] = {"error": "failed", "warning": "warning"}
+COLUMNS: Columns[tuple[str, Finding]] = {
+    Column("Rule"): lambda row: text(f"{row[1].code} {row[1].name}"),
+    Column("Severity"): lambda row: _severity(row[1].severity),
+    Column("Effect"): lambda row: text(row[1].effect),
+    Column("Target"): lambda row: text(row[0]),
+    Column("Node"): lambda row: text("the model" if row[1].node is None else scoped(row[1].node, row[1].graph)),
+    Column("Finding", prose=True): lambda row: text(row[1].message),
+}
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return the findings, errors first, and the text of each rule that has some."""
     # A set would have another order in every process, and so would findings of one rule.
     found = sorted(
-        dict.fromkeys(findings_of(story)),
-        key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0]),
+        dict.fromkeys(findings_of(story)), key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0])
     )
     if not found:
         judged = any(True for _ in story.validated()) or story.first(QuantizeReport) is not None
         return (Lines("Findings", ("No rule found anything.",)),) if judged else ()
-    table = Table("Findings, errors first", COLUMNS, tuple(_row(target, finding) for target, finding in found))
+    table = tabulate("Findings, errors first", COLUMNS, found)
     known = {rule.code: rule for rule in catalogue().rules}
     codes = sorted({finding.code for _, finding in found})
     texts = tuple((code, _rule_text(known.get(code))) for code in codes)
@@ -47,15 +46,8 @@ def findings_of(story: Story) -> Iterator[tuple[str, Finding]]:
         yield from ((quantize.target, finding) for finding in quantize.findings)
 
 
-def _row(target: str, finding: Finding) -> tuple[Cell, ...]:
-    return (
-        text(f"{finding.code} {finding.name}"),
-        Cell(finding.severity, str(SEVERITIES.index(finding.severity)), _STATES.get(finding.severity)),
-        text(finding.effect),
-        text(target),
-        text(scoped(finding.node, finding.graph) if finding.node is not None else "the model"),
-        text(finding.message),
-    )
+def _severity(severity: Severity) -> Cell:
+    return Cell(severity, str(SEVERITIES.index(severity)), _STATES.get(severity))
 
 
 def _rule_text(rule: RuleCard | None) -> Cell:

@@ -7,28 +7,26 @@ from dataclasses import dataclass
 
 from qdqtool.errors import plural
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table, decibels, number, scoped, share, text
+from qdqtool.reports.blocks import (
+    Block,
+    Cell,
+    Column,
+    Columns,
+    Lines,
+    Table,
+    decibels,
+    number,
+    scoped,
+    share,
+    tabulate,
+    text,
+)
 from qdqtool.reports.page.difference import DIFFERENCE, NONE, Compared, in_decibels, in_shares
 from qdqtool.reports.page.fairness import check_pairs, only, sensitivities_differ
 from qdqtool.reports.page.layers import Layer, join_layers
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Comparison, Section
 from qdqtool.reports.saved.story import Story
-
-COLUMNS = (
-    Column("Layer"),
-    Column("Operator"),
-    Column("Share of noise", numeric=True, bars=True),
-    Column("SQNR alone", numeric=True, bars=True),
-    Column("Gain in float", numeric=True, bars=True),
-    Column("Share of cost", numeric=True, bars=True),
-    Column("SQNR of worst input", numeric=True, bars=True),
-    Column("Clipped", numeric=True, bars=True),
-    Column("Precision"),
-)
-
-_NONE = Cell("\N{EN DASH}")
-"""A node that stays float, or is measured with another one, has no such value."""
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -37,26 +35,21 @@ def blocks(story: Story) -> tuple[Block, ...]:
     if not any(layer.is_measured for layer in layers):
         return ()
     order = ", the noisiest first" if any(layer.noise_share for layer in layers) else " in the order of the reports"
-    return (Table(f"Quantizable nodes{order}", COLUMNS, tuple(map(_row, layers))),)
+    return (tabulate(f"Quantizable nodes{order}", COLUMNS, layers),)
 
 
-def _row(layer: Layer) -> tuple[Cell, ...]:
+def _label(layer: Layer, leader: str) -> Cell:
     name = scoped(layer.node, layer.graph)
-    is_part = bool(layer.leader) or layer.stays_float
-    effects = (
-        share(layer.noise_share),
-        decibels(layer.alone_db),
-        number(layer.gain_db, "+.2f", "dB"),
-        share(layer.cost_share),
-    )
-    inputs = (decibels(layer.input_db), share(layer.clipped))
-    return (
-        text(f"{name} (part of {layer.leader})" if layer.leader else name),
-        text(layer.op_type),
-        *((_NONE,) * len(effects) if is_part else effects),
-        *((_NONE,) * len(inputs) if layer.stays_float else inputs),
-        _precision(layer),
-    )
+    return text(f"{name} (part of {leader})" if leader else name)
+
+
+def _effect(layer: Layer, cell: Cell) -> Cell:
+    """Return a cell, or a dash where a node stays float or is measured with another one."""
+    return NONE if layer.leader else _input(layer, cell)
+
+
+def _input(layer: Layer, cell: Cell) -> Cell:
+    return NONE if layer.stays_float else cell
 
 
 def _precision(layer: Layer) -> Cell:
@@ -69,6 +62,17 @@ def _precision(layer: Layer) -> Cell:
     return text(f"{layer.actual}, planned {layer.planned}", "unknown" if layer.actual == "unknown" else "warning")
 
 
+COLUMNS: Columns[Layer] = {
+    Column("Layer"): lambda layer: _label(layer, layer.leader),
+    Column("Operator"): lambda layer: text(layer.op_type),
+    Column("Share of noise", numeric=True, bars=True): lambda layer: _effect(layer, share(layer.noise_share)),
+    Column("SQNR alone", numeric=True, bars=True): lambda layer: _effect(layer, decibels(layer.alone_db)),
+    Column("Gain in float", numeric=True, bars=True): lambda layer: _effect(layer, number(layer.gain_db, "+.2f", "dB")),
+    Column("Share of cost", numeric=True, bars=True): lambda layer: _effect(layer, share(layer.cost_share)),
+    Column("SQNR of worst input", numeric=True, bars=True): lambda layer: _input(layer, decibels(layer.input_db)),
+    Column("Clipped", numeric=True, bars=True): lambda layer: _input(layer, share(layer.clipped)),
+    Column("Precision"): _precision,
+}
 _MEASURES = ("Share of noise", "SQNR alone", "SQNR of worst input")
 COMPARED = (
     Column("Layer"),
@@ -133,12 +137,10 @@ def compared(pair: Pair) -> tuple[Block, ...]:
 
 
 def _both(a: Layer, b: Layer, by_effect: str, by_check: str) -> _Both:
-    name = scoped(a.node, a.graph)
-    leader = a.leader or b.leader
     is_part = bool(a.leader) or a.stays_float, bool(b.leader) or b.stays_float
     is_float = a.stays_float, b.stays_float
     cells = (
-        text(f"{name} (part of {leader})" if leader else name),
+        _label(a, a.leader or b.leader),
         text(a.op_type or b.op_type),
         *_shown(in_shares((a.noise_share, b.noise_share)), is_part, by_effect),
         *_shown(in_decibels((a.alone_db, b.alone_db)), is_part, by_effect),

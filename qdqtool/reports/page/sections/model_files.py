@@ -47,9 +47,9 @@ def _files(story: Story) -> Iterator[tuple[str, str | None, str, str, ModelFile]
             found.append(("output", content.output, content.output_file))
         version = report.qdqtool_version
         yield from ((report.source, version, kind, path or "", file) for kind, path, file in found if file is not None)
-    for source, version, model in story.validated_with_version():
+    for report, model in story.of_this_model():
         if model.file is not None:
-            yield source, version, "model", model.path, model.file
+            yield report.source, report.qdqtool_version, "model", model.path, model.file
 
 
 def _rows(source: str, version: str | None, kind: str, path: str, file: ModelFile) -> Iterator[tuple[Cell, ...]]:

@@ -89,13 +89,12 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def _badness(output: OutputResult) -> float:
-    if output.exact:
-        return float("inf")
-    return output.sqnr_db if output.sqnr_db is not None else float("-inf")
+    found = sqnr(output)
+    return found if found is not None else -EXACT
 
 
 def _row(source: str, output: OutputResult) -> tuple[Cell, ...]:
-    agreement = 1.0 if output.exact else output.agreement
+    agreement = _agreement(output)
     return (
         *check.output_row(output),
         share(agreement) if agreement is not None else Cell("not exact"),
@@ -192,10 +191,7 @@ def _has_codes(output: OutputResult | None) -> bool:
 
 
 def _worse(output: OutputResult | None) -> float:
-    if output is None or _has_codes(output):
-        return EXACT
-    found = sqnr(output)
-    return found if found is not None else -EXACT
+    return EXACT if output is None or _has_codes(output) else _badness(output)
 
 
 def _floats(a: OutputResult | None, b: OutputResult | None, why: str) -> tuple[Cell, ...]:

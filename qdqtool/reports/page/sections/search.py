@@ -74,25 +74,20 @@ def _curves(search: SearchCurve, measured_on: str) -> Iterator[Curve]:
     names = (f"on the {search.samples} samples that chose", f"measured on {measured_on} samples")
     chosen = next((number for number, state in enumerate(states) if state.chosen), None)
     costs = tuple(1 - state.quantized_share for state in states)
-    found: tuple[tuple[str, str, float | None, list[float | None], list[float | None]], ...] = (
+    found = (
         (
-            "SQNR of the worst output",
-            "dB",
-            search.min_sqnr_db,
-            [state.worst_sqnr_db for state in states],
-            [state.measured_sqnr_db for state in states],
+            ("SQNR of the worst output", "dB", search.min_sqnr_db),
+            [(each.worst_sqnr_db, each.measured_sqnr_db) for each in states],
         ),
         (
-            f"Loss of {search.metric}",
-            search.loss_unit,
-            search.max_metric_loss,
-            [state.metric_loss for state in states],
-            [state.measured_metric_loss for state in states],
+            (f"Loss of {search.metric}", search.loss_unit, search.max_metric_loss),
+            [(each.metric_loss, each.measured_metric_loss) for each in states],
         ),
     )
-    for title, unit, limit, chose, measured in found:
-        if sum(value is not None for value in (*chose, *measured)) > 1:
-            series = (Series(names[0], tuple(chose), is_line=True), Series(names[1], tuple(measured)))
+    for (title, unit, limit), values in found:
+        if sum(value is not None for pair in values for value in pair) > 1:
+            chose, measured = zip(*values, strict=True)
+            series = (Series(names[0], chose, is_line=True), Series(names[1], measured))
             caption = f"{title} against the cost in float"
             yield Curve(caption, _X, title.partition(" of ")[0], unit, costs, series, limit, chosen)
 
