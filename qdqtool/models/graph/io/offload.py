@@ -206,6 +206,6 @@ def _moves(model: Model, tensor: TensorProto, *, outside: bool) -> bool:
 
 def _reference(model: Model, tensor: TensorProto, payload: Payload) -> TensorProto:
     reference = TensorProto()
-    copy_fields(tensor, reference, left_out="raw_data")
+    copy_fields(tensor, reference, "raw_data")
     set_pending(model, reference, f"spilled:{tensor.name}", payload)
     return reference
