@@ -19,11 +19,12 @@ import numpy as np
 import onnx
 
 from qdqtool.models.graph.index.types import with_open_dimensions
+from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.offload import as_external_data
 from qdqtool.models.graph.io.save import inlined, save_model
 from qdqtool.models.graph.io.tensors import is_external, is_pending, iter_tensors
 from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.scope import walk
+from qdqtool.models.graph.scope import all_nodes
 from qdqtool.models.options import ExternalData, Profile
 from qdqtool.models.report import Reference
 from qdqtool.models.running.machine import cpu_features, cpu_name
@@ -234,14 +235,11 @@ def _self_contained(model: Model, stack: ExitStack) -> Model:
 
 def _with_node_names(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Name nodes that have no name after their first output, because ONNX Runtime's errors give the node name only."""
-    if all(node.name for _, container in walk(proto) for node in container.node):
+    if all(node.name for node in all_nodes(proto)):
         return proto
-    named = onnx.ModelProto()
-    named.CopyFrom(proto)
-    for _, container in walk(named):
-        for node in container.node:
-            if not node.name:
-                node.name = f"{node.op_type} -> {next(filter(None, node.output), '(no output)')}"
+    named = copy_model(proto)
+    for node in all_nodes(named):
+        node.name = node.name or f"{node.op_type} -> {next(filter(None, node.output), '(no output)')}"
     return named
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Container, Iterator, Mapping
 import onnx
 from onnx import AttributeProto, checker, inliner
 
-from qdqtool.models.graph.index.calls import MANY, call_counts, call_sites
+from qdqtool.models.graph.index.calls import MANY, call_counts
 from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.model import Model, Transformed, opset_version
-from qdqtool.models.graph.scope import ScopePath, display, function_path, node_bodies, walk
+from qdqtool.models.graph.scope import ScopePath, all_nodes, display, function_path, node_bodies
 from qdqtool.models.report import InlinedFunction
 
 SHARED_BYTES = 1024
@@ -54,14 +54,13 @@ def inline_like(quantized: Model, baseline: Model) -> Transformed[tuple[InlinedF
 
 def _reaching(view: GraphView, is_quantizable: Callable[[NodeView], bool]) -> set[ScopePath]:
     """Return the scopes that have such an operator, or call a function that has one."""
-    sites = call_sites(view)
     waiting = [node.scope for node in view.nodes() if is_quantizable(node)]
     found: set[ScopePath] = set()
     while waiting:
         path = waiting.pop().path[:1]
         if path not in found:
             found.add(path)
-            waiting += [node.scope for node in sites.get(path, ())]
+            waiting += [node.scope for node in view.scope(path).calls]
     return found
 
 
@@ -85,12 +84,12 @@ def _inlined(model: Model, paths: Container[ScopePath]) -> Model | None:
         return None
     _name_apart(proto)
     _share_constants(proto.graph)
-    return Model(proto, model.path, dict(model.payloads), model.stored_outside)
+    return model.fork(proto)
 
 
 def _name_apart(proto: onnx.ModelProto) -> None:
     """Give nodes names of their own: those of a function are there once for each call."""
-    nodes = [node for _, container in walk(proto) for node in container.node if node.name]
+    nodes = [node for node in all_nodes(proto) if node.name]
     taken = {node.name for node in nodes}
     seen: Counter[str] = Counter()
     for node in nodes:

@@ -129,9 +129,8 @@ def _count_nodes(model: Model) -> int:
 def _with_inferred_shapes(model: Model) -> Model:
     """Replace declared shapes by inferred ones that are completely known now."""
     index = ModelIndex.of(model)
-    special = model.fork()
-    special.proto = proto = copy_model(model.proto, ())
-    for value in (*proto.graph.value_info, *proto.graph.output):
+    special = model.fork(copy_model(model.proto))
+    for value in (*special.proto.graph.value_info, *special.proto.graph.output):
         known = index.view.main.values.get(value.name)
         shape = index.types.full_shape(known) if known is not None else None
         if shape is not None:
