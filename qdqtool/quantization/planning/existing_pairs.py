@@ -135,9 +135,7 @@ def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: Plac
             slots.append(replace(entry, slot=replace(entry.slot, uses=uses)))
     reasons = {(skipped.graph, skipped.node): skipped.reason for skipped in twin.skipped}
     skipped = [
-        SkippedNode(
-            node.label, node.op_type, where := display(node.scope.path), reasons.get((where, node.label), UNSEEN)
-        )
+        SkippedNode.of(node, reasons.get((display(node.scope.path), node.label), UNSEEN))
         for node in index.view.nodes()
         if (node.scope.path, node.key) in dropped
     ]

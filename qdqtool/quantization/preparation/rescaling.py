@@ -31,7 +31,7 @@ from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.quantization.calibration_report import Site
-from qdqtool.quantization.preparation.factors.equalization import ReadWeight, powers_of_two
+from qdqtool.quantization.preparation.factors.equalization import powers_of_two
 from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange
 from qdqtool.quantization.statistics.channel_statistics import ChannelStatistics
 
@@ -193,14 +193,14 @@ MOST_WEIGHTS = 1 << 22
 """Elements of all weights of a point; of larger ones, evenly spaced columns are tried. Each is rounded by itself."""
 
 
-def tried_weights(readers: Sequence[Reader], read: ReadWeight) -> list[Array]:
+def tried_weights(readers: Sequence[Reader]) -> list[Array]:
     """Return the weight of each reader of a rescaling point, ``[inputs, outputs]``, as a view.
 
     Every weight loses the same share of its columns, so each keeps its share of the error.
     """
     every = max(-(-sum(element_count(each.weight.tensor) for each in readers) // MOST_WEIGHTS), 1)
     # One group, and no kernel.
-    return [each.weight.layout.canonical(read(each.weight))[0, ::every, :, 0].T for each in readers]
+    return [each.weight.layout.canonical(each.weight.read())[0, ::every, :, 0].T for each in readers]
 
 
 LARGEST_FACTOR = 256.0

@@ -3,6 +3,7 @@
 While a sample runs, the tensors of the sample before are counted in another thread, and then freed.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def range_of(array: Array) -> TensorRange:
     return TensorRange(low, high, max(abs(low), abs(high)), array.size)
 
 
-class CollectedRanges:
+class CollectedRanges(ABC):
     """The ranges that a collector has merged, of all samples and of those that choose.
 
     Attributes:
@@ -100,6 +101,12 @@ class CollectedRanges:
     def choosing(self) -> dict[TensorKey, TensorRange] | None:
         """The same without the samples that are held back; None where none are, or where they are not known."""
         return None if self._choosing is None else self._readable(self._choosing)
+
+    @abstractmethod
+    def chunks(
+        self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
+    ) -> Iterator[int]:
+        """Run the samples of a part that are not done, and yield one past the last that is done."""
 
     def resume(self, ranges: Ranges) -> None:
         """Continue from ranges of the same tensors."""

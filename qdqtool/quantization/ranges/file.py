@@ -51,7 +51,10 @@ def encode_ranges(ranges: Ranges) -> bytes:
         schema_version=SCHEMA_VERSION,
         model=StoredModel(
             sha256=record.model_sha256,
-            preparation=[_step(made) for made in record.preparation],
+            preparation=[
+                StoredStep(step=made.step, parameters=dict(made.parameters), trial=made.trial or msgspec.UNSET)
+                for made in record.preparation
+            ],
         ),
         data=StoredData(
             sha256=record.data_sha256,
@@ -145,11 +148,6 @@ def _preparation(model: StoredModel) -> tuple[PreparationStep, ...]:
         PreparationStep(made.step, made.parameters, None if made.trial is msgspec.UNSET else made.trial)
         for made in model.preparation
     )
-
-
-def _step(made: PreparationStep) -> StoredStep:
-    trial = msgspec.UNSET if made.trial is None else made.trial
-    return StoredStep(step=made.step, parameters=dict(made.parameters), trial=trial)
 
 
 def _part(document: RangesFile, path: Path) -> RangesPart | None:

@@ -6,7 +6,6 @@ function sees only its own names. It copies no tensor data and never changes the
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import onnx
@@ -212,15 +211,11 @@ class Scope:
 
     def input_names(self) -> list[str]:
         """Names of the formal inputs."""
-        if isinstance(self.container, onnx.FunctionProto):
-            return list(self.container.input)
-        return [value.name for value in self.container.input]
+        return [each if isinstance(each, str) else each.name for each in self.container.input]
 
     def output_names(self) -> list[str]:
         """Names of the formal outputs."""
-        if isinstance(self.container, onnx.FunctionProto):
-            return list(self.container.output)
-        return [value.name for value in self.container.output]
+        return [each if isinstance(each, str) else each.name for each in self.container.output]
 
 
 class GraphView:
@@ -239,6 +234,7 @@ class GraphView:
         self._add_scope(MAIN, model.proto.graph, None, None, opset)
         for function in model.proto.functions:
             self._add_scope(function_path(function), function, None, None, opset_version(function, ""))
+        self._by_path = {scope.path: scope for scope in self.scopes}
         for scope in self.scopes:
             self._add_uses(scope)
         self.functions = {
@@ -250,10 +246,6 @@ class GraphView:
             called = self.called(node)
             if called is not None:
                 called.calls.append(node)
-
-    @cached_property
-    def _by_path(self) -> dict[ScopePath, Scope]:
-        return {scope.path: scope for scope in self.scopes}
 
     @property
     def main(self) -> Scope:

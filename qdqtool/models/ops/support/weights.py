@@ -75,13 +75,14 @@ class StoredWeight:
         layout: The axes of its channels.
     """
 
+    model: Model
     node: NodeView
     tensor: onnx.TensorProto
     layout: ProductLayout
 
-    def read(self, model: Model) -> Array:
+    def read(self) -> Array:
         """Read its values, memory-mapped where they are external data."""
-        return read_array(model, self.tensor)
+        return read_array(self.model, self.tensor)
 
 
 def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
@@ -102,7 +103,7 @@ def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
     layout = product.product_layout(node, tuple(tensor.dims)) if product is not None and all(tensor.dims) else None
     if layout is None:
         raise WeightProblem(f"weight '{value.name}' has a shape that does not fit")
-    return StoredWeight(node, tensor, layout)
+    return StoredWeight(constants.model, node, tensor, layout)
 
 
 def stored_vector(node: NodeView, index: int, channels: int | None, constants: Constants) -> int:
