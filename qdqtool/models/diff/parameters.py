@@ -56,14 +56,7 @@ def is_weight(side: Side, step: QdqStep) -> bool:
 
 def granularity_name(granularity: Granularity | None) -> str:
     """Return ``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``."""
-    match granularity:
-        case PerTensor():
-            return "per-tensor"
-        case PerAxis():
-            return "per-axis"
-        case Blocked():
-            return "blocked"
-    return "unknown"
+    return {PerTensor: "per-tensor", PerAxis: "per-axis", Blocked: "blocked"}.get(type(granularity), "unknown")
 
 
 def kind(entry: QdqNode) -> str:

@@ -10,20 +10,17 @@ from qdqtool.models.ops._traits import CodePath, Traits
 
 
 def _multiplied(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    del node, arrays
     left, right = spans
     return multiplied(left, right) if left is not None and right is not None else None
 
 
 def _difference(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    del node, arrays
     left, right = spans
     return summed_span(left, right.times(-1)) if left is not None and right is not None else None
 
 
 def _quotient(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
     """Divide by constants that have one sign; of others nothing is known."""
-    del node
     divisor = arrays(1)
     inverse = constant_span(1 / divisor.astype(np.float64)) if divisor is not None and np.all(divisor) else None
     return multiplied(spans[0], inverse) if spans[0] is not None and inverse is not None else None

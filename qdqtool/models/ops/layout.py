@@ -14,7 +14,6 @@ from qdqtool.models.ops._traits import MOVING, over_axes, shape_of, stored_integ
 
 
 def _flattened(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    del index
     joins = node.attribute("axis", 1) == 1 and layout is ChannelLayout.FIRST
     return ChannelLayout.LAST if joins else None
 

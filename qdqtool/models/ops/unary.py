@@ -8,12 +8,10 @@ from qdqtool.models.ops._traits import CodePath, Traits
 
 
 def _absolute(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    del node, arrays
     return Span(0.0, spans[0].most, spans[0].width, spans[0].axis, spans[0].source) if spans[0] is not None else None
 
 
 def _negated(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    del node, arrays
     return spans[0].times(-1) if spans[0] is not None else None
 
 

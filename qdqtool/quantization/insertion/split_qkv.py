@@ -23,11 +23,10 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_dequantized, is_qdq
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.graph.io.offload import offloaded
-from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
+from qdqtool.models.graph.io.tensors import computed_tensor
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.ops import ProductOp
-from qdqtool.models.payload import Payload
 from qdqtool.quantization.insertion.fused_qkv import PARTS, is_fused_qkv
 
 WEIGHT, BIAS = 1, 2
@@ -239,10 +238,5 @@ def _stored_piece(model: Model, stored: onnx.TensorProto, name: str, axis: int, 
     """Return a part of a stored tensor, which is computed when the model is saved."""
     dims = list(stored.dims)
     dims[axis] = bounds.stop - bounds.start
-
-    def make() -> bytes:
-        part = read_array(model, stored)[(slice(None),) * axis + (bounds,)]
-        return make_tensor(name, np.ascontiguousarray(part), stored.data_type).raw_data
-
-    result = onnx.TensorProto(name=name, data_type=stored.data_type, dims=dims)
-    return pending_tensor(model, name, tuple(dims), stored.data_type, Payload(nbytes(result), make))
+    where = (slice(None),) * axis + (bounds,)
+    return computed_tensor(model, stored, name, lambda whole: np.ascontiguousarray(whole[where]), dims)

@@ -21,11 +21,10 @@ from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.offload import offloaded
-from qdqtool.models.graph.io.tensors import element_count, make_tensor, nbytes, pending_tensor, read_array
+from qdqtool.models.graph.io.tensors import computed_tensor, element_count, make_tensor
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import display
 from qdqtool.models.ops.support.weights import StoredWeight
-from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.rescaling_points import PointKind, Reader, RescalingPoint, find_rescaling_points
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
@@ -102,14 +101,10 @@ def _vectors(factors: Mapping[RescalingPoint, Factors]) -> Iterator[tuple[NodeVi
 
 
 def _new_weight(model: Model, change: WeightFactors, namer: Namer) -> list[Edit]:
-    stored, node = change.weight.tensor, change.weight.node
+    weight, node = change.weight, change.weight.node
     name = namer.tensor(f"{node.input_name(1)}{SUFFIX}")
-
-    def make() -> bytes:
-        values = change.weight.layout.rescaled(read_array(model, stored), change.inputs, change.outputs)
-        return make_tensor(name, values, stored.data_type).raw_data
-
-    tensor = pending_tensor(model, name, tuple(stored.dims), stored.data_type, Payload(nbytes(stored), make))
+    scaled = partial(weight.layout.rescaled, inputs=change.inputs, outputs=change.outputs)
+    tensor = computed_tensor(model, weight.tensor, name, scaled)
     return [AddInitializer(node.scope.path, tensor), SetInput(node.scope.path, node.key, 1, name)]
 
 

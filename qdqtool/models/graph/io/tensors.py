@@ -1,7 +1,7 @@
 """Convert between TensorProto and array, one tensor at a time; external weights are memory-mapped, not loaded."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +190,19 @@ def pending_tensor(model: Model, name: str, dims: tuple[int, ...], onnx_type: in
     """Make a tensor whose bytes are made when the model is saved; register ``payload`` under the tensor's name."""
     tensor = TensorProto(name=name, data_type=onnx_type, dims=dims)
     set_pending(model, tensor, name, payload)
+    return tensor
+
+
+def computed_tensor(
+    model: Model, stored: TensorProto, name: str, compute: Callable[[Array], Array], dims: Sequence[int] | None = None
+) -> TensorProto:
+    """Make a pending tensor of the type of a stored one, from whose values it is computed when the model is saved."""
+
+    def make() -> bytes:
+        return make_tensor(name, compute(read_array(model, stored)), stored.data_type).raw_data
+
+    tensor = TensorProto(name=name, data_type=stored.data_type, dims=stored.dims if dims is None else dims)
+    set_pending(model, tensor, name, Payload(nbytes(tensor), make))
     return tensor
 
 
