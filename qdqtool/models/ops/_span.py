@@ -104,6 +104,15 @@ def rising(function: Callable[[NodeView, float], float], floor: float = -math.in
     return rule
 
 
+def of_known(combine: Callable[..., Span]) -> SpanRule:
+    """Return the rule of a function of the values of all inputs; nothing is known where those of one are not."""
+
+    def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
+        return combine(*spans) if None not in spans else None
+
+    return rule
+
+
 def same_span(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
     """Return the values of the first input: no other ones are made."""
     return spans[0]

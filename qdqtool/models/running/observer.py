@@ -100,6 +100,12 @@ class Observer(Closing):
         for tap in self.taps(value):
             yield run[tap.output]
 
+    def each(self, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
+        """Yield the values of a tensor in a run, one array for each call and iteration; for an input, its sample."""
+        if is_fed(value):
+            yield sample[value.name]
+        yield from (array for array, _, _ in self.occurrences(run, value))
+
     def _open(self, values: Iterable[Value]) -> None:
         tapped = tap_tensors(self._index.view, values, self._index.elem_type)
         self._taps, self._unreachable = tapped.report.places, dict(tapped.report.unreachable)

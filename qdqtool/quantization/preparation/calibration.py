@@ -71,26 +71,13 @@ class CalibrationSamples:
     digests: Sequence[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationResult:
-    """The result of a calibration run.
-
-    Attributes:
-        ranges: Ranges of all samples, or of the shard.
-        resumed: Number of samples that an interrupted run had done before.
-    """
-
-    ranges: Ranges
-    resumed: int
-
-
 def fold_samples(
     collector: CollectedRanges,
     record: CalibrationRecord,
     samples: CalibrationSamples,
     scope: CalibrationScope,
     progress: Progress | None,
-) -> CalibrationResult:
+) -> tuple[Ranges, int]:
     """Run the samples of ``scope`` that are not done yet.
 
     Args:
@@ -134,7 +121,7 @@ def fold_samples(
         if checkpoint is not None and part.done > part.start:
             checkpoint.keep(so_far())
         raise
-    return CalibrationResult(so_far() if scope.shard else replace(so_far(), part=None), resumed)
+    return so_far() if scope.shard else replace(so_far(), part=None), resumed
 
 
 TryMethods = Callable[[Prepared, Recipe, Feeds, FloatRuns], ModelTrial | None]
@@ -227,8 +214,8 @@ def calibrate_model(
         collector = RangeCollector(index, values, runs, histograms=histograms, held=split.held)
     else:
         collector = scope.elsewhere(record, [tensor_key(value) for value in values], split.held)
-    done = fold_samples(collector, record, CalibrationSamples(feeds, digests), scope, progress)
-    return Calibrated(prepared, done.ranges, feeds, split, done.resumed, None if tried is None else tried.methods)
+    ranges, resumed = fold_samples(collector, record, CalibrationSamples(feeds, digests), scope, progress)
+    return Calibrated(prepared, ranges, feeds, split, resumed, None if tried is None else tried.methods)
 
 
 def calibrated_values(index: ModelIndex, recipe: Recipe) -> list[Value]:

@@ -103,6 +103,10 @@ def read_ranges(path: Path) -> Ranges:
 def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> StoredRange:
     scope, name = key
     low, high = (found.min, found.max) if found.count else (None, None)
+    histogram, counted = None, found.histogram
+    if counted is not None:
+        counts = encode_counts(counted.counts)
+        histogram = StoredHistogram(exponent=counted.exponent, zeros=counted.zeros, counts=counts)
     return StoredRange(
         tensor=name,
         scope=list(scope),
@@ -110,13 +114,9 @@ def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> Stored
         max=high,
         amax=found.amax,
         count=found.count,
-        histogram=None if found.histogram is None else _histogram(found.histogram),
+        histogram=histogram,
         unreadable=unreadable,
     )
-
-
-def _histogram(found: Histogram) -> StoredHistogram:
-    return StoredHistogram(exponent=found.exponent, zeros=found.zeros, counts=encode_counts(found.counts))
 
 
 def _decode(path: Path) -> RangesFile:
