@@ -10,7 +10,7 @@ import numpy.typing as npt
 from qdqtool.errors import UsageError
 from qdqtool.models import ops, targets
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.types import Shape
+from qdqtool.models.graph.index.types import Shape, static_shape
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.model import Model
 from qdqtool.models.targets import Target, refusals
@@ -55,8 +55,8 @@ def fit_scales(given: ConstantScales, shape: Shape | None, scheme: QuantScheme, 
         mode = modes.with_weights(given.format)
         takes = f", which --quantize-mode {mode} takes" if mode not in (None, modes.DEFAULT) else ""
         raise ScalesProblem(f"has {given.format} codes in the file, {scheme.format} here{takes}")
-    extents = tuple(extent for extent in shape or () if isinstance(extent, int))
-    if shape is None or len(extents) < len(shape):
+    extents = static_shape(shape)
+    if extents is None:
         raise ScalesProblem("has an unknown shape")
     match scheme.granularity:
         case Blocked() as blocked:

@@ -6,7 +6,7 @@ While a sample runs, the tensors of the sample before are counted in another thr
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -53,9 +53,8 @@ class TensorStatistics:
         """Return the range so far."""
         if self._table is None:
             return self._range
-        found = self._range
         histogram = Histogram(self._exponent, self._table[1:].copy(), int(self._table[0]))
-        return TensorRange(found.min, found.max, found.amax, found.count, histogram)
+        return replace(self._range, histogram=histogram)
 
     def _count(self, array: Array, amax: float, counter: Counter) -> None:
         if self._table is None:

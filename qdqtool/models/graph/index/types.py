@@ -51,6 +51,12 @@ Shape = tuple[int | str | None, ...]
 SMALL_BYTES = 1 << 23
 
 
+def static_shape(shape: Shape | None) -> tuple[int, ...] | None:
+    """Return a shape whose every extent is known; None for any other."""
+    known = tuple(extent for extent in shape or () if isinstance(extent, int))
+    return known if shape is not None and len(known) == len(shape) else None
+
+
 def may_be_equal(left: Shape, right: Shape) -> bool:
     """Whether two shapes can be the same.
 
@@ -103,9 +109,7 @@ class TensorTypes:
 
     def full_shape(self, value: Value) -> tuple[int, ...] | None:
         """The shape of a tensor where every extent is known, else None."""
-        shape = self.shape(value)
-        known = tuple(extent for extent in shape or () if isinstance(extent, int))
-        return known if shape is not None and len(known) == len(shape) else None
+        return static_shape(self.shape(value))
 
     def type_proto(self, value: Value) -> onnx.TypeProto | None:
         """The ONNX type of a tensor, sequence, map or optional, or None where it is unknown."""

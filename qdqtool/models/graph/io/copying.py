@@ -50,12 +50,17 @@ def _copy_node(source: onnx.NodeProto, target: onnx.NodeProto) -> None:
 def _copy_tensor(source: TensorProto, target: TensorProto) -> None:
     # protobuf makes the bytes to tell their number. Elements of the smallest type have two bits.
     if is_external(source) or element_count(source) > 4 * KEPT_BYTES or source.ByteSize() > KEPT_BYTES:
-        target.name, target.data_type = source.name, source.data_type
-        target.dims.extend(source.dims)
-        target.data_location = TensorProto.EXTERNAL
-        target.external_data.add(key="location", value="left-out")
+        copy_without_data(source, target)
     else:
         target.CopyFrom(source)
+
+
+def copy_without_data(source: TensorProto, target: TensorProto) -> None:
+    """Copy name, type and dims of a tensor; its data is said to be elsewhere."""
+    target.name, target.data_type = source.name, source.data_type
+    target.dims.extend(source.dims)
+    target.data_location = TensorProto.EXTERNAL
+    target.external_data.add(key="location", value="left-out")
 
 
 def copy_model(proto: onnx.ModelProto, dropped: Container[str] = ()) -> onnx.ModelProto:
