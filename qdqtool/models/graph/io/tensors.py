@@ -134,7 +134,9 @@ def read_array(model: Model, tensor: TensorProto) -> Array:
             return _of_raw_data(tensor) if tensor.data_type in _PLAIN else np.asarray(numpy_helper.to_array(tensor))
         place = _place(model, tensor)
         if place is None or tensor.data_type in _SUB_BYTE_BITS:
-            return _from_bytes(tensor, read_bytes(model, tensor))
+            raw = read_bytes(model, tensor)
+            inline = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)
+            return np.asarray(numpy_helper.to_array(inline))
         return _mapped(tensor, *place)
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(f"initializer '{tensor.name}' cannot be read: {error}") from error
@@ -222,11 +224,6 @@ def _numpy_dtype(tensor: TensorProto) -> np.dtype[np.generic]:
         raise ModelError(
             f"tensor '{tensor.name}' has data type {tensor.data_type}, which ONNX does not define"
         ) from None
-
-
-def _from_bytes(tensor: TensorProto, data: bytes) -> Array:
-    inline = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)
-    return np.asarray(numpy_helper.to_array(inline))
 
 
 def payload_of(model: Model, tensor: TensorProto) -> Payload:
