@@ -13,7 +13,8 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import NodeReason, Sizes
 from qdqtool.models.options import ExternalData
 from qdqtool.models.running.loadable import require_loadable
-from qdqtool.models.transforms.strip import RemovedNode, RestoredNode, strip_from
+from qdqtool.models.transforms.strip import RestoredNode, strip_from
+from qdqtool.models.transforms.strip_edits import RemovedNode
 from qdqtool.results import Report
 
 

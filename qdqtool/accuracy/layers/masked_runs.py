@@ -15,7 +15,8 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import Profile
 from qdqtool.models.running.accumulated_error import AccumulatedError
-from qdqtool.models.running.own_evaluator import ModelSession, open_session
+from qdqtool.models.running.ort_cpu import ModelSession
+from qdqtool.models.running.own_evaluator import open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import Noise, noise_of

@@ -164,7 +164,7 @@ class Subgraphs:
         if not kept or not outputs or any(info is None for info in infos):
             return None
         proto = onnx.ModelProto()
-        copy_fields(self.model.proto, proto, left_out="graph")
+        copy_fields(self.model.proto, proto, "graph")
         proto.ClearField("training_info")
         source = self.model.proto.graph
         for field, value in source.ListFields():

@@ -13,8 +13,8 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
 from qdqtool.models.options import Profile
-from qdqtool.models.running.ort_cpu import Session
-from qdqtool.models.running.own_evaluator import ModelSession, open_session
+from qdqtool.models.running.ort_cpu import ModelSession, Session
+from qdqtool.models.running.own_evaluator import open_session
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.models.transforms.taps import TensorKey, tap_tensors
 from qdqtool.numerics.dtypes import Array

@@ -52,7 +52,7 @@ class Comparison:
                 if site not in seen:
                     self._note(self._added, self._after, site, self._after.steps(site.value)[0])
         moves = pair_moves(self._moved(self._removed), self._moved(self._added), self._nodes, self._equal)
-        return self._result({each.before: each.after for each in moves})
+        return self._result(dict(moves))
 
     def _result(self, moves: dict[int, int]) -> DiffReport:
         removed, added = list(self._removed.values()), list(self._added.values())

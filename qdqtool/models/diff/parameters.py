@@ -43,7 +43,9 @@ def changes(before: Side, first: QdqStep, after: Side, second: QdqStep) -> tuple
     found = [*_node_changes(before, first.main, after, second.main)]
     if first.quantize is not None and second.quantize is not None and not found:
         found += _node_changes(before, first.quantize, after, second.quantize)
-    found += _form_changes(before, first, after, second)
+    old, new = form(before, first), form(after, second)
+    if old != new:
+        found.append(Change("form", old, new))
     if not found:
         found += _code_changes(before, first, after, second)
     return tuple(found)
@@ -56,14 +58,7 @@ def is_weight(side: Side, step: QdqStep) -> bool:
 
 def granularity_name(granularity: Granularity | None) -> str:
     """Return ``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``."""
-    match granularity:
-        case PerTensor():
-            return "per-tensor"
-        case PerAxis():
-            return "per-axis"
-        case Blocked():
-            return "blocked"
-    return "unknown"
+    return {PerTensor: "per-tensor", PerAxis: "per-axis", Blocked: "blocked"}.get(type(granularity), "unknown")
 
 
 def kind(entry: QdqNode) -> str:
@@ -130,12 +125,6 @@ def _zero_change(old: Array | None, new: Array | None, first: QdqNode, second: Q
         same = False
     if not same:
         yield Change("zero_point", _span(was), _span(now))
-
-
-def _form_changes(before: Side, first: QdqStep, after: Side, second: QdqStep) -> Iterator[Change]:
-    old, new = form(before, first), form(after, second)
-    if old != new:
-        yield Change("form", old, new)
 
 
 def form(side: Side, step: QdqStep) -> str:

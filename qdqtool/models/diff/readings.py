@@ -21,20 +21,12 @@ class Moved:
     around: frozenset[NodeView]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacedStep:
-    """The number of a removed step, and of the added step that replaces it."""
-
-    before: int
-    after: int
-
-
 def pair_moves(
     gone: Sequence[Moved],
     came: Sequence[Moved],
     nodes: Mapping[NodeView, NodeView],
     equal: Callable[[QdqStep, QdqStep], bool],
-) -> Iterator[ReplacedStep]:
+) -> Iterator[tuple[int, int]]:
     """Find for each removed step an added one that is near and equal.
 
     Args:
@@ -52,7 +44,7 @@ def pair_moves(
         for other in _near(each.around, nodes, places):
             if other not in taken and equal(each.step, came[other].step):
                 taken.add(other)
-                yield ReplacedStep(number, other)
+                yield number, other
                 break
 
 

@@ -1,6 +1,6 @@
 """A model in memory: its ModelProto without external weights, and the sources of tensor bytes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -36,9 +36,9 @@ class Model:
         """The folder that external locations are relative to."""
         return self.path.parent if self.path is not None else Path.cwd()
 
-    def fork(self) -> "Model":
-        """The same model with payloads of its own, so that pending tensors can be added for one job only."""
-        return Model(self.proto, self.path, dict(self.payloads), self.stored_outside, self.missing_data)
+    def fork(self, proto: onnx.ModelProto | None = None) -> "Model":
+        """The same model, or another proto of it, with payloads of its own: pending tensors are added for one job."""
+        return replace(self, proto=proto or self.proto, payloads=dict(self.payloads))
 
     def default_opset(self) -> int:
         """The imported version of the default ONNX domain; 1 when it is not imported."""

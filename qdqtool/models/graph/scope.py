@@ -43,15 +43,8 @@ def node_bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
 
 def walk(model: onnx.ModelProto) -> Iterator[tuple[ScopePath, onnx.GraphProto | onnx.FunctionProto]]:
     """Every scope of a model with its container, owners before their bodies, functions last."""
-    yield from _walk_scope(MAIN, model.graph)
-    for function in model.functions:
-        yield from _walk_scope(function_path(function), function)
-
-
-def _walk_scope(
-    path: ScopePath, container: onnx.GraphProto | onnx.FunctionProto
-) -> Iterator[tuple[ScopePath, onnx.GraphProto | onnx.FunctionProto]]:
-    pending: list[tuple[ScopePath, onnx.GraphProto | onnx.FunctionProto]] = [(path, container)]
+    pending: list[tuple[ScopePath, onnx.GraphProto | onnx.FunctionProto]] = [(MAIN, model.graph)]
+    pending[:0] = [(function_path(function), function) for function in reversed(model.functions)]
     while pending:
         here, scope = pending.pop()
         yield here, scope
@@ -59,3 +52,8 @@ def _walk_scope(
             (body_path(here, node, attribute), graph) for node in scope.node for attribute, graph in node_bodies(node)
         ]
         pending.extend(reversed(bodies))
+
+
+def all_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Every node of every scope, in the order of :func:`walk`."""
+    return (node for _, container in walk(model) for node in container.node)

@@ -33,12 +33,10 @@ class QuantizableOp:
 
     def of(self, node: NodeView) -> "QuantizableOp | None":
         """Return what is known of one node: the family, unless the attributes of the node make it something else."""
-        del node
         return self
 
     def quantized_inputs(self, node: NodeView) -> tuple[int, ...]:
         """Return the inputs of ``node`` that take a pair: activations first, then the weight."""
-        del node
         return self.activation_inputs
 
 
@@ -107,7 +105,6 @@ class ProductOp(QuantizableOp):
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
         """Return the output-channel axis of a weight of that rank: the only legal axis of per-axis scales."""
-        del node, rank
         return None
 
     def output_axis(self, node: NodeView, rank: int) -> int | None:
@@ -116,27 +113,22 @@ class ProductOp(QuantizableOp):
 
     def output_groups(self, node: NodeView) -> int:
         """Return the number of groups of output channels that share :meth:`output_axis`."""
-        del node
         return 1
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
         """Return the axis of such a weight over which products are summed: the axis that block scales divide."""
-        del node, rank
         return None
 
     def row_axis(self, node: NodeView, rank: int) -> int | None:
         """Return the axis of an activation of that rank whose entries become the rows of the result."""
-        del node, rank
         return None
 
     def activation_layout(self, node: NodeView) -> ChannelLayout | None:
         """Return the channel axis of the activation of ``node``: :attr:`channel_layout`, unless it transposes."""
-        del node
         return self.channel_layout
 
     def term_factors(self, node: NodeView) -> tuple[float, float]:
         """Return the numbers with which ``node`` multiplies the product and the bias before it adds them."""
-        del node
         return 1.0, 1.0
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
@@ -145,14 +137,12 @@ class ProductOp(QuantizableOp):
         Returns:
             None where the shape does not fit the node, and for operators without :attr:`channel_layout`.
         """
-        del node, shape
         return None
 
     def missing_kernel(
         self, node: NodeView, weight_shape: Sequence[int | str | None], number_format: NumberFormat
     ) -> str | None:
         """Return why kernels of that format do not take a weight of that shape; None if they may."""
-        del node, weight_shape, number_format
         return None
 
     def channels(self, node: NodeView, weight_shape: Sequence[int | str | None]) -> tuple[int, int] | None:

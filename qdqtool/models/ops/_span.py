@@ -76,7 +76,6 @@ def within(low: float, high: float, steepest: float = math.inf) -> SpanRule:
     """
 
     def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span:
-        del node, arrays
         span = spans[0]
         if span is None:
             return Span(low, high)
@@ -95,7 +94,6 @@ def rising(function: Callable[[NodeView, float], float], floor: float = -math.in
     """
 
     def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-        del arrays
         span = spans[0]
         if span is None:
             return None
@@ -106,15 +104,22 @@ def rising(function: Callable[[NodeView, float], float], floor: float = -math.in
     return rule
 
 
+def of_known(combine: Callable[..., Span]) -> SpanRule:
+    """Return the rule of a function of the values of all inputs; nothing is known where those of one are not."""
+
+    def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
+        return combine(*spans) if None not in spans else None
+
+    return rule
+
+
 def same_span(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
     """Return the values of the first input: no other ones are made."""
-    del node, arrays
     return spans[0]
 
 
 def union(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
     """Return the values of all inputs, which may stand in one channel."""
-    del node, arrays
     known = [span for span in spans if span is not None]
     if not known or len(known) < len(spans):
         return None

@@ -20,13 +20,11 @@ from qdqtool.models.ops._span import SpanRule
 
 def pointwise(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
     """Accept every node: its operator works on each value alone and commutes with positive factors."""
-    del node, index
     return layout
 
 
 def over_space(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
     """Accept windows over the axes behind the channels."""
-    del node, index
     return layout if layout is ChannelLayout.FIRST else None
 
 

@@ -74,12 +74,10 @@ def _elu_span(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> S
 
 
 def _relu(node: NodeView, value: float) -> float:
-    del node
     return max(value, 0.0)
 
 
 def _softplus(node: NodeView, value: float) -> float:
-    del node
     return value if value > 30 else math.log1p(math.exp(value))
 
 

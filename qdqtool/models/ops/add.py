@@ -1,10 +1,7 @@
 """Add, quantized where it joins a residual branch."""
 
-from collections.abc import Sequence
-
-from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._product import QuantizableOp
-from qdqtool.models.ops._span import Arrays, Span, summed_span
+from qdqtool.models.ops._span import of_known, summed_span
 from qdqtool.models.ops._traits import Traits
 
 
@@ -15,13 +12,9 @@ class _Add(QuantizableOp):
     activation_inputs = (0, 1)
 
 
-def _sum(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    del node, arrays
-    left, right = spans
-    return summed_span(left, right) if left is not None and right is not None else None
-
-
 TRAITS = {
-    "Add": Traits(span=_sum, keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, lacks_uint8=True)
+    "Add": Traits(
+        span=of_known(summed_span), keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, lacks_uint8=True
+    )
 }
 OP = _Add()

@@ -5,25 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from qdqtool.models.graph.index.view import NodeView
-from qdqtool.models.ops._span import Arrays, Span, constant_span, multiplied, summed_span, union
+from qdqtool.models.ops._span import Arrays, Span, constant_span, multiplied, of_known, summed_span, union
 from qdqtool.models.ops._traits import CodePath, Traits
 
 
-def _multiplied(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    del node, arrays
-    left, right = spans
-    return multiplied(left, right) if left is not None and right is not None else None
-
-
-def _difference(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    del node, arrays
-    left, right = spans
-    return summed_span(left, right.times(-1)) if left is not None and right is not None else None
+def _difference(left: Span, right: Span) -> Span:
+    return summed_span(left, right.times(-1))
 
 
 def _quotient(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
     """Divide by constants that have one sign; of others nothing is known."""
-    del node
     divisor = arrays(1)
     inverse = constant_span(1 / divisor.astype(np.float64)) if divisor is not None and np.all(divisor) else None
     return multiplied(spans[0], inverse) if spans[0] is not None and inverse is not None else None
@@ -39,7 +30,11 @@ TRAITS = {
     "Max": Traits(span=union, keeps_sign_of_all=True, computes_indices=True, codes=CodePath.JOINED),
     "Min": Traits(span=union, keeps_sign_of_all=True, computes_indices=True, codes=CodePath.JOINED),
     "Mul": Traits(
-        span=_multiplied, keeps_sign_of_all=True, keeps_channels=True, computes_indices=True, codes=CodePath.SCALED
+        span=of_known(multiplied),
+        keeps_sign_of_all=True,
+        keeps_channels=True,
+        computes_indices=True,
+        codes=CodePath.SCALED,
     ),
-    "Sub": Traits(span=_difference, keeps_channels=True, computes_indices=True),
+    "Sub": Traits(span=of_known(_difference), keeps_channels=True, computes_indices=True),
 }

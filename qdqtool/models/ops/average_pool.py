@@ -1,10 +1,7 @@
 """Average pooling: it is linear but computes new values, so a pair cannot be moved through it unchanged."""
 
-from collections.abc import Sequence
-
-from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._product import QuantizableOp
-from qdqtool.models.ops._span import Arrays, Span, same_span
+from qdqtool.models.ops._span import of_known, same_span
 from qdqtool.models.ops._traits import Traits, over_space
 
 
@@ -20,14 +17,11 @@ class _AveragePool(QuantizableOp):
     on_request = True
 
 
-def _averaged(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Average, maybe with zeros of the padding."""
-    del node, arrays
-    return spans[0].including(0) if spans[0] is not None else None
-
-
 TRAITS = {
-    "AveragePool": Traits(span=_averaged, keeps_sign=True, keeps_channels=True, factor_rule=over_space),
+    # Zeros of the padding may be averaged too.
+    "AveragePool": Traits(
+        span=of_known(lambda span: span.including(0)), keeps_sign=True, keeps_channels=True, factor_rule=over_space
+    ),
     "GlobalAveragePool": Traits(
         span=same_span, keeps_sign=True, keeps_channels=True, factor_rule=over_space, is_layer=True, lacks_int8=True
     ),

@@ -30,11 +30,9 @@ def _concatenated(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) 
     whole = union(node, spans, arrays)
     axis = next((layout for layout in ChannelLayout if layout.axis == node.attribute("axis")), None)
     known = [span.on(axis) for span in spans if span is not None]
-    return whole if whole is None or axis is None else replace(whole, width=max(map(_width, known)), axis=axis)
-
-
-def _width(span: Span) -> float:
-    return span.width
+    return (
+        whole if whole is None or axis is None else replace(whole, width=max(span.width for span in known), axis=axis)
+    )
 
 
 TRAITS = {

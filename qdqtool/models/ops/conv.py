@@ -31,12 +31,10 @@ class _Conv(ProductOp):
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
         """Return axis 0."""
-        del node, rank
         return 0
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
         """Return axis 1."""
-        del node
         return 1 if rank > 1 else None
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
@@ -49,7 +47,6 @@ class _Conv(ProductOp):
         self, node: NodeView, weight_shape: Sequence[int | str | None], number_format: NumberFormat
     ) -> str | None:
         """Return why floating-point formats do not take kernels above :data:`LARGEST_FLOAT_KERNEL` elements."""
-        del node
         extents = [extent for extent in weight_shape[2:] if isinstance(extent, int)]
         if number_format.kind == "integer" or prod(extents) <= LARGEST_FLOAT_KERNEL:
             return None

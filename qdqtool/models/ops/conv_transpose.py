@@ -28,7 +28,6 @@ class _ConvTranspose(ProductOp):
 
     def output_axis(self, node: NodeView, rank: int) -> int | None:
         """Return axis 1."""
-        del node, rank
         return 1
 
     def output_groups(self, node: NodeView) -> int:
@@ -37,7 +36,6 @@ class _ConvTranspose(ProductOp):
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
         """Return axis 0."""
-        del node, rank
         return 0
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:

@@ -25,12 +25,10 @@ class _Gemm(ProductOp):
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
         """Return the axis of N."""
-        del rank
         return 0 if node.attribute("transB", 0) else 1
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
         """Return the axis of K."""
-        del rank
         return 1 if node.attribute("transB", 0) else 0
 
     def row_axis(self, node: NodeView, rank: int) -> int | None:

@@ -8,13 +8,13 @@ import math
 from dataclasses import replace
 
 from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.ops._product import ChannelLayout
 from qdqtool.models.ops._traits import MOVING, over_axes, shape_of, stored_integers
 
 
 def _flattened(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    del index
     joins = node.attribute("axis", 1) == 1 and layout is ChannelLayout.FIRST
     return ChannelLayout.LAST if joins else None
 
@@ -37,11 +37,9 @@ def _reshaped(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> Chann
     return layout if after[0] == before[0] else None
 
 
-def _behind_batch(value: Value | None, index: ModelIndex) -> list[int]:
+def _behind_batch(value: Value | None, index: ModelIndex) -> tuple[int, ...]:
     """Return the extents behind the first axis; nothing where they are not known."""
-    extents = (shape_of(value, index) or ())[1:]
-    known = [extent for extent in extents if isinstance(extent, int)]
-    return known if len(known) == len(extents) else []
+    return static_shape((shape_of(value, index) or ())[1:]) or ()
 
 
 def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:

@@ -22,22 +22,18 @@ class _MatMul(ProductOp):
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
         """Return the last axis, N."""
-        del node
         return rank - 1 if rank >= 2 else None
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
         """Return the second to last axis, K; the only axis of a vector."""
-        del node
         return max(rank - 2, 0)
 
     def row_axis(self, node: NodeView, rank: int) -> int | None:
         """Return the second to last axis."""
-        del node
         return rank - 2
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
         """Return the layout of a single matrix; None for other ranks."""
-        del node
         return ProductLayout(shape, inputs_first=True) if len(shape) == 2 else None
 
 

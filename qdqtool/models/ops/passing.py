@@ -10,7 +10,6 @@ from qdqtool.models.ops._traits import MOVING, CodePath, Traits, pointwise
 
 
 def _in_inference(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    del index
     return None if node.input_name(2) else layout
 
 
@@ -22,7 +21,6 @@ def _drops(node: NodeView, constants: Constants) -> bool:
 
 
 def _same_axis(node: NodeView, axis: int, rank: int | None) -> int:
-    del node, rank
     return axis
 
 

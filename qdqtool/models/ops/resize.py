@@ -14,7 +14,6 @@ def _is_nearest(node: NodeView) -> bool:
 
 def _resized(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
     """Interpolate between values, or extrapolate a number; cubic interpolation overshoots."""
-    del arrays
     span = spans[0]
     if span is None:
         return None

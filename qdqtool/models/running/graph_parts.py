@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from qdqtool.models.graph.edits.copy_changes import names_read
 from qdqtool.models.graph.edits.edit import NodeKey
-from qdqtool.models.running.own_segments import names_read
 
 BEFORE = -1
 """The part behind which inputs are known: none."""
@@ -107,7 +107,7 @@ class _Cutter(ABC):
         """Return the part of a node, not in front of ``ready``, where all that it reads is known or made."""
 
     def add(self, node: onnx.NodeProto) -> None:
-        read = list(names_read(node))
+        read = names_read(node)
         ready = [self.made[name] for name in read if name in self.made]
         if not ready:
             self._constant.update(dict.fromkeys(filter(None, node.output), node))

@@ -16,7 +16,7 @@ from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
 from qdqtool.models.running.observer import Observer, Run, is_fed
-from qdqtool.models.transforms.taps import Hop, Tap, called_scopes, hop_into
+from qdqtool.models.transforms.taps import Hop, Tap, hop_into
 from qdqtool.numerics.dtypes import Array
 
 _Good = Callable[[Array], npt.NDArray[np.bool_]]
@@ -147,7 +147,8 @@ def _inside(reading: _Reading, node: NodeView) -> str:
     """Say what made the first such value in the bodies of a node or in the function that it calls; empty if nothing."""
     view = reading.index.view
     around = next(number for number, frame in enumerate(reading.frames, 1) if frame.scope is node.scope)
-    for scope in called_scopes(view, node) or [scope for scope in view.scopes if scope.owner is node]:
+    called = view.called(node)
+    for scope in [called] if called is not None else [scope for scope in view.scopes if scope.owner is node]:
         frames = (*reading.frames[:around], _Frame(scope, hop_into(scope, node)))
         with _Reading(reading.index, reading.sample, frames) as inner:
             value = inner.enter_first()

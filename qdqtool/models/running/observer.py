@@ -1,7 +1,6 @@
 """Read inner tensors of a model while it runs: from constants and from additional outputs (taps)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Self
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from qdqtool.models.options import Profile
 from qdqtool.models.running.ort_errors import LoopShapeError
 from qdqtool.models.running.own_evaluator import open_session
 from qdqtool.models.running.own_support import plan_split
+from qdqtool.models.scratch import Closing
 from qdqtool.models.transforms.taps import Tap, tap_tensors, tensor_key
 from qdqtool.numerics.dtypes import Array
 
@@ -23,7 +23,7 @@ def is_fed(value: Value) -> bool:
     return value.is_input and not value.scope.path and value.initializer is None
 
 
-class Observer:
+class Observer(Closing):
     """A session that also returns inner tensors."""
 
     def __init__(self, index: ModelIndex, values: Iterable[Value], profile: Profile = Profile.SEMANTIC) -> None:
@@ -31,12 +31,6 @@ class Observer:
         self._values = list(values)
         self._profile = profile
         self._open(self._values)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the session."""
@@ -105,6 +99,12 @@ class Observer:
             return
         for tap in self.taps(value):
             yield run[tap.output]
+
+    def each(self, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
+        """Yield the values of a tensor in a run, one array for each call and iteration; for an input, its sample."""
+        if is_fed(value):
+            yield sample[value.name]
+        yield from (array for array, _, _ in self.occurrences(run, value))
 
     def _open(self, values: Iterable[Value]) -> None:
         tapped = tap_tensors(self._index.view, values, self._index.elem_type)

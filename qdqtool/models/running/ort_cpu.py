@@ -8,27 +8,30 @@ profile has ONNX Runtime's default options; ``optimized`` has them too, but no Q
 profile stands for ``deployed`` where a session runs once: weights are neither packed nor converted ahead.
 """
 
+import ast
 import ctypes
 import functools
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import onnx
 
 from qdqtool.models.graph.index.types import with_open_dimensions
+from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.offload import as_external_data
 from qdqtool.models.graph.io.save import inlined, save_model
 from qdqtool.models.graph.io.tensors import is_external, is_pending, iter_tensors
 from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.scope import walk
+from qdqtool.models.graph.scope import all_nodes
 from qdqtool.models.options import ExternalData, Profile
 from qdqtool.models.report import Reference
 from qdqtool.models.running.machine import cpu_features, cpu_name
 from qdqtool.models.running.ort_errors import missing_onnxruntime, run_error, session_error
-from qdqtool.models.scratch import ScratchFolder
+from qdqtool.models.scratch import Closing, ScratchFolder
 from qdqtool.numerics.dtypes import Array
 
 PROVIDER = "CPUExecutionProvider"
@@ -38,7 +41,15 @@ MANY_FEEDS = 256
 """From so many feeds on, they bypass the check of ONNX Runtime's Python class, whose time is quadratic in them."""
 
 
-class Session:
+class ModelSession(Closing):
+    """A session of a model."""
+
+    @abstractmethod
+    def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
+        """Run the model once."""
+
+
+class Session(ModelSession):
     """A model loaded in ONNX Runtime. Use it as a context manager: it may hold a temporary folder.
 
     Args:
@@ -64,12 +75,6 @@ class Session:
         del data
         give_back()
         self.outputs: tuple[str, ...] = tuple(output.name for output in self._session.get_outputs())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Free the session and its temporary files."""
@@ -123,7 +128,7 @@ def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
         runtime="onnxruntime",
         version=str(_onnxruntime().__version__),
         profile=profile.value,
-        options=_described_options(profile),
+        options=dict(_OPTIONS[profile]),
         providers=(PROVIDER,),
         cpu=cpu_name(),
         cpu_features=cpu_features(),
@@ -135,58 +140,42 @@ def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
 # Effective only where optimizations are on: guards in case somebody raises the level. Measured with 1.31.1: without
 # them a weight-only MatMul of 4 or 8 bits becomes MatMulNBits with accuracy level 4, which quantizes the activations
 # to int8.
-_QDQ_ENTRY = ("session.disable_quant_qdq", "1")
-_SEMANTIC_ENTRIES = {
-    **dict([_QDQ_ENTRY]),
+_QDQ_ENTRY = {"session.disable_quant_qdq": "1"}
+_UNPACKED_ENTRY = {"session.disable_prepacking": "1"}
+_SEMANTIC_OPTIONS = {
+    "graph_optimization_level": "ORT_DISABLE_ALL",
+    # A float32 MatMul with K >= 512 gives other bits with 2 threads than with 1 (up to 8.6e-6 on |y| up to 12); with
+    # K <= 256 none.
+    "intra_op_num_threads": "1",
+    "inter_op_num_threads": "1",
+    "execution_mode": "ORT_SEQUENTIAL",
+    "use_deterministic_compute": "True",
+    **_QDQ_ENTRY,
     "session.qdq_matmulnbits_accuracy_level": "1",
     "session.set_denormal_as_zero": "0",
 }
-
-
-_UNPACKED_ENTRY = ("session.disable_prepacking", "1")
-
-
-def _described_options(profile: Profile) -> dict[str, str]:
-    if profile is Profile.DEPLOYED:
-        return {}
-    if profile is Profile.OPTIMIZED:
-        return dict([_QDQ_ENTRY])
-    if profile is Profile.LEAN:
-        return {"graph_optimization_level": "ORT_ENABLE_BASIC", **dict([_UNPACKED_ENTRY])}
-    return {
-        "graph_optimization_level": "ORT_DISABLE_ALL",
-        "intra_op_num_threads": "1",
-        "inter_op_num_threads": "1",
-        "execution_mode": "ORT_SEQUENTIAL",
-        "use_deterministic_compute": "True",
-        **_SEMANTIC_ENTRIES,
-        **dict([_UNPACKED_ENTRY] if profile is Profile.UNPACKED else []),
-    }
+_OPTIONS: Mapping[Profile, dict[str, str]] = {
+    Profile.SEMANTIC: _SEMANTIC_OPTIONS,
+    Profile.UNPACKED: _SEMANTIC_OPTIONS | _UNPACKED_ENTRY,
+    Profile.OPTIMIZED: _QDQ_ENTRY,
+    Profile.DEPLOYED: {},
+    # Measured with 1.31.1 on a float16 decoder of 1.6 GB: the default level converts all weights to float32 ahead,
+    # 3.0 GB and 8.8 s, and a run takes 0.5 s. So configured it opens in 0.1 s, and a run takes 2 s.
+    Profile.LEAN: {"graph_optimization_level": "ORT_ENABLE_BASIC", **_UNPACKED_ENTRY},
+}
+"""The options of sessions in words, as reports have them; names with a dot are entries of the configuration."""
 
 
 def _session_options(profile: Profile) -> Any:
     ort = _onnxruntime()
     options = ort.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
-    if profile is Profile.OPTIMIZED:
-        options.add_session_config_entry(*_QDQ_ENTRY)
-    elif profile is Profile.LEAN:
-        # Measured with 1.31.1 on a float16 decoder of 1.6 GB: the default level converts all weights to float32 ahead,
-        # 3.0 GB and 8.8 s, and a run takes 0.5 s. So configured it opens in 0.1 s, and a run takes 2 s.
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        options.add_session_config_entry(*_UNPACKED_ENTRY)
-    elif profile is not Profile.DEPLOYED:
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        # A float32 MatMul with K >= 512 gives other bits with 2 threads than with 1 (up to 8.6e-6 on |y| up to 12);
-        # with K <= 256 none.
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-        options.use_deterministic_compute = True
-        for key, value in _SEMANTIC_ENTRIES.items():
-            options.add_session_config_entry(key, value)
-    if profile is Profile.UNPACKED:
-        options.add_session_config_entry(*_UNPACKED_ENTRY)
+    enums = {"graph_optimization_level": ort.GraphOptimizationLevel, "execution_mode": ort.ExecutionMode}
+    for name, word in _OPTIONS[profile].items():
+        if "." in name:
+            options.add_session_config_entry(name, word)
+        else:
+            setattr(options, name, getattr(enums[name], word) if name in enums else ast.literal_eval(word))
     return options
 
 
@@ -234,14 +223,11 @@ def _self_contained(model: Model, stack: ExitStack) -> Model:
 
 def _with_node_names(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Name nodes that have no name after their first output, because ONNX Runtime's errors give the node name only."""
-    if all(node.name for _, container in walk(proto) for node in container.node):
+    if all(node.name for node in all_nodes(proto)):
         return proto
-    named = onnx.ModelProto()
-    named.CopyFrom(proto)
-    for _, container in walk(named):
-        for node in container.node:
-            if not node.name:
-                node.name = f"{node.op_type} -> {next(filter(None, node.output), '(no output)')}"
+    named = copy_model(proto)
+    for node in all_nodes(named):
+        node.name = node.name or f"{node.op_type} -> {next(filter(None, node.output), '(no output)')}"
     return named
 
 

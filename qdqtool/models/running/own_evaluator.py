@@ -12,7 +12,6 @@ one part are copied, and the others stay in their file.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Protocol, Self
 
 from onnx import TensorProto
 
@@ -23,7 +22,7 @@ from qdqtool.models.graph.io.tensors import element_count, iter_tensors
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import Profile
 from qdqtool.models.running.graph_parts import GraphPart, cut_by_weights
-from qdqtool.models.running.ort_cpu import Session
+from qdqtool.models.running.ort_cpu import ModelSession, Session
 from qdqtool.models.running.own_nodes import evaluate
 from qdqtool.models.running.own_segments import Segment, Stage, Stages, make_stages, run_segment, segment_model
 from qdqtool.models.running.own_support import EvaluatorSplit, OwnNode
@@ -46,8 +45,8 @@ def _float32_bytes(tensor: TensorProto) -> int:
     return element_count(tensor) * FLOAT32.itemsize
 
 
-class PartedSession:
-    """A model in parts, with the methods of an ``ort_cpu.Session``. It holds no memory between runs."""
+class PartedSession(ModelSession):
+    """A model in parts. It holds no memory between runs."""
 
     def __init__(self, split: EvaluatorSplit, parts: Sequence[GraphPart], profile: Profile) -> None:
         self._split, self._model = split, split.index.model
@@ -73,12 +72,6 @@ class PartedSession:
         if not crossing <= types.keys():
             return None
         return cls(EvaluatorSplit({}, frozenset(), types, index), parts, profile)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Do nothing: every part is closed behind its run."""
@@ -107,20 +100,6 @@ class PartedSession:
 
 LARGE_RUN = 1 << 28
 """Bytes of activations of a run beside which there should be no other one in memory."""
-
-
-class ModelSession(Protocol):
-    """A session of a model: a :class:`Session`, or another class with the same methods."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def close(self) -> None:
-        """Free everything."""
-
-    def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
-        """Run the model once."""
 
 
 def open_session(model: Model, split: EvaluatorSplit | None, profile: Profile = Profile.SEMANTIC) -> ModelSession:
@@ -161,7 +140,7 @@ def run_each(
         yield from map(run, samples)
 
 
-class SplitSession:
+class SplitSession(ModelSession):
     """A model that runs in ONNX Runtime between the nodes that our own core evaluates.
 
     The sessions are made in the first run, when the types of what crosses the cuts are known.
@@ -177,12 +156,6 @@ class SplitSession:
         self._constant: dict[str, Array] = {}
         for node in self._stages.constant:
             self._evaluate(node, self._constant)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Free the sessions and what was computed of constants."""

@@ -1,6 +1,6 @@
 """Order the nodes of a divided model in stages, and make each stage a model that ONNX Runtime can run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,9 +8,9 @@ import onnx
 from onnx import TensorProto, helper
 
 from qdqtool.errors import CapabilityError
+from qdqtool.models.graph.edits.copy_changes import names_read
 from qdqtool.models.graph.index.view import DEFAULT_DOMAINS
 from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.scope import node_bodies
 from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.own_support import ABSENT_TYPES, NEWEST_OPSET, EvaluatorSplit, OwnNode
 from qdqtool.models.targets import type_name
@@ -60,15 +60,6 @@ def make_stages(proto: onnx.ModelProto, split: EvaluatorSplit) -> Stages:
     return Stages(planner.stages, planner.constant)
 
 
-def names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """Yield every name that a node or one of its bodies reads, including names that a body defines itself."""
-    yield from filter(None, node.input)
-    for _, graph in node_bodies(node):
-        yield from (output.name for output in graph.output)
-        for inner in graph.node:
-            yield from names_read(inner)
-
-
 class _StagePlanner:
     def __init__(self, split: EvaluatorSplit) -> None:
         self.stages: list[Stage] = []
@@ -79,7 +70,7 @@ class _StagePlanner:
 
     def add(self, node: onnx.NodeProto) -> None:
         own = self._split.own.get(tuple(node.output))
-        read = list(names_read(node))
+        read = names_read(node)
         number = max((self._ready(name, own=own is not None) for name in read), default=CONSTANT)
         if own is None:
             number = max(number, 0)
@@ -121,11 +112,6 @@ class _StagePlanner:
         while len(self.stages) <= number:
             self.stages.append(Stage())
         return self.stages[number]
-
-
-def produced(nodes: Sequence[onnx.NodeProto]) -> set[str]:
-    """Return every name that the nodes make."""
-    return {name for node in nodes for name in node.output if name}
 
 
 @dataclass(slots=True)
@@ -178,7 +164,7 @@ def _readable(array: Array) -> Array:
 
 class _Builder:
     def __init__(self, model: Model, split: EvaluatorSplit, stage: Stage) -> None:
-        self.made = produced(stage.nodes)
+        self.made = {name for node in stage.nodes for name in node.output if name}
         self._split = split
         self._names = {value.name for value in split.index.view.values()} | self.made
         proto = onnx.ModelProto(ir_version=min(model.proto.ir_version, NEWEST_IR))

@@ -170,7 +170,7 @@ def refusals(target: Target, params: QuantParams, data_type: str, shape: Shape |
         zero = "a zero point other than 0"
         yield RefusedProperty(f"takes no {fmt} with {zero}", "zero point 0, with a symmetric scale derived for it")
     if data_type not in target.data_types:
-        yield RefusedProperty(f"quantizes no {data_type}", f"a model in {_words(target.data_types)}")
+        yield RefusedProperty(f"quantizes no {data_type}", f"a model in {', '.join(sorted(target.data_types))}")
     yield from _scale_refusals(target, params, data_type)
     if isinstance(params.scheme.granularity, Blocked) and shape is not None:
         yield from _block_refusals(target, params.scheme.granularity, shape)
@@ -242,7 +242,3 @@ def _block_refusals(target: Target, blocks: Blocked, shape: Shape) -> Iterator[R
 def _count(shape: Shape) -> int:
     """Return the number of elements; 0 where it is unknown."""
     return math.prod(dim if isinstance(dim, int) else 0 for dim in shape)
-
-
-def _words(names: frozenset[str]) -> str:
-    return ", ".join(sorted(names))

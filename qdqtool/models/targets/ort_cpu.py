@@ -1,23 +1,9 @@
 """ONNX Runtime on the CPU with graph optimizations off: the reference that ``check`` compares with."""
 
 from qdqtool.models.targets._target import Target
+from qdqtool.models.targets.onnx import QUANTIZED
 
-_QUANTIZED = frozenset(
-    {
-        "int8",
-        "uint8",
-        "int16",
-        "uint16",
-        "int4",
-        "uint4",
-        "int2",
-        "uint2",
-        "float8e4m3fn",
-        "float8e4m3fnuz",
-        "float8e5m2",
-        "float8e5m2fnuz",
-    }
-)
+_QUANTIZED = QUANTIZED - {"float4e2m1", "float6e2m3", "float6e3m2"}
 
 TARGET = Target(
     id="ort-cpu",

@@ -6,6 +6,7 @@ channels, by the definition of the operator. All arithmetic is in float64, round
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -17,12 +18,11 @@ from qdqtool.models.graph.edits.edit import AddInitializer, Edit, RemoveNode, Re
 from qdqtool.models.graph.edits.naming import Namer
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.edits.unused import DeadCode
-from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.model_index import FLOATS, ModelIndex
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
-from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
+from qdqtool.models.graph.io.tensors import computed_tensor, make_tensor, read_array
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import display
-from qdqtool.models.payload import Payload
 
 Array = npt.NDArray[np.generic]
 Float64 = npt.NDArray[np.float64]
@@ -89,8 +89,6 @@ def folded_bias(bias: Array | None, affine: ChannelAffine, beta: float = 1.0) ->
 
 FIRST_OPSET_WITHOUT_SPATIAL = 9
 FIRST_OPSET_WITHOUT_IS_TEST = 7
-_NARROW_TYPES = frozenset({onnx.TensorProto.FLOAT16})
-_FLOAT_TYPES = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16}) | _NARROW_TYPES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +150,7 @@ class Matcher:
 
     def _stored(self, value: Value | None) -> onnx.TensorProto | None:
         stored = self._index.constants.direct(value) if value is not None else None
-        return stored if stored is not None and stored.data_type in _FLOAT_TYPES else None
+        return stored if stored is not None and stored.data_type in FLOATS else None
 
     def _constant(self, value: Value | None) -> Array | None:
         return self._index.constants.array(value) if value is not None else None
@@ -168,7 +166,7 @@ class Matcher:
 
     def _stays_finite(self, weight: onnx.TensorProto, affine: ChannelAffine, axis: int, groups: int) -> bool:
         """Return whether the folded weights fit into their type; checked for float16, whose range ends at 65504."""
-        if weight.data_type not in _NARROW_TYPES:
+        if weight.data_type != onnx.TensorProto.FLOAT16:
             return True
         values = folded_weight(read_array(self._index.model, weight), affine, axis, groups)
         return bool(np.abs(values).max(initial=0.0) <= np.finfo(np.float16).max)
@@ -278,23 +276,14 @@ def _new_parameters(model: Model, match: Match, namer: Namer) -> list[Edit]:
     weight_name = namer.tensor(f"{node.input_name(1)}_folded")
     bias_name = namer.tensor(f"{node.input_name(2) or node.input_name(1) + '_bias'}_folded")
     onnx_type = match.weight.data_type
-    weight = pending_tensor(model, weight_name, tuple(match.weight.dims), onnx_type, _weight_payload(model, match))
+    fold = partial(folded_weight, affine=match.affine, axis=match.axis, groups=match.groups)
+    weight = computed_tensor(model, match.weight, weight_name, fold)
     return [
         AddInitializer(path, weight),
         AddInitializer(path, make_tensor(bias_name, match.bias, onnx_type)),
         SetInput(path, node.key, 1, weight_name),
         SetInput(path, node.key, 2, bias_name),
     ]
-
-
-def _weight_payload(model: Model, match: Match) -> Payload:
-    stored = match.weight
-
-    def make() -> bytes:
-        values = folded_weight(read_array(model, stored), match.affine, match.axis, match.groups)
-        return make_tensor("folded", values, stored.data_type).raw_data
-
-    return Payload(nbytes(stored), make)
 
 
 def _folded(match: Match) -> FoldedNode:

@@ -1,6 +1,6 @@
 """Store weights that a model computes from stored tensors, so that all that changes stored weights can change them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx
@@ -12,7 +12,7 @@ from qdqtool.models.graph.edits.unused import DeadCode
 from qdqtool.models.graph.index.constants import Array
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_dequantized
-from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.index.view import GraphView, Value
 from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import display
@@ -43,20 +43,25 @@ def store_computed_weights(model: Model) -> Transformed[tuple[ComputedWeight, ..
     found = dict(_computed(index))
     if not found:
         return Transformed(model, ())
+    stored = tuple(
+        ComputedWeight(value.name, display(value.scope.path), value.producer.op_type)
+        for value in found
+        if value.producer is not None
+    )
+    return Transformed(apply_edits(model, storing_edits(index.view, found)), stored)
+
+
+def storing_edits(view: GraphView, found: Mapping[Value, Array]) -> list[Edit]:
+    """Return the edits that store tensors as constants in place of the nodes that make them."""
     edits: list[Edit] = []
-    dead = DeadCode(index.view)
+    dead = DeadCode(view)
     for value, array in found.items():
         assert value.producer is not None
         onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
         edits.append(AddInitializer(value.scope.path, make_tensor(value.name, array, onnx_type)))
         edits.append(RemoveNode(value.scope.path, value.producer.key))
         dead.drop_node(value.producer)
-    stored = tuple(
-        ComputedWeight(value.name, display(value.scope.path), value.producer.op_type)
-        for value in found
-        if value.producer is not None
-    )
-    return Transformed(apply_edits(model, edits + dead.edits()), stored)
+    return edits + dead.edits()
 
 
 def _computed(index: ModelIndex) -> Iterator[tuple[Value, Array]]:

@@ -24,6 +24,8 @@ from qdqtool.models.graph.index.inference import is_endless
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.signature import signature_of
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope
+from qdqtool.models.graph.io.copying import copy_without_data
+from qdqtool.models.graph.io.data_file import set_inline
 from qdqtool.models.graph.io.tensors import is_external, is_pending, make_tensor, nbytes, read_bytes
 from qdqtool.models.graph.scope import body_path, display, node_bodies
 
@@ -138,13 +140,9 @@ class _Encoder:
         if small and not is_external(source):
             target.CopyFrom(source)
             return
-        target.name, target.data_type = source.name, source.data_type
-        target.dims.extend(source.dims)
+        copy_without_data(source, target)
         if small:
-            target.raw_data = read_bytes(self._view.model, source)
-        else:
-            target.data_location = TensorProto.EXTERNAL
-            target.external_data.add(key="location", value="left-out")
+            set_inline(target, read_bytes(self._view.model, source))
 
 
 def _check_single_definitions(scope: Scope) -> None:

@@ -2,15 +2,15 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import onnx
 from onnx import AttributeProto, checker, inliner
 
-from qdqtool.models.graph.index.calls import MANY, call_counts, call_sites
+from qdqtool.models.graph.index.calls import MANY, call_counts
 from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.model import Model, Transformed, opset_version
-from qdqtool.models.graph.scope import ScopePath, display, function_path, node_bodies, walk
+from qdqtool.models.graph.scope import ScopePath, all_nodes, display, function_path, node_bodies
 from qdqtool.models.report import InlinedFunction
 
 SHARED_BYTES = 1024
@@ -36,10 +36,7 @@ def inline_repeated(
         path: count for path, count in counts.items() if 1 < count < MANY and path in reaching and _fits(view, path)
     }
     nodes = sum(count * len(list(_nodes(view.scope(path).container))) for path, count in found.items())
-    inlined = _inlined(model, found) if found and nodes <= MOST_NODES else None
-    if inlined is None:
-        return Transformed(model, ())
-    return Transformed(inlined, tuple(_describe(found)))
+    return _inlined(model, found if nodes <= MOST_NODES else {})
 
 
 def inline_like(quantized: Model, baseline: Model) -> Transformed[tuple[InlinedFunction, ...]]:
@@ -48,20 +45,18 @@ def inline_like(quantized: Model, baseline: Model) -> Transformed[tuple[InlinedF
     gone = [function_path(function) for function in baseline.proto.functions if function_path(function) not in kept]
     counts = call_counts(GraphView(baseline)) if gone else {}
     found = {path: counts[path] for path in gone if 0 < counts[path] < MANY}
-    inlined = _inlined(baseline, found) if found else None
-    return Transformed(baseline, ()) if inlined is None else Transformed(inlined, tuple(_describe(found)))
+    return _inlined(baseline, found)
 
 
 def _reaching(view: GraphView, is_quantizable: Callable[[NodeView], bool]) -> set[ScopePath]:
     """Return the scopes that have such an operator, or call a function that has one."""
-    sites = call_sites(view)
     waiting = [node.scope for node in view.nodes() if is_quantizable(node)]
     found: set[ScopePath] = set()
     while waiting:
         path = waiting.pop().path[:1]
         if path not in found:
             found.add(path)
-            waiting += [node.scope for node in sites.get(path, ())]
+            waiting += [node.scope for node in view.scope(path).calls]
     return found
 
 
@@ -73,24 +68,27 @@ def _fits(view: GraphView, path: ScopePath) -> bool:
     return all(entry.version == opset_version(proto, entry.domain) for each in named for entry in each.opset_import)
 
 
-def _inlined(model: Model, paths: Container[ScopePath]) -> Model | None:
-    """Return the model with some functions inlined; None where a call does not fit its function."""
-    functions = [function for function in model.proto.functions if function_path(function) in paths]
+def _inlined(model: Model, found: Mapping[ScopePath, int]) -> Transformed[tuple[InlinedFunction, ...]]:
+    """Inline functions, of which the calls are counted; no function where a call does not fit."""
+    functions = [function for function in model.proto.functions if function_path(function) in found]
     # onnx selects by domain and name: the overloads of one name are inlined together.
     names = sorted({(function.domain, function.name) for function in functions})
     try:
-        proto = inliner.inline_selected_functions(model.proto, names)
+        proto = inliner.inline_selected_functions(model.proto, names) if names else None
     # A call with more inputs than its function has, a function of the model that calls itself, and the like.
     except (RuntimeError, ValueError, IndexError, checker.ValidationError):
-        return None
+        proto = None
+    if proto is None:
+        return Transformed(model, ())
     _name_apart(proto)
     _share_constants(proto.graph)
-    return Model(proto, model.path, dict(model.payloads), model.stored_outside)
+    done = (InlinedFunction(function=display(path), calls=calls) for path, calls in found.items())
+    return Transformed(model.fork(proto), tuple(done))
 
 
 def _name_apart(proto: onnx.ModelProto) -> None:
     """Give nodes names of their own: those of a function are there once for each call."""
-    nodes = [node for _, container in walk(proto) for node in container.node if node.name]
+    nodes = [node for node in all_nodes(proto) if node.name]
     taken = {node.name for node in nodes}
     seen: Counter[str] = Counter()
     for node in nodes:
@@ -139,8 +137,3 @@ def _nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodePro
         yield node
         for _, body in node_bodies(node):
             yield from _nodes(body)
-
-
-def _describe(found: Mapping[ScopePath, int]) -> Iterator[InlinedFunction]:
-    for path, calls in found.items():
-        yield InlinedFunction(function=display(path), calls=calls)

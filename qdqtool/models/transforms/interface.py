@@ -1,11 +1,12 @@
 """Give a model the inputs and outputs of another one that computes the same: exporters and quantizers rename them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import onnx
 from onnx import TensorProto
 
+from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import node_bodies, walk
 from qdqtool.models.targets import type_name
@@ -38,8 +39,7 @@ def with_interface_of(model: Model, other: Model) -> Transformed[Pairing]:
     Returns:
         The model itself where nothing is paired so.
     """
-    own, wanted = _inputs(model.proto), _inputs(other.proto)
-    inputs = _paired(own, wanted)
+    inputs = _paired(required_inputs(model.proto), required_inputs(other.proto))
     outputs = _paired(list(model.proto.graph.output), list(other.proto.graph.output))
     taken = _names(model.proto)
     names = [given.name for pairs in (inputs, outputs) for mine, given in pairs if mine.name != given.name]
@@ -54,17 +54,17 @@ def with_interface_of(model: Model, other: Model) -> Transformed[Pairing]:
     )
     if not changed and not renamed:
         return Transformed(model, report)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
-    _take(proto.graph, changed)
-    _return(proto.graph, renamed)
-    return Transformed(replace(model.fork(), proto=proto), report)
+    result = model.fork(copy_model(model.proto))
+    _take(result.proto.graph, changed)
+    _return(result.proto.graph, renamed)
+    return Transformed(result, report)
 
 
 Pairs = list[tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]]
 
 
-def _inputs(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+def required_inputs(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return the inputs of a model that have no initializer as their default."""
     stored = {tensor.name for tensor in proto.graph.initializer}
     return [value for value in proto.graph.input if value.name not in stored]
 

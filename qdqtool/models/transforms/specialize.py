@@ -5,17 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
-from qdqtool.models.graph.edits.edit import AddInitializer, Edit, RemoveNode
+from qdqtool.models.graph.edits.edit import Edit
 from qdqtool.models.graph.edits.surgeon import apply_edits
-from qdqtool.models.graph.edits.unused import DeadCode
 from qdqtool.models.graph.index.constants import Array
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.copying import copy_model
-from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import walk
 from qdqtool.models.report import Specialized
+from qdqtool.models.transforms.computed_weights import storing_edits
 from qdqtool.models.transforms.specialize_branches import inline_branches
 from qdqtool.models.transforms.specialize_values import fix_inputs, fix_values
 
@@ -34,17 +33,9 @@ def fold_shape_arithmetic(model: Model) -> Transformed[None]:
 
 def _edits(index: ModelIndex) -> list[Edit]:
     foldable = dict(_foldable(index))
-    dead = DeadCode(index.view)
-    edits: list[Edit] = []
-    for value, array in foldable.items():
-        if not _is_wanted(value, foldable):
-            continue
-        assert value.producer is not None
-        onnx_type = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-        edits.append(AddInitializer(value.scope.path, make_tensor(value.name, array, onnx_type)))
-        edits.append(RemoveNode(value.scope.path, value.producer.key))
-        dead.drop_node(value.producer)
-    return edits + dead.edits()
+    # A node that is not folded itself reads them.
+    wanted = (value for value in foldable if any(use.node.output() not in foldable for use in value.uses))
+    return storing_edits(index.view, {value: foldable[value] for value in wanted})
 
 
 def _foldable(index: ModelIndex) -> Iterator[tuple[Value, Array]]:
@@ -65,11 +56,6 @@ def _is_large(value: Value, index: ModelIndex) -> bool:
     """Whether the known shape of a tensor has too many elements, so that its value need not be computed."""
     shape = index.types.full_shape(value)
     return shape is not None and math.prod(shape) > MAX_ELEMENTS
-
-
-def _is_wanted(value: Value, foldable: dict[Value, Array]) -> bool:
-    """Whether a node that is not folded itself reads the value."""
-    return any(use.node.output() not in foldable for use in value.uses)
 
 
 def _comes_from_shape(value: Value) -> bool:
@@ -129,9 +115,8 @@ def _count_nodes(model: Model) -> int:
 def _with_inferred_shapes(model: Model) -> Model:
     """Replace declared shapes by inferred ones that are completely known now."""
     index = ModelIndex.of(model)
-    special = model.fork()
-    special.proto = proto = copy_model(model.proto, ())
-    for value in (*proto.graph.value_info, *proto.graph.output):
+    special = model.fork(copy_model(model.proto))
+    for value in (*special.proto.graph.value_info, *special.proto.graph.output):
         known = index.view.main.values.get(value.name)
         shape = index.types.full_shape(known) if known is not None else None
         if shape is not None:

@@ -16,6 +16,7 @@ from qdqtool.models.graph.edits.unused import DeadCode
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
+from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath, body_path
 
@@ -46,8 +47,7 @@ def inline_branches(model: Model) -> Transformed[int]:
     if not sites:
         return Transformed(model, 0)
     suspects = [key for site in sites for key in _read_by_dropped(index.view, site)]
-    result = Model(onnx.ModelProto(), model.path, dict(model.payloads))
-    result.proto.CopyFrom(model.proto)
+    result = model.fork(copy_model(model.proto))
     _Inliner(GraphView(result)).run(sites)
     return Transformed(_without_dead_code(result, suspects), len(sites))
 
@@ -56,18 +56,12 @@ def _decided(index: ModelIndex) -> Iterator[_BranchSite]:
     gone: set[NodeView | None] = set()
     # Owners come before their bodies, so an If inside a replaced If is left to the next round.
     for scope in index.view.scopes:
-        inside = any(around.owner in gone for around in _upwards(scope))
+        inside = any(around.owner in gone for around in scope.outwards())
         for node in scope.nodes if not inside else ():
             site = _site(node, index.shape_constants)
             if site is not None:
                 gone.add(node)
                 yield site
-
-
-def _upwards(scope: Scope | None) -> Iterator[Scope]:
-    while scope is not None:
-        yield scope
-        scope = scope.parent
 
 
 def _site(node: NodeView, constants: Constants) -> _BranchSite | None:

@@ -16,6 +16,7 @@ from qdqtool.models.graph.io.metadata import INPUT_VALUES_KEY, read_metadata, wi
 from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.targets import type_name
+from qdqtool.models.transforms.interface import required_inputs
 from qdqtool.numerics.dtypes import BFLOAT16, Array
 from qdqtool.registry import suggestion
 
@@ -28,10 +29,8 @@ def fix_inputs(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Tra
     """
     if not input_shapes:
         return Transformed(model, None)
-    fixed = model.fork()
-    fixed.proto = proto = copy_model(model.proto, ())
-    stored = {tensor.name for tensor in proto.graph.initializer}
-    inputs = {value.name: value for value in proto.graph.input if value.name not in stored}
+    fixed = model.fork(copy_model(model.proto))
+    inputs = {value.name: value for value in required_inputs(fixed.proto)}
     extents: dict[str, set[int]] = {}
     for name, shape in input_shapes.items():
         if name not in inputs:
@@ -100,10 +99,9 @@ def fix_values(model: Model, values: Mapping[str, Sequence[float]]) -> Transform
     values = {name: given for name, given in values.items() if not _is_fixed(name, given, fixed)}
     if not values:
         return Transformed(model, None)
-    stored = {tensor.name for tensor in model.proto.graph.initializer}
-    inputs = {value.name: value for value in model.proto.graph.input if value.name not in stored}
-    special = model.fork()
-    special.proto = proto = copy_model(model.proto, ())
+    inputs = {value.name: value for value in required_inputs(model.proto)}
+    special = model.fork(copy_model(model.proto))
+    proto = special.proto
     for name, given in values.items():
         if name not in inputs:
             raise UsageError(

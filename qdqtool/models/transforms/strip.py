@@ -11,25 +11,7 @@ from qdqtool.models.graph.report import NodeReason
 from qdqtool.models.graph.scope import display
 from qdqtool.models.transforms.opset import require_known_opset
 from qdqtool.models.transforms.restored_bounds import Restored
-from qdqtool.models.transforms.strip_edits import StripEdits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedNode:
-    """One DequantizeLinear that was removed.
-
-    Attributes:
-        node: Label of the node.
-        graph: Its scope; empty for the main graph.
-        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for stored codes that became float again, ``scale`` for a
-            DQ that made the scales of others.
-        tensor: The float tensor that its consumers read now; for ``scale`` the scales that nothing reads any more.
-    """
-
-    node: str
-    graph: str
-    kind: str
-    tensor: str
+from qdqtool.models.transforms.strip_edits import RemovedNode, StripEdits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +64,10 @@ def strip_from(source: Model) -> Transformed[Stripped]:
     require_sound(index.view)
     builder = StripEdits(index)
     builder.add_all()
-    removed = tuple(
-        RemovedNode(node=done.node.label, graph=display(done.node.scope.path), kind=done.kind, tensor=done.tensor)
-        for done in builder.removed
-    )
     warnings = tuple(
         f"{each.node} may do the work of a Relu or Clip that cannot be put back: {each.reason}" for each in builder.lost
     )
-    stripped = Stripped(removed, tuple(builder.kept), warnings, tuple(map(_describe, builder.restored)))
+    stripped = Stripped(tuple(builder.removed), tuple(builder.kept), warnings, tuple(map(_describe, builder.restored)))
     return Transformed(apply_edits(index.model, builder.edits), stripped)
 
 

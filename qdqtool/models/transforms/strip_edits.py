@@ -22,6 +22,7 @@ from qdqtool.models.graph.index.qdq import QdqNode, QdqPair, is_quantize
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import element_count, pending_tensor, read_array
 from qdqtool.models.graph.report import NodeReason
+from qdqtool.models.graph.scope import display
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError, imposed_bounds
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.restored_bounds import Restored, check_restorable, restore
@@ -31,19 +32,20 @@ from qdqtool.numerics.packing import stored_values
 _PACKED_SUFFIX = "_quantized"
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedNode:
     """One DequantizeLinear that was removed.
 
     Attributes:
-        node: Label of the DQ.
-        graph: Its scope path.
-        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for codes that became float again, ``scale`` for a DQ that
-            made the scales of others.
-        tensor: The float tensor that its consumers read now; for ``scale`` the scales, which nothing reads any more.
+        node: Label of the node.
+        graph: Its scope; empty for the main graph.
+        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for stored codes that became float again, ``scale`` for a
+            DQ that made the scales of others.
+        tensor: The float tensor that its consumers read now; for ``scale`` the scales that nothing reads any more.
     """
 
-    node: NodeView
+    node: str
+    graph: str
     kind: str
     tensor: str
 
@@ -63,7 +65,7 @@ class StripEdits:
 
     index: ModelIndex
     edits: list[Edit] = field(default_factory=list)
-    removed: list[Removal] = field(default_factory=list)
+    removed: list[RemovedNode] = field(default_factory=list)
     kept: list[NodeReason] = field(default_factory=list)
     restored: list[Restored] = field(default_factory=list)
     lost: list[NodeReason] = field(default_factory=list)
@@ -108,7 +110,7 @@ class StripEdits:
                 self._keep(entry, "the scales that it makes are still read")
                 continue
             self._remove(entry)
-            self.removed.append(Removal(entry.node, "scale", entry.output.name))
+            self._note(entry, "scale", entry.output.name)
 
     def _bypass(self, entry: QdqNode, quantizer: QdqNode) -> None:
         source, output = quantizer.data, entry.output
@@ -121,7 +123,7 @@ class StripEdits:
         else:
             name = self._cast_if_needed(entry, source, output, name)
             self._replace(entry, output, name, source)
-        self.removed.append(Removal(entry.node, "pair", name))
+        self._note(entry, "pair", name)
 
     def _bounded_source(self, quantizer: QdqNode, source: Value, output: Value) -> str:
         """Return the tensor in front of a Q; where the Q bounds it, what a Relu or Clip in the place of the Q makes."""
@@ -167,7 +169,11 @@ class StripEdits:
             return
         self.edits.append(AddInitializer(entry.node.scope.path, tensor))
         self._replace(entry, output, tensor.name, None)
-        self.removed.append(Removal(entry.node, "weight", tensor.name))
+        self._note(entry, "weight", tensor.name)
+
+    def _note(self, entry: QdqNode, kind: str, tensor: str) -> None:
+        graph = display(entry.node.scope.path)
+        self.removed.append(RemovedNode(node=entry.node.label, graph=graph, kind=kind, tensor=tensor))
 
     def _keep(self, entry: QdqNode, reason: str) -> None:
         self.kept.append(entry.node.because(reason))

@@ -14,9 +14,9 @@ from typing import Any
 import onnx
 from onnx import TensorProto
 
-from qdqtool.models.graph.index.calls import call_sites, called_function, function_scopes
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
-from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.graph.io.copying import copy_model
+from qdqtool.models.graph.model import Transformed
 from qdqtool.models.graph.scope import ScopePath, body_path, display, node_bodies
 
 TensorKey = tuple[ScopePath, str]
@@ -99,9 +99,7 @@ def tap_tensors(
     Returns:
         The model, with the outputs for each tensor and the reasons for tensors that cannot be read.
     """
-    copy = onnx.ModelProto()
-    copy.CopyFrom(view.model.proto)
-    tapped = Model(copy, view.model.path, dict(view.model.payloads))
+    tapped = view.model.fork(copy_model(view.model.proto))
     lifter = _Lifter(GraphView(tapped))
     places: dict[TensorKey, tuple[Tap, ...]] = {}
     unreachable: dict[TensorKey, str] = {}
@@ -129,12 +127,6 @@ def hop_into(scope: Scope, node: NodeView) -> Hop:
     return Hop(scope.path[-1])
 
 
-def called_scopes(view: GraphView, node: NodeView) -> list[Scope]:
-    """Return the local function that a node calls: one scope, or none."""
-    path = function_scopes(view).get(called_function(node))
-    return [view.scope(path)] if path is not None else []
-
-
 class _Lifter:
     """Returns tensors through enclosing scopes, one scope after another, until they are outputs of the main graph."""
 
@@ -142,7 +134,6 @@ class _Lifter:
         self._view = view
         self._names = {value.name for value in view.values()}
         self._numbers = itertools.count()
-        self._calls = call_sites(view)
         self._open: set[ScopePath] = set()
         self._formal = {scope.path: {*scope.input_names(), *scope.output_names()} for scope in view.scopes}
         self._returned = set(view.main.output_names())
@@ -208,12 +199,11 @@ class _Lifter:
         if scope.path in self._open:
             self._problems.append(f"function {display(scope.path)} calls itself")
             return []
-        calls = self._calls.get(scope.path, [])
-        if not calls:
+        if not scope.calls:
             self._problems.append(f"function {display(scope.path)} is never called")
         before = len(scope.container.output)
         scope.container.output.append(self._returnable(scope, name))
-        outers = [(call, self._new_output(call.proto, before)) for call in calls]
+        outers = [(call, self._new_output(call.proto, before)) for call in scope.calls]
         self._open.add(scope.path)
         taps = [
             replace(tap, hops=(*tap.hops, hop_into(scope, call)))

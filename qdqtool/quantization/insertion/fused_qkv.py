@@ -1,8 +1,5 @@
 """Recognize one product for the queries, keys and values of an attention, which are split behind it."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
 from qdqtool.models import ops
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.view import NodeView, Value
@@ -21,48 +18,29 @@ def is_fused_qkv(product: NodeView, constants: Constants) -> bool:
     It does if both operands of a later product (queries and keys), and one operand of another (values), come from parts
     of its result. There must be three parts of the same size: TensorRT changes no others.
     """
-    behind = _Behind()
-    behind.follow(product.output())
-    operands = [len(indices) for indices in behind.operands.values()]
-    return max(operands, default=0) == 2 and len(operands) > 1 and any(_cuts(v, constants) for v in behind.tensors)
+    tensors, products = _behind(product.output())
+    operands = [len(indices) for indices in products.values()]
+    return max(operands, default=0) == 2 and len(operands) > 1 and any(_cuts(v, constants) for v in tensors)
 
 
-@dataclass(slots=True)
-class _Behind:
-    """The tensors that are computed from a tensor, up to the next products.
-
-    Attributes:
-        tensors: The tensor and those computed from it, in the order in which they were found.
-        operands: The products that read them, with the inputs.
-    """
-
-    tensors: dict[Value, None] = field(default_factory=dict)
-    operands: dict[NodeView, set[int]] = field(default_factory=dict)
-
-    def follow(self, value: Value | None) -> None:
-        waiting = [value] if value is not None else []
-        while waiting and len(self.tensors) < MAX_TENSORS:
-            value = waiting.pop()
-            if value not in self.tensors:
-                self.tensors[value] = None
-                waiting.extend(self._behind(value))
-
-    def _behind(self, value: Value) -> Iterator[Value]:
+def _behind(value: Value | None) -> tuple[dict[Value, None], dict[NodeView, set[int]]]:
+    """Return the tensors that are computed from a tensor, and the next products that read them, with the inputs."""
+    tensors: dict[Value, None] = {}
+    products: dict[NodeView, set[int]] = {}
+    waiting = [value] if value is not None else []
+    while waiting and len(tensors) < MAX_TENSORS:
+        value = waiting.pop()
+        if value in tensors:
+            continue
+        tensors[value] = None
         for use in value.uses:
-            if _multiplies_heads(use.node):
-                self.operands.setdefault(use.node, set()).add(use.index)
-            elif _carries(use.node):
-                yield from use.node.present_outputs
-
-
-def _multiplies_heads(node: NodeView) -> bool:
-    """Return whether a node multiplies two activations of any rank, as an attention does with an axis of heads."""
-    product = ops.product(node)
-    return product is not None and product.two_activations and product.activation_rank is None
-
-
-def _carries(node: NodeView) -> bool:
-    return node.is_op(*_CARRYING_OPS) or ops.moves_values(node)
+            product = ops.product(use.node)
+            # An attention multiplies activations of any rank: they have an axis of heads.
+            if product is not None and product.two_activations and product.activation_rank is None:
+                products.setdefault(use.node, set()).add(use.index)
+            elif use.node.is_op(*_CARRYING_OPS) or ops.moves_values(use.node):
+                waiting += use.node.present_outputs
+    return tensors, products
 
 
 def _cuts(value: Value, constants: Constants) -> bool:

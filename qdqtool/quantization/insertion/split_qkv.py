@@ -7,14 +7,13 @@ would help as well, but then queries, keys and values would have one scale.
 """
 
 from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
 
 from qdqtool.models import ops, targets
-from qdqtool.models.graph.edits.edit import AddInitializer, AddNode, Edit, NodeKey, RenameOutput, SetInput
+from qdqtool.models.graph.edits.edit import AddInitializer, AddNode, Edit, RenameOutput, SetInput
 from qdqtool.models.graph.edits.naming import Namer
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.edits.unused import DeadCode
@@ -23,11 +22,9 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_dequantized, is_qdq
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.graph.io.offload import offloaded
-from qdqtool.models.graph.io.tensors import make_tensor, nbytes, pending_tensor, read_array
+from qdqtool.models.graph.io.tensors import computed_tensor
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.ops import ProductOp
-from qdqtool.models.payload import Payload
 from qdqtool.quantization.insertion.fused_qkv import PARTS, is_fused_qkv
 
 WEIGHT, BIAS = 1, 2
@@ -57,7 +54,11 @@ def separate_like(quantized: Model, baseline: Model) -> Transformed[tuple[str, .
         The float model, with the labels of the products that were split.
     """
     split = {(node.scope.path, node.key) for node in GraphView(quantized).nodes() if _joins_parts(node)}
-    return _cut(baseline, lambda index: _float_sites(index, split)) if split else Transformed(baseline, ())
+
+    def find(index: ModelIndex) -> Iterator["_QkvSite"]:
+        return (site for site in _sites(index) if (site.product.scope.path, site.product.key) in split)
+
+    return _cut(baseline, find) if split else Transformed(baseline, ())
 
 
 def _joins_parts(node: NodeView) -> bool:
@@ -80,10 +81,6 @@ def _quantized_sites(index: ModelIndex) -> Iterator["_QkvSite"]:
         operands = site.product.input(0), site.product.input(WEIGHT)
         if all(map(_comes_dequantized, operands)) and is_fused_qkv(site.product, index.constants):
             yield site
-
-
-def _float_sites(index: ModelIndex, split: AbstractSet[tuple[ScopePath, NodeKey]]) -> Iterator["_QkvSite"]:
-    return (site for site in _sites(index) if (site.product.scope.path, site.product.key) in split)
 
 
 def _sites(index: ModelIndex) -> Iterator["_QkvSite"]:
@@ -116,18 +113,13 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
         if stored is not None:
             return stored.dims[axis] if len(stored.dims) == 2 else 0
         node = value.producer
-        if node is None or not _hands_on_weight(node) or node.attribute("block_size", 0):
+        if node is None or not (is_qdq(node) or ops.traits(node).reorders_axes) or node.attribute("block_size", 0):
             return 0
         # Another permutation is not that of a matrix.
         if sorted(node.attribute("perm", (1, 0))) != [0, 1]:
             return 0
         axis, value = _axis_in_front(node, axis), node.input(0)
     return 0
-
-
-def _hands_on_weight(node: NodeView) -> bool:
-    """Return whether a node may be between a stored weight and its product."""
-    return is_qdq(node) or ops.traits(node).reorders_axes
 
 
 def _axis_in_front(node: NodeView, axis: int) -> int:
@@ -239,10 +231,5 @@ def _stored_piece(model: Model, stored: onnx.TensorProto, name: str, axis: int, 
     """Return a part of a stored tensor, which is computed when the model is saved."""
     dims = list(stored.dims)
     dims[axis] = bounds.stop - bounds.start
-
-    def make() -> bytes:
-        part = read_array(model, stored)[(slice(None),) * axis + (bounds,)]
-        return make_tensor(name, np.ascontiguousarray(part), stored.data_type).raw_data
-
-    result = onnx.TensorProto(name=name, data_type=stored.data_type, dims=dims)
-    return pending_tensor(model, name, tuple(dims), stored.data_type, Payload(nbytes(result), make))
+    where = (slice(None),) * axis + (bounds,)
+    return computed_tensor(model, stored, name, lambda whole: np.ascontiguousarray(whole[where]), dims)

@@ -38,7 +38,8 @@ def _described(placement: Placement, index: ModelIndex, points: int, dead: Colle
     if (display(slot.scope), slot.tensor) in dead:
         weights = index.constant(index.value(slot))
         assert weights is not None
-        scale = np.where(_all_zero(weights, scheme.granularity), np.nan, scale)
+        largest = reduce_groups(np.abs(weights.astype(np.float32)), scheme.granularity, np.maximum)
+        scale = np.where(largest == 0, np.nan, scale)
     axis = _channel_axis(scheme.granularity, scale.shape)
     found = by_channel(scale, axis if scale.ndim > 1 else 0, points)
     return WeightScales(
@@ -106,10 +107,6 @@ def _channel_axis(granularity: Granularity, shape: Sequence[int]) -> int:
             return max(others, key=lambda each: shape[each])
         case _:
             return 0
-
-
-def _all_zero(weights: Array, granularity: Granularity) -> Array:
-    return np.asarray(reduce_groups(np.abs(weights.astype(np.float32)), granularity, np.maximum) == 0)
 
 
 def _text(values: Array) -> str:

@@ -1,6 +1,7 @@
 """Find tensors and weights that no scale represents well, and record what was done about them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,18 +22,11 @@ def degenerate_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iter
     """Yield the scales of groups whose largest magnitude is too small for a scale of the format."""
     smallest = SCALE_RANGE[rule.dtype][0]
     zero, tiny = amax == 0, (amax > 0) & (amax.astype(np.float64) / entry.scheme.format.high < smallest)
-    for condition, which, scale in (("zeros", zero, 1.0), ("tiny", tiny, smallest)):
+    found: tuple[tuple[Condition, Array, float], ...] = (("zeros", zero, 1.0), ("tiny", tiny, smallest))
+    for condition, which, scale in found:
         if which.any():
-            yield DegenerateTensor(
-                tensor=entry.slot.tensor,
-                graph=display(entry.slot.scope),
-                kind=entry.kind,
-                condition="zeros" if condition == "zeros" else "tiny",
-                scales=int(which.sum()),
-                of=amax.size,
-                scale=scale,
-                action=f"scale {scale:.3g}",
-            )
+            one = _of(entry, condition, scale, f"scale {scale:.3g}")
+            yield replace(one, scales=int(which.sum()), of=amax.size)
 
 
 def degenerate_values(entry: ProposedSlot, seen: TensorRange, found: Threshold) -> Iterator[DegenerateTensor]:

@@ -7,7 +7,6 @@ from qdqtool.errors import UsageError
 from qdqtool.models import ops, targets
 from qdqtool.models.graph.edits.edit import NodeKey
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.qdq import QdqIndex
 from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, Notes, read_metadata
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath, display
@@ -124,7 +123,9 @@ def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: Plac
     with the whole model, such as too few channels.
     """
     gains = {(use.scope, use.node) for entry in twin.slots for use in entry.uses}
-    names = _names_behind(index.qdq)
+    # Without its DQ, the node in front of a Q may make a graph output: it then has the name of the output.
+    pairs = ((pair.quantize.node.input_name(0), pair.dequantize.node) for pair in index.qdq.pairs)
+    names = {made: name for name, dequantize in pairs for made in dequantize.proto.output}
     gains |= {(scope, tuple(names.get(name, name) for name in node)) for scope, node in gains}
     slots: list[ProposedSlot] = []
     dropped: set[_Node] = set()
@@ -135,9 +136,7 @@ def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: Plac
             slots.append(replace(entry, slot=replace(entry.slot, uses=uses)))
     reasons = {(skipped.graph, skipped.node): skipped.reason for skipped in twin.skipped}
     skipped = [
-        SkippedNode(
-            node.label, node.op_type, where := display(node.scope.path), reasons.get((where, node.label), UNSEEN)
-        )
+        SkippedNode.of(node, reasons.get((display(node.scope.path), node.label), UNSEEN))
         for node in index.view.nodes()
         if (node.scope.path, node.key) in dropped
     ]
@@ -145,12 +144,6 @@ def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: Plac
 
 
 UNSEEN = Reason("no-gain", "it would stay float in the model without Q/DQ")
-
-
-def _names_behind(qdq: QdqIndex) -> dict[str, str]:
-    """Return the float tensor by what its DQ makes: without the DQ another node makes a graph output."""
-    # That node then has the name of the output in place of the name of the float tensor.
-    return {made: pair.quantize.node.input_name(0) for pair in qdq.pairs for made in pair.dequantize.node.proto.output}
 
 
 NEVER_RUN = (

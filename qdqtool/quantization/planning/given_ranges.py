@@ -1,6 +1,6 @@
 """Match the ranges of another tool with a model, by tensor name."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from qdqtool.errors import UsageError
 from qdqtool.models import ops, targets
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.types import Shape
+from qdqtool.models.graph.index.types import Shape, static_shape
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.model import Model
 from qdqtool.models.targets import Target, refusals
@@ -55,8 +55,8 @@ def fit_scales(given: ConstantScales, shape: Shape | None, scheme: QuantScheme, 
         mode = modes.with_weights(given.format)
         takes = f", which --quantize-mode {mode} takes" if mode not in (None, modes.DEFAULT) else ""
         raise ScalesProblem(f"has {given.format} codes in the file, {scheme.format} here{takes}")
-    extents = tuple(extent for extent in shape or () if isinstance(extent, int))
-    if shape is None or len(extents) < len(shape):
+    extents = static_shape(shape)
+    if extents is None:
         raise ScalesProblem("has an unknown shape")
     match scheme.granularity:
         case Blocked() as blocked:
@@ -177,18 +177,15 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
         recipe.require_ranges(f"it has no use for ranges {path}, which are of activations")
     proposal = propose_for(index, recipe)
     slots, wanted = proposal.slots, [entry.slot for entry in proposal.activations]
-    weights = _GivenWeights(index, recipe)
-    for entry in slots:
-        if entry.kind == "weight" and entry.slot.tensor in found.constants:
-            weights.add(entry, found)
+    scales, misfits = _fitted(slots, found, index, recipe.target)
     sources = {(slot.scope, slot.tensor): _source(index.value(slot), found) for slot in wanted}
     ranges = {key: found.ranges.get(source, UNSEEN) for key, source in sources.items()}
     remarks = tuple(found.remarks_of(dict.fromkeys(sources.values())))
     known = {value.name for scope in index.view.scopes for value in scope.values.values()}
     unknown = tuple(name for name in found.names if name not in known)
-    useful = any(each.count for each in ranges.values()) if wanted else weights.scales
+    useful = any(each.count for each in ranges.values()) if wanted else scales
     if slots and not useful:
-        raise _nothing_fits(path, unknown, [entry.slot.tensor for entry in slots], [*weights.problems(), *remarks])
+        raise _nothing_fits(path, unknown, [entry.slot.tensor for entry in slots], [*misfits, *remarks])
     record = CalibrationRecord(
         method=read.format, samples=0, random=False, seed=None, data_sha256="", model_sha256="", preparation=()
     )
@@ -199,12 +196,12 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
         tensors=len(found.names),
         unknown=unknown,
         notes=(
-            *(f"{problem}: scaled by its values" for problem in weights.problems()),
+            *(f"{problem}: scaled by its values" for problem in misfits),
             *remarks,
             *_left_in_float(found, index, recipe),
         ),
     )
-    return GivenRanges(Ranges(record, ranges), weights.scales, report)
+    return GivenRanges(Ranges(record, ranges), scales, report)
 
 
 def nearest_mode(model: Model, found: Encodings) -> str:
@@ -223,28 +220,22 @@ def nearest_mode(model: Model, found: Encodings) -> str:
     return next((mode for mode in modes.of_few_bits() if modes.get(mode).weights in weights), modes.DEFAULT)
 
 
-class _GivenWeights:
-    """Collects the scales of constants that fit, and why the others do not."""
-
-    def __init__(self, index: ModelIndex, recipe: Recipe) -> None:
-        self._index = index
-        self._recipe = recipe
-        self._problems: dict[str, list[str]] = {}
-        self.scales: dict[WeightKey, Fitted] = {}
-
-    def add(self, entry: ProposedSlot, found: Encodings) -> None:
-        slot = entry.slot
-        shape = self._index.types.shape(self._index.value(slot))
-        try:
-            fitted = fit_scales(found.constants[slot.tensor], shape, entry.scheme, self._recipe.target)
-            self.scales[(slot.scope, slot.tensor), str(entry.scheme)] = fitted
-        except ScalesProblem as problem:
-            self._problems.setdefault(str(problem), []).append(slot.tensor)
-
-    def problems(self) -> Iterator[str]:
-        for problem, tensors in self._problems.items():
-            more = "" if len(tensors) == 1 else f" (and {len(tensors) - 1} more)"
-            yield f"weight '{tensors[0]}'{more} {problem}"
+def _fitted(
+    slots: Sequence[ProposedSlot], found: Encodings, index: ModelIndex, target: str
+) -> tuple[dict[WeightKey, Fitted], list[str]]:
+    """Return the scales of constants that fit, and in words why the others do not."""
+    scales: dict[WeightKey, Fitted] = {}
+    misfits: dict[str, list[str]] = {}
+    for entry in slots:
+        slot, given = entry.slot, found.constants.get(entry.slot.tensor)
+        if entry.kind == "weight" and given is not None:
+            try:
+                fitted = fit_scales(given, index.types.shape(index.value(slot)), entry.scheme, target)
+                scales[(slot.scope, slot.tensor), str(entry.scheme)] = fitted
+            except ScalesProblem as problem:
+                misfits.setdefault(str(problem), []).append(slot.tensor)
+    named = ((f"'{first}'{f' (and {len(more)} more)' if more else ''}", why) for why, (first, *more) in misfits.items())
+    return scales, [f"weight {name} {why}" for name, why in named]
 
 
 def _source(value: Value, found: Encodings) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.scope import display
 from qdqtool.models.plan import Placement, QuantPlan
-from qdqtool.numerics.granularity import Blocked, PerAxis, PerTensor
+from qdqtool.quantization.insertion.pair_edits import qdq_attributes
 from qdqtool.registry import suggestion
 from qdqtool.samples.columns import DAMAGED_ARCHIVE
 
@@ -219,13 +219,7 @@ def _entry(placement: Placement) -> dict[str, Any]:
         # The first output with a name: optional outputs of a node may be empty.
         entry["consumers"] = list(dict.fromkeys(next(filter(None, use.node)) for use in slot.uses))
     entry["format"] = params.scheme.format.name
-    match params.scheme.granularity:
-        case PerTensor():
-            pass
-        case PerAxis(axis):
-            entry["axis"] = axis
-        case Blocked(axis, block_size):
-            entry |= {"axis": axis, "block_size": block_size}
+    entry |= qdq_attributes(params)
     # JSON has one number type. Every scale type fits in float64, and the shortest decimal reads as the same float64.
     entry["scale"] = params.scale.astype(np.float64).tolist()
     inner = params.scheme.scale_scheme

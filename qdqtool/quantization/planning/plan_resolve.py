@@ -6,18 +6,18 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_dequantized, is_qdq
-from qdqtool.models.graph.index.types import TensorTypes
+from qdqtool.models.graph.index.types import Shape, TensorTypes, static_shape
 from qdqtool.models.graph.index.view import NodeView, Use, Value
 from qdqtool.models.graph.io.tensors import onnx_type_name
 from qdqtool.models.graph.scope import display
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.numerics import formats
+from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor, check_scale_shape, normalize_axis
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
@@ -206,7 +206,7 @@ def _is_stored(value: Value) -> bool:
     return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
 
 
-def _granularity(entry: PlanEntry, scale: npt.NDArray[np.generic], rank: int | None) -> Granularity:
+def _granularity(entry: PlanEntry, scale: Array, rank: int | None) -> Granularity:
     if entry.block_size is not None and entry.axis is None:
         raise ArgumentError("block_size needs axis")
     if entry.axis is None or (scale.size == 1 and entry.block_size is None):
@@ -219,32 +219,28 @@ def _granularity(entry: PlanEntry, scale: npt.NDArray[np.generic], rank: int | N
     return PerAxis(axis) if entry.block_size is None else Blocked(axis, entry.block_size)
 
 
-def _spread(
-    scale: npt.NDArray[np.generic], granularity: Granularity, shape: tuple[int | str | None, ...] | None
-) -> npt.NDArray[np.generic]:
+def _spread(scale: Array, granularity: Granularity, shape: Shape | None) -> Array:
     if scale.size != 1:
         return scale
     if isinstance(granularity, PerTensor):
         return scale.reshape(())
-    if shape is None or not all(isinstance(dim, int) for dim in shape):
+    static = static_shape(shape)
+    if static is None:
         raise ArgumentError("one scale for all blocks needs a tensor of known shape; list the scales")
-    static = tuple(dim for dim in shape if isinstance(dim, int))
     return np.broadcast_to(scale.reshape(()), granularity.scale_shape(static))
 
 
-def _check_shape(
-    scale: npt.NDArray[np.generic], granularity: Granularity, shape: tuple[int | str | None, ...] | None
-) -> None:
-    if shape is not None and all(isinstance(dim, int) for dim in shape):
-        check_scale_shape(scale.shape, tuple(dim for dim in shape if isinstance(dim, int)), granularity)
-        return
-    if isinstance(granularity, PerAxis):
+def _check_shape(scale: Array, granularity: Granularity, shape: Shape | None) -> None:
+    static = static_shape(shape)
+    if static is not None:
+        check_scale_shape(scale.shape, static, granularity)
+    elif isinstance(granularity, PerAxis):
         known = shape[granularity.axis] if shape is not None else None
         if scale.ndim != 1 or (isinstance(known, int) and known != scale.size):
             raise ArgumentError(f"scale has shape {list(scale.shape)}; {granularity} needs [{known or 'axis length'}]")
 
 
-def _codes(codes: npt.NDArray[np.generic], fmt: NumberFormat, shape: tuple[int, ...]) -> npt.NDArray[np.generic]:
+def _codes(codes: Array, fmt: NumberFormat, shape: tuple[int, ...]) -> Array:
     values = codes.astype(np.float64)
     bad = ~((values >= fmt.low) & (values <= fmt.high) & (values == np.rint(values)))
     if bad.any():

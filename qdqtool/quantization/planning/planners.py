@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.models import ops, targets
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Use, Value
@@ -28,7 +27,7 @@ from qdqtool.quantization.planning.high_precision import as_stored, round_given,
 from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.planning.planner import Planned, Planner
-from qdqtool.quantization.planning.range_planner import RangePlanner
+from qdqtool.quantization.planning.range_planner import RangePlanner, finite_weights
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.planning.target_fit import require_targets
 from qdqtool.quantization.ranges.types import Ranges
@@ -113,7 +112,7 @@ class WeightPlanner:
         placements: list[Placement] = []
         degenerate: list[DegenerateTensor] = []
         for entry, found in zip(proposal.slots, self._all_derived(proposal.slots, rounded, index), strict=True):
-            reason = _reason(entry, found)
+            reason = entry.reason if found.codes is None else f"{entry.reason}; rounded by the calibration data"
             placements += [Placement(slot, found.params, reason, found.codes) for slot in slots[entry.slot]]
             degenerate += degenerate_scales(entry, found.amax, found.rule)
         plan = QuantPlan(tuple(placements))
@@ -143,11 +142,8 @@ class WeightPlanner:
     def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, DerivedScales]:
         """Return the codes of every matrix whose inputs can be observed, where there is data to choose them with."""
         # Weights that are stored as float in front of a Q have no chosen codes: the Q rounds them to the nearest.
-        if self.data is None or not self.stored:
-            return {}
-
-        entries = {entry.slot: entry for entry in slots if self._is_searched(entry.scheme)}
-        if not entries:
+        entries = {entry.slot: entry for entry in slots if self.stored and self._is_searched(entry.scheme)}
+        if self.data is None or not entries:
             return {}
 
         def derive(slot: Slot, weights: Array) -> DerivedScales:
@@ -161,33 +157,18 @@ class WeightPlanner:
         return self.recipe.mode.search and scheme.format == self.recipe.mode.weight_format
 
     def _derive(self, entry: ProposedSlot, weights: Array | None, index: ModelIndex) -> DerivedScales:
-        value = index.value(entry.slot)
-        if weights is None:
-            raise UsageError(f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it")
+        value, scheme = index.value(entry.slot), entry.scheme
+        weights = finite_weights(weights, value)
         elem_type = index.types.elem_type(value)
         assert elem_type is not None
-        try:
-            return self._scales(weights, entry.scheme, elem_type)
-        except ArgumentError:
-            raise UsageError(
-                f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
-            ) from None
-
-    def _scales(self, weights: Array, scheme: QuantScheme, elem_type: int) -> DerivedScales:
         taken = scheme.format.name in targets.get(self.recipe.target).negative_scale_types
         rule = replace(rule_for(elem_type, self.recipe.high_precision), either_sign=self.stored and taken)
         if self._is_searched(scheme):
             params, amax = search.least_error(weights, scheme, rule)
             return DerivedScales(as_stored(params, elem_type), amax, rule)
-        if not np.isfinite(weights).all():
-            raise ArgumentError("a value is NaN or infinite")
         low, high = group_ranges(weights, scheme.granularity)
         params = as_stored(scale_from_range(low, high, scheme, rule), elem_type)
         return DerivedScales(params, np.maximum(-low, high), rule)
-
-
-def _reason(entry: ProposedSlot, found: DerivedScales) -> str:
-    return entry.reason if found.codes is None else f"{entry.reason}; rounded by the calibration data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +228,8 @@ class PlanData:
 def planner_for(recipe: Recipe, data: PlanData) -> Planner:
     """Return the planner for a recipe and the data."""
     if data.given is not None:
-        base = _planner(recipe, PlanData(ranges=data.given.ranges, stored=data.stored))
+        base = planner_for(recipe, PlanData(ranges=data.given.ranges, stored=data.stored))
         return GivenPlanner(base, data.given, recipe.high_precision)
-    return _planner(recipe, data)
-
-
-def _planner(recipe: Recipe, data: PlanData) -> Planner:
     if recipe.mode.needs_ranges:
         assert data.ranges is not None
         return RangePlanner(recipe, data.ranges, data.weights)

@@ -9,11 +9,9 @@ from qdqtool.errors import UsageError
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
-from qdqtool.models.graph.scope import display
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
 from qdqtool.numerics.derive import ScaleRule, scale_from_range, scale_from_tensor
 from qdqtool.numerics.dtypes import Array
-from qdqtool.numerics.granularity import Granularity
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.quantization.planning.degenerate import degenerate_scales, degenerate_values
@@ -128,15 +126,9 @@ class _Params:
         return as_stored(scale_from_range(-amax, amax, entry.scheme, rule), self._elem_type(value))
 
     def _of_weight(self, entry: ProposedSlot, value: Value) -> QuantParams:
-        weights = self._index.constant(value)
-        if weights is None:
-            raise UsageError(f"weight '{value.qualified_name}' cannot be read", hint="exclude the nodes that use it")
-        if not np.isfinite(weights).all():
-            raise UsageError(
-                f"weight '{value.qualified_name}' has NaN or infinities", hint="exclude the nodes that use it"
-            )
-        rule = self._rule(value)
-        self.degenerate += degenerate_scales(entry, _magnitudes(weights, entry.scheme.granularity), rule)
+        weights, rule = finite_weights(self._index.constant(value), value), self._rule(value)
+        low, high = group_ranges(weights, entry.scheme.granularity)
+        self.degenerate += degenerate_scales(entry, np.maximum(np.abs(low), np.abs(high)), rule)
         return as_stored(scale_from_tensor(weights, entry.scheme, rule), self._elem_type(value))
 
     def _rule(self, value: Value) -> ScaleRule:
@@ -148,9 +140,16 @@ class _Params:
         return elem_type
 
 
-def _magnitudes(weights: Array, granularity: Granularity) -> Array:
-    low, high = group_ranges(weights, granularity)
-    return np.maximum(np.abs(low), np.abs(high))
+def finite_weights(weights: Array | None, value: Value) -> Array:
+    """Return the values of a weight; raise where they are unknown or not finite.
+
+    Raises:
+        UsageError: It cannot be read, or has NaN or infinities.
+    """
+    if weights is None or not np.isfinite(weights).all():
+        problem = "cannot be read" if weights is None else "has NaN or infinities"
+        raise UsageError(f"weight '{value.qualified_name}' {problem}", hint="exclude the nodes that use it")
+    return weights
 
 
 def _without_unseen(
@@ -175,9 +174,4 @@ def _without_unseen(
         uses = tuple(use for use in entry.uses if not readers(use) <= set(lost))
         if uses:
             kept.append(replace(entry, slot=replace(entry.slot, uses=uses)))
-    skipped = (
-        SkippedNode(node.label, node.op_type, display(node.scope.path), lost[node])
-        for node in view.nodes()
-        if node in lost
-    )
-    return kept, tuple(skipped)
+    return kept, tuple(SkippedNode.of(node, lost[node]) for node in view.nodes() if node in lost)

@@ -146,12 +146,8 @@ def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means:
     nodes = {(node.scope.path, node.key): node for node in after.nodes()}
     edits: list[Edit] = []
     done: list[str] = []
-    known = [
-        (site, placement, found)
-        for site, placement in _planned(before, plan)
-        if (found := means.get(tensor_key(site.x))) is not None and len(found) == site.weight.layout.inputs
-    ]
-    shifts = side_by_side(lambda each: _shift(*each, before.model), known, lambda each: each[0].is_large)
+    known = list(_planned(before, plan, means))
+    shifts = side_by_side(lambda each: _shift(*each), known, lambda each: each[0].is_large)
     for (site, _, _), shift in zip(known, shifts, strict=True):
         edits += _corrected(site, shift, namer, before.constants)
         dead.drop_use(nodes[site.holder.scope.path, site.holder.key], site.index)
@@ -169,19 +165,16 @@ def switched_biases(before: ModelIndex, plan: QuantPlan, means: Means) -> tuple[
     """
     numbers = {placement: number for number, placement in enumerate(plan)}
     found: dict[tuple[NodeView, int], SwitchedBias] = {}
-    for site, placement in _planned(before, plan):
-        mean = means.get(tensor_key(site.x))
-        if mean is not None and len(mean) == site.weight.layout.inputs:
-            bias = _switched(site, numbers[placement], mean, before)
-            # Two products may share the Add behind them; correct_biases corrects it for the last one.
-            found[site.holder, site.index] = bias
+    for site, placement, mean in _planned(before, plan, means):
+        # Two products may share the Add behind them; correct_biases corrects it for the last one.
+        found[site.holder, site.index] = _switched(site, numbers[placement], mean, before.constants)
     return tuple(found.values())
 
 
-def _switched(site: _Site, number: int, means: Factors, before: ModelIndex) -> SwitchedBias:
-    weight, layout = site.weight.read(before.model), site.weight.layout
+def _switched(site: _Site, number: int, means: Factors, constants: Constants) -> SwitchedBias:
+    weight, layout = site.weight.read(), site.weight.layout
     value = site.holder.input(site.index)
-    stored = before.constants.array(value) if value is not None else None
+    stored = constants.array(value) if value is not None else None
     plain = np.zeros(layout.outputs, weight.dtype) if stored is None else stored
 
     def corrected(quantized: Array) -> Array:
@@ -191,14 +184,16 @@ def _switched(site: _Site, number: int, means: Factors, before: ModelIndex) -> S
     return SwitchedBias(number, site.holder.scope.path, site.holder.key, site.index, plain, corrected)
 
 
-def _planned(index: ModelIndex, plan: QuantPlan) -> Iterator[tuple[_Site, Placement]]:
+def _planned(index: ModelIndex, plan: QuantPlan, means: Means) -> Iterator[tuple[_Site, Placement, Factors]]:
+    """Yield the products of a plan whose bias can be corrected, with the means of their inputs."""
     nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
     for placement in plan:
         for use in placement.slot.uses or ():
             node = nodes.get((use.scope, use.node))
             site = _site(node, index.constants) if node is not None and use.index == 1 else None
-            if site is not None:
-                yield site, placement
+            mean = means.get(tensor_key(site.x)) if site is not None else None
+            if site is not None and mean is not None and len(mean) == site.weight.layout.inputs:
+                yield site, placement, mean
 
 
 def _site(node: NodeView, constants: Constants) -> _Site | None:
@@ -225,8 +220,8 @@ def _bias_behind(node: NodeView) -> tuple[NodeView, int]:
     return output.uses[0].node, 1 - output.uses[0].index
 
 
-def _shift(site: _Site, placement: Placement, means: Factors, before: Model) -> Factors:
-    weight = site.weight.read(before)
+def _shift(site: _Site, placement: Placement, means: Factors) -> Factors:
+    weight = site.weight.read()
     return mean_shift(weight, rounded(weight, placement), site.weight.layout, means)
 
 

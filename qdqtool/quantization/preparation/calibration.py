@@ -1,10 +1,9 @@
 """Calibrate a float model: prepare it, run it over data, and keep the range of every tensor."""
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -20,7 +19,7 @@ from qdqtool.quantization.preparation.prepare import Prepared, prepare
 from qdqtool.quantization.preparation.step import StepRequest
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.checkpoint import RangesCheckpoint
-from qdqtool.quantization.ranges.collector import RangeCollector
+from qdqtool.quantization.ranges.collector import CollectedRanges, RangeCollector
 from qdqtool.quantization.ranges.method_choice import ModelTrial, encode_choice, encode_dominant
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import (
@@ -29,7 +28,6 @@ from qdqtool.quantization.ranges.types import (
     Ranges,
     RangesPart,
     TensorKey,
-    TensorRange,
 )
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns
@@ -38,37 +36,7 @@ from qdqtool.samples.request import FileData, RandomData, open_feeds
 from qdqtool.samples.sample import data_digest, sample_digest
 from qdqtool.samples.split import Split, split_samples, undivided
 
-
-class Collector(Protocol):
-    """Collects ranges, as :class:`qdqtool.quantization.ranges.collector.RangeCollector` does in this process."""
-
-    @property
-    def ranges(self) -> Mapping[TensorKey, TensorRange]:
-        """The ranges of the samples that are done."""
-        ...
-
-    @property
-    def choosing(self) -> Mapping[TensorKey, TensorRange] | None:
-        """The same without samples that are held back."""
-        ...
-
-    @property
-    def unreadable(self) -> Mapping[TensorKey, str]:
-        """Why a tensor could not be read everywhere."""
-        ...
-
-    def resume(self, ranges: Ranges) -> None:
-        """Continue from ranges of the same tensors."""
-        ...
-
-    def chunks(
-        self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
-    ) -> Iterator[int]:
-        """Run the samples of a part that are not done, and yield one past the last that is done."""
-        ...
-
-
-Elsewhere = Callable[[CalibrationRecord, Sequence[TensorKey], Collection[int]], Collector]
+Elsewhere = Callable[[CalibrationRecord, Sequence[TensorKey], Collection[int]], CollectedRanges]
 """Makes a collector that runs samples in other processes, of the record, the tensors and the samples held back."""
 
 
@@ -103,26 +71,13 @@ class CalibrationSamples:
     digests: Sequence[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationResult:
-    """The result of a calibration run.
-
-    Attributes:
-        ranges: Ranges of all samples, or of the shard.
-        resumed: Number of samples that an interrupted run had done before.
-    """
-
-    ranges: Ranges
-    resumed: int
-
-
 def fold_samples(
-    collector: Collector,
+    collector: CollectedRanges,
     record: CalibrationRecord,
     samples: CalibrationSamples,
     scope: CalibrationScope,
     progress: Progress | None,
-) -> CalibrationResult:
+) -> tuple[Ranges, int]:
     """Run the samples of ``scope`` that are not done yet.
 
     Args:
@@ -166,7 +121,7 @@ def fold_samples(
         if checkpoint is not None and part.done > part.start:
             checkpoint.keep(so_far())
         raise
-    return CalibrationResult(so_far() if scope.shard else replace(so_far(), part=None), resumed)
+    return so_far() if scope.shard else replace(so_far(), part=None), resumed
 
 
 TryMethods = Callable[[Prepared, Recipe, Feeds, FloatRuns], ModelTrial | None]
@@ -253,14 +208,14 @@ def calibrate_model(
         parameters=recipe.parameters(),
         preprocessing=feeds.description.preprocessing,
     )
-    collector: Collector
+    collector: CollectedRanges
     if scope.elsewhere is None:
         histograms = calibrators.get(recipe.method).needs_histogram
         collector = RangeCollector(index, values, runs, histograms=histograms, held=split.held)
     else:
         collector = scope.elsewhere(record, [tensor_key(value) for value in values], split.held)
-    done = fold_samples(collector, record, CalibrationSamples(feeds, digests), scope, progress)
-    return Calibrated(prepared, done.ranges, feeds, split, done.resumed, None if tried is None else tried.methods)
+    ranges, resumed = fold_samples(collector, record, CalibrationSamples(feeds, digests), scope, progress)
+    return Calibrated(prepared, ranges, feeds, split, resumed, None if tried is None else tried.methods)
 
 
 def calibrated_values(index: ModelIndex, recipe: Recipe) -> list[Value]:

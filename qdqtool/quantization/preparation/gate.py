@@ -10,10 +10,8 @@ from typing import Final
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.tensors import iter_tensors
 from qdqtool.models.graph.model import Model
-from qdqtool.models.running.observer import Observer, Run, is_fed
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
@@ -65,10 +63,15 @@ class PreparationGate:
         """
         before = self._inner(previous, {})
         after = self._inner(change.model, change.rescaled)
-        pairs = [(_shared(found, other), other) for found, other in zip(before, after, strict=True)]
+        pairs = list(zip(before, after, strict=True))
         expected = self._runs.first(self._given, self._feeds)
         outputs = largest_difference(expected, self._runs.first(change.model, self._feeds))
-        return max([outputs, *(_relative_error(found[key], other[key]) for found, other in pairs for key in found)])
+        return max(
+            [
+                outputs,
+                *(_relative_error(found[key], other[key]) for found, other in pairs for key in found.keys() & other),
+            ]
+        )
 
     def _inner(self, model: Model, rescaled: Mapping[TensorKey, Factors]) -> list[dict[TensorKey, Array]]:
         """Return what products read, by sample, with the channels of some tensors multiplied with factors."""
@@ -81,7 +84,7 @@ class PreparationGate:
             run = self._runs.run(sample, number, feeds)
             kept: dict[TensorKey, Array] = {}
             for value, axis in axes.items():
-                arrays = _arrays(observer, run, sample, value)
+                arrays = list(observer.each(run, sample, value))
                 if len(arrays) == 1 and sum(array.size for array in kept.values()) + arrays[0].size <= MAX_VALUES:
                     kept[tensor_key(value)] = _multiplied(arrays[0], rescaled.get(tensor_key(value)), axis)
             found.append(kept)
@@ -96,15 +99,6 @@ def _relative_error(before: Array, after: Array) -> float:
     finite = np.isfinite(reference)
     difference = np.linalg.norm(np.where(finite, other, 0.0) - np.where(finite, reference, 0.0))
     return _ratio(float(difference), float(np.linalg.norm(np.where(finite, reference, 0.0))))
-
-
-def _shared(found: Mapping[TensorKey, Array], other: Mapping[TensorKey, Array]) -> Mapping[TensorKey, Array]:
-    return {key: array for key, array in found.items() if key in other}
-
-
-def _arrays(observer: Observer, run: Run, sample: Mapping[str, Array], value: Value) -> list[Array]:
-    """Return the values of a tensor in a run: one for each call and iteration."""
-    return [sample[value.name]] if is_fed(value) else [array for array, _, _ in observer.occurrences(run, value)]
 
 
 def _multiplied(array: Array, factors: Factors | None, axis: int) -> Array:

@@ -4,7 +4,7 @@ Equalised weights differ from those of the given model: compared with that, ever
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -18,6 +18,7 @@ from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.quantization.preparation.prepare import Prepared, prepare_as_recorded
 from qdqtool.quantization.ranges import calibrators
+from qdqtool.quantization.ranges.file_content import StoredStep
 from qdqtool.quantization.ranges.method_choice import PLANNED, chosen_method
 from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep
 from qdqtool.samples.calibration_note import CalibrationNote, encode_note
@@ -102,15 +103,10 @@ def _has_used_data(prepared: Prepared) -> bool:
 MAX_NOTE_BYTES = 1 << 26
 
 
-class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    step: str
-    parameters: dict[str, Any]
-
-
 def preparation_note(record: Sequence[PreparationStep]) -> Notes:
     """Return the metadata of a quantized model about the steps that changed weights; empty where there was none."""
     made = [
-        _Note(step=step.step, parameters=dict(step.parameters))
+        StoredStep(step=step.step, parameters=dict(step.parameters))
         for step in record
         if step.step not in PLANNED | {BIAS_CORRECTION} and step.was_made
     ]
@@ -129,7 +125,7 @@ def prepared_like(quantized: Model, baseline: Model) -> Prepared:
     if text is None or len(text) > MAX_NOTE_BYTES:
         return Prepared(baseline)
     try:
-        notes = msgspec.json.decode(text, type=list[_Note])
+        notes = msgspec.json.decode(text, type=list[StoredStep])
         record = [PreparationStep(note.step, note.parameters) for note in notes]
         return prepare_as_recorded(baseline, record, Preparation())
     except (msgspec.DecodeError, UsageError, RecursionError):

@@ -21,17 +21,16 @@ from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.offload import offloaded
-from qdqtool.models.graph.io.tensors import element_count, make_tensor, nbytes, pending_tensor, read_array
+from qdqtool.models.graph.io.tensors import computed_tensor, element_count, make_tensor
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import display
 from qdqtool.models.ops.support.weights import StoredWeight
-from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.rescaling_points import PointKind, Reader, RescalingPoint, find_rescaling_points
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.quantization.calibration_report import Site
-from qdqtool.quantization.preparation.factors.equalization import ReadWeight, powers_of_two
+from qdqtool.quantization.preparation.factors.equalization import powers_of_two
 from qdqtool.quantization.preparation.step import PreparationMethod, ProposedChange
 from qdqtool.quantization.statistics.channel_statistics import ChannelStatistics
 
@@ -102,14 +101,10 @@ def _vectors(factors: Mapping[RescalingPoint, Factors]) -> Iterator[tuple[NodeVi
 
 
 def _new_weight(model: Model, change: WeightFactors, namer: Namer) -> list[Edit]:
-    stored, node = change.weight.tensor, change.weight.node
+    weight, node = change.weight, change.weight.node
     name = namer.tensor(f"{node.input_name(1)}{SUFFIX}")
-
-    def make() -> bytes:
-        values = change.weight.layout.rescaled(read_array(model, stored), change.inputs, change.outputs)
-        return make_tensor(name, values, stored.data_type).raw_data
-
-    tensor = pending_tensor(model, name, tuple(stored.dims), stored.data_type, Payload(nbytes(stored), make))
+    scaled = partial(weight.layout.rescaled, inputs=change.inputs, outputs=change.outputs)
+    tensor = computed_tensor(model, weight.tensor, name, scaled)
     return [AddInitializer(node.scope.path, tensor), SetInput(node.scope.path, node.key, 1, name)]
 
 
@@ -193,14 +188,14 @@ MOST_WEIGHTS = 1 << 22
 """Elements of all weights of a point; of larger ones, evenly spaced columns are tried. Each is rounded by itself."""
 
 
-def tried_weights(readers: Sequence[Reader], read: ReadWeight) -> list[Array]:
+def tried_weights(readers: Sequence[Reader]) -> list[Array]:
     """Return the weight of each reader of a rescaling point, ``[inputs, outputs]``, as a view.
 
     Every weight loses the same share of its columns, so each keeps its share of the error.
     """
     every = max(-(-sum(element_count(each.weight.tensor) for each in readers) // MOST_WEIGHTS), 1)
     # One group, and no kernel.
-    return [each.weight.layout.canonical(read(each.weight))[0, ::every, :, 0].T for each in readers]
+    return [each.weight.layout.canonical(each.weight.read())[0, ::every, :, 0].T for each in readers]
 
 
 LARGEST_FACTOR = 256.0

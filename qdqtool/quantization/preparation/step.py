@@ -68,6 +68,7 @@ class PreparationMethod(ABC):
         order: Steps are made from the smallest to the largest; no two steps have the same.
         thing: The name in reports of what the step changes: ``layer``.
         done: The name of the change: ``equalised``.
+        doing: The change in a message: ``equalising the model``.
         off: The options that disable the step; empty where there are none.
         rescales_tensors: Whether inner tensors have other values afterwards, so that their ranges are not those of the
             given model.
@@ -77,6 +78,7 @@ class PreparationMethod(ABC):
     order: ClassVar[int]
     thing: ClassVar[str]
     done: ClassVar[str]
+    doing: ClassVar[str] = ""
     off: ClassVar[str] = ""
     rescales_tensors: ClassVar[bool] = False
     refused_parameters: ClassVar[Mapping[str, Any]] = MappingProxyType({})
@@ -87,14 +89,19 @@ class PreparationMethod(ABC):
         return type(self).__module__.rpartition(".")[2]
 
     def is_asked(self, request: StepRequest) -> bool:
-        """Return whether the step is made; a step without an option always is."""
-        del request
-        return True
+        """Return whether the step is made."""
+        return self.is_allowed(request.asked)
 
     def disagreement(self, asked: Preparation, *, made: bool) -> str:
         """Return why ranges cannot be used with these options; empty where they can."""
-        del asked, made
+        if made and not self.is_allowed(asked):
+            return f"the ranges were found after {self.doing}, which {self.off} forbids"
         return ""
+
+    def is_allowed(self, asked: Preparation) -> bool:
+        """Return whether the options leave the step on; a step without an option always is."""
+        del asked
+        return True
 
     def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
         """Propose changes, the best first: the next one is made only if that fails its trial or changes an output.

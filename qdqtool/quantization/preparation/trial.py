@@ -207,7 +207,8 @@ def decide(before: OutputErrors, after: OutputErrors) -> Trial:
     )
     if not names:
         return Trial(samples=len(before), kept=True, outputs=outputs, problem="the model has no float outputs")
-    whole = _output_gains_db([first], [last], names)
+    one, two = _noises([first], [last], names)
+    whole = one.output_gains_db(two)
     gain, error = _sample_gain_db(before, after, names)
     kept = whole.min() >= -LARGEST_LOSS_DB and whole.mean() >= LEAST_GAIN_DB and gain >= max(LEAST_GAIN_DB, error)
     return Trial(
@@ -221,11 +222,6 @@ def decide(before: OutputErrors, after: OutputErrors) -> Trial:
 
 def _joined(errors: OutputErrors) -> dict[str, AccumulatedError]:
     return {name: AccumulatedError.joined(sample[name] for sample in errors) for name in errors[0]}
-
-
-def _output_gains_db(before: OutputErrors, after: OutputErrors, names: Sequence[str]) -> Array:
-    one, two = _noises(before, after, names)
-    return one.output_gains_db(two)
 
 
 def _sample_gain_db(before: OutputErrors, after: OutputErrors, names: Sequence[str]) -> tuple[float, float]:

@@ -171,22 +171,8 @@ def _described(choice: RangeChoice, chosen: Threshold, others: dict[str, Thresho
 
 
 def _given(choice: RangeChoice, chosen: Threshold) -> ActivationRange:
-    bounded = choice.is_bound
-    return ActivationRange(
-        tensor=choice.slot.tensor,
-        graph=display(choice.slot.scope),
-        format=choice.goal.format.name,
-        min=choice.seen.min,
-        max=choice.seen.max,
-        values=None,
-        range=chosen.amax,
-        clipped=None,
-        method=chosen.method if bounded else "given",
-        reason=chosen.reason if bounded else "",
-        shared=chosen is not choice.own,
-        methods=(),
-        histogram=None,
-    )
+    found = replace(_described(choice, chosen, {}), values=None, clipped=None)
+    return found if choice.is_bound else replace(found, method="given", reason="")
 
 
 def _methods(seen: TensorRange, others: dict[str, Threshold]) -> Iterator[MethodRange]:

@@ -3,9 +3,10 @@
 While a sample runs, the tensors of the sample before are counted in another thread, and then freed.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -52,9 +53,8 @@ class TensorStatistics:
         """Return the range so far."""
         if self._table is None:
             return self._range
-        found = self._range
         histogram = Histogram(self._exponent, self._table[1:].copy(), int(self._table[0]))
-        return TensorRange(found.min, found.max, found.amax, found.count, histogram)
+        return replace(self._range, histogram=histogram)
 
     def _count(self, array: Array, amax: float, counter: Counter) -> None:
         if self._table is None:
@@ -79,7 +79,7 @@ def range_of(array: Array) -> TensorRange:
     return TensorRange(low, high, max(abs(low), abs(high)), array.size)
 
 
-class CollectedRanges:
+class CollectedRanges(ABC):
     """The ranges that a collector has merged, of all samples and of those that choose.
 
     Attributes:
@@ -100,6 +100,12 @@ class CollectedRanges:
     def choosing(self) -> dict[TensorKey, TensorRange] | None:
         """The same without the samples that are held back; None where none are, or where they are not known."""
         return None if self._choosing is None else self._readable(self._choosing)
+
+    @abstractmethod
+    def chunks(
+        self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
+    ) -> Iterator[int]:
+        """Run the samples of a part that are not done, and yield one past the last that is done."""
 
     def resume(self, ranges: Ranges) -> None:
         """Continue from ranges of the same tensors."""

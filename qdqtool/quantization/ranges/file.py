@@ -51,7 +51,10 @@ def encode_ranges(ranges: Ranges) -> bytes:
         schema_version=SCHEMA_VERSION,
         model=StoredModel(
             sha256=record.model_sha256,
-            preparation=[_step(made) for made in record.preparation],
+            preparation=[
+                StoredStep(step=made.step, parameters=dict(made.parameters), trial=made.trial or msgspec.UNSET)
+                for made in record.preparation
+            ],
         ),
         data=StoredData(
             sha256=record.data_sha256,
@@ -100,6 +103,10 @@ def read_ranges(path: Path) -> Ranges:
 def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> StoredRange:
     scope, name = key
     low, high = (found.min, found.max) if found.count else (None, None)
+    histogram, counted = None, found.histogram
+    if counted is not None:
+        counts = encode_counts(counted.counts)
+        histogram = StoredHistogram(exponent=counted.exponent, zeros=counted.zeros, counts=counts)
     return StoredRange(
         tensor=name,
         scope=list(scope),
@@ -107,13 +114,9 @@ def _entry(key: TensorKey, found: TensorRange, unreadable: str | None) -> Stored
         max=high,
         amax=found.amax,
         count=found.count,
-        histogram=None if found.histogram is None else _histogram(found.histogram),
+        histogram=histogram,
         unreadable=unreadable,
     )
-
-
-def _histogram(found: Histogram) -> StoredHistogram:
-    return StoredHistogram(exponent=found.exponent, zeros=found.zeros, counts=encode_counts(found.counts))
 
 
 def _decode(path: Path) -> RangesFile:
@@ -145,11 +148,6 @@ def _preparation(model: StoredModel) -> tuple[PreparationStep, ...]:
         PreparationStep(made.step, made.parameters, None if made.trial is msgspec.UNSET else made.trial)
         for made in model.preparation
     )
-
-
-def _step(made: PreparationStep) -> StoredStep:
-    trial = msgspec.UNSET if made.trial is None else made.trial
-    return StoredStep(step=made.step, parameters=dict(made.parameters), trial=trial)
 
 
 def _part(document: RangesFile, path: Path) -> RangesPart | None:

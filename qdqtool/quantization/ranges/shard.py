@@ -62,9 +62,11 @@ def _part(name: str, ranges: Ranges) -> RangesPart:
 
 def _require_alike(first: Named, other: Named) -> None:
     one, two = first[1].record, other[1].record
+    data = [(each.data_sha256, each.samples, each.chunk) for each in (one, two)]
+    counts = f", {one.samples} and {two.samples} samples" if one.samples != two.samples else ""
     differences = (
         ("model", "", one.model_sha256 != two.model_sha256 or one.preparation != two.preparation),
-        ("data", _data(one, two), _identity(one) != _identity(two)),
+        ("data", counts, data[0] != data[1]),
         ("seed", "", (one.random, one.seed) != (two.random, two.seed)),
         ("method", f", '{_method(one)}' and '{_method(two)}'", _method(one) != _method(two)),
         ("set of tensors", "", list(first[1].tensors) != list(other[1].tensors)),
@@ -75,14 +77,6 @@ def _require_alike(first: Named, other: Named) -> None:
                 f"{first[0]} and {other[0]} cannot be merged: each is of another {what}{which}",
                 hint="every shard needs the same model, data and options, and only another number of the shard",
             )
-
-
-def _identity(record: CalibrationRecord) -> tuple[str, int, int | None]:
-    return record.data_sha256, record.samples, record.chunk
-
-
-def _data(one: CalibrationRecord, two: CalibrationRecord) -> str:
-    return f", {one.samples} and {two.samples} samples" if one.samples != two.samples else ""
 
 
 def _method(record: CalibrationRecord) -> str:

@@ -1,6 +1,6 @@
 """Measure the channels that weights are multiplied with, over a few samples; activations are freed after each run."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,6 @@ from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.model import Model
-from qdqtool.models.running.observer import Observer, Run, is_fed
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.cores import side_by_side
 from qdqtool.numerics.dtypes import Array
@@ -118,7 +117,7 @@ def sample_rows(model: Model, values: AbstractSet[Value], data: ChannelData, cou
     for number, sample in enumerate(feeds):
         run = data.runs.run(sample, number, feeds)
         for value, rows in kept.items():
-            for array in _each(observer, run, sample, value):
+            for array in observer.each(run, sample, value):
                 whole = array.reshape(-1, array.shape[-1])
                 # copy(): a view would keep the whole array of the session alive.
                 rows.append(whole[:: max(len(whole) // share, 1)][:share].copy())
@@ -145,10 +144,10 @@ def _observe(
     observer = runs.observer(model, axes)
     for number, sample in enumerate(feeds):
         run = runs.run(sample, number, feeds)
-        taken = ((total, tuple(_each(observer, run, sample, value))) for value, total in sums.items())
+        taken = ((total, tuple(observer.each(run, sample, value))) for value, total in sums.items())
         for _ in side_by_side(partial(_add, number % FOLDS), taken):
             pass
-        if _is_enough(number + 1, sums.values()):
+        if number + 1 >= MIN_SAMPLES_IF_LARGE and sum(total.values for total in sums.values()) >= MAX_VALUES:
             break
     whole = [value for value in sums if observer.problem(value) is None]
     found = {tensor_key(value): sums[value].result() for value in whole}
@@ -159,17 +158,6 @@ def _add(fold: int, taken: tuple["_Sums", Sequence[Array]]) -> None:
     total, arrays = taken
     for array in arrays:
         total.add(array, fold)
-
-
-def _is_enough(samples: int, sums: Iterable["_Sums"]) -> bool:
-    return samples >= MIN_SAMPLES_IF_LARGE and sum(total.values for total in sums) >= MAX_VALUES
-
-
-def _each(observer: Observer, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
-    if is_fed(value):
-        yield sample[value.name]
-    else:
-        yield from (array for array, _, _ in observer.occurrences(run, value))
 
 
 class _Sums:

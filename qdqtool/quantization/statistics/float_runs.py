@@ -6,7 +6,6 @@ Opening a session of a ResNet-50 takes as long as running three images, and its 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Self
 
 from qdqtool.errors import CapabilityError, ModelError, UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -17,6 +16,7 @@ from qdqtool.models.options import Profile
 from qdqtool.models.running.observer import Observer, Run, is_fed
 from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.ort_errors import RunError
+from qdqtool.models.scratch import Closing
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.feeds import Feeds
@@ -34,7 +34,7 @@ def nothing_else(_: ModelIndex) -> tuple[Value, ...]:
     return ()
 
 
-class FloatRuns:
+class FloatRuns(Closing):
     """Runs of a float model and of its changed forms. A context manager.
 
     The model runs in ONNX Runtime with its default optimizations, for speed: they change float results by rounding
@@ -52,12 +52,6 @@ class FloatRuns:
         self._read = read
         self._open: _Open | None = None
         self._kept: list[_Kept] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the session; the kept outputs remain."""

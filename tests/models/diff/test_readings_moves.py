@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.qdq import text_model
 
-from qdqtool.models.diff.readings import Moved, ReplacedStep, pair_moves
+from qdqtool.models.diff.readings import Moved, pair_moves
 from qdqtool.models.graph.index.view import GraphView, NodeView
 
 LENGTH = 9
@@ -27,8 +27,7 @@ def moves(gone: Sequence[tuple[str, int]], came: Sequence[tuple[str, int]]) -> l
     """Steps are words here, next to the node of a number; equal words have equal constants."""
     first = [Moved(word, frozenset({LEFT[at]})) for word, at in gone]
     second = [Moved(word, frozenset({RIGHT[at]})) for word, at in came]
-    found = pair_moves(first, second, PAIRED, lambda old, new: old == new)
-    return [(move.before, move.after) for move in found]
+    return list(pair_moves(first, second, PAIRED, lambda old, new: old == new))
 
 
 @pytest.mark.parametrize("start", [0, 4, LENGTH - 1])
@@ -62,13 +61,13 @@ def test_each_takes_the_nearest_that_is_left(gone: list[tuple[str, int]], came: 
 def test_a_pair_next_to_several_nodes_is_near_all_of_them() -> None:
     first = [Moved("a", frozenset({LEFT[0], LEFT[8]}))]
     second = [Moved("a", frozenset({RIGHT[5]}))]
-    assert list(pair_moves(first, second, PAIRED, lambda old, new: old == new)) == [ReplacedStep(0, 0)]
+    assert list(pair_moves(first, second, PAIRED, lambda old, new: old == new)) == [(0, 0)]
 
 
 def test_nodes_without_a_counterpart_are_passed() -> None:
     first, second = [Moved("a", frozenset({LEFT[4]}))], [Moved("a", frozenset({RIGHT[5]}))]
     some = {node: other for node, other in PAIRED.items() if node is not LEFT[4]}
-    assert list(pair_moves(first, second, some, lambda old, new: old == new)) == [ReplacedStep(0, 0)]
+    assert list(pair_moves(first, second, some, lambda old, new: old == new)) == [(0, 0)]
     assert list(pair_moves(first, second, {}, lambda old, new: old == new)) == []
 
 
@@ -77,4 +76,4 @@ def test_absent_inputs_are_no_way() -> None:
     nodes, others = (list(GraphView(text_model(text)).nodes()) for _ in range(2))
     paired = dict(zip(nodes, others, strict=True))
     first, second = [Moved("a", frozenset({nodes[5]}))], [Moved("a", frozenset({others[3]}))]
-    assert list(pair_moves(first, second, paired, lambda old, new: old == new)) == [ReplacedStep(0, 0)]
+    assert list(pair_moves(first, second, paired, lambda old, new: old == new)) == [(0, 0)]

@@ -13,7 +13,8 @@ from support.random_models import assert_same_outputs, brute, drawn_feeds, whole
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import NodeReason
-from qdqtool.models.transforms.strip import RemovedNode, RestoredNode, Stripped, strip_from
+from qdqtool.models.transforms.strip import RestoredNode, Stripped, strip_from
+from qdqtool.models.transforms.strip_edits import RemovedNode
 
 UNREAD = "its codes are read by something else than a DequantizeLinear, or by nothing"
 NOT_STORED = "its input is neither the output of a QuantizeLinear nor a stored constant"

@@ -10,7 +10,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.running.ort_cpu import Session
-from qdqtool.models.transforms.taps import Hop, Taps, called_scopes, hop_into, tap_tensors
+from qdqtool.models.transforms.taps import Hop, Taps, hop_into, tap_tensors
 
 X = np.array([1.1, -2.3, 3.7], np.float32)
 
@@ -359,7 +359,8 @@ def test_at_most_1024_places_of_a_tensor_are_read(calls: int) -> None:
 def test_a_call_leads_into_its_function_and_other_nodes_into_none() -> None:
     view = GraphView(text_model(NESTED))
     call, inner = view.main.nodes[0], view.scope(("my::Inner",)).nodes[0]
-    (scope,) = called_scopes(view, call)
+    scope = view.called(call)
+    assert scope is not None
     assert scope.path == ("my::Outer",)
     assert hop_into(scope, call) == Hop("a", is_call=True)
-    assert called_scopes(view, inner) == []
+    assert view.called(inner) is None

@@ -40,7 +40,7 @@ def test_every_weight_of_a_joint_keeps_the_same_share_of_its_columns(most, every
     monkeypatch.setattr(module, "MOST_WEIGHTS", most)
     index = ModelIndex.of(Model(network()))
     ((point,), _) = find_rescaling_points(index, PointKind.NORM)
-    found = tried_weights(point.readers, lambda weight: weight.read(index.model))
+    found = tried_weights(point.readers)
     assert [each.shape[1] for each in found] == [-(-NARROW // every), -(-WIDE // every)]
     for each, whole in zip(found, AS_INPUTS_FIRST, strict=True):
         np.testing.assert_array_equal(each, whole[:, ::every])

@@ -4,7 +4,8 @@ from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.strip import StripReport
 from qdqtool.models.graph.report import NodeReason, Sizes
-from qdqtool.models.transforms.strip import RemovedNode, RestoredNode
+from qdqtool.models.transforms.strip import RestoredNode
+from qdqtool.models.transforms.strip_edits import RemovedNode
 from qdqtool.reports.text.repaired import render_stripped
 
 

@@ -62,7 +62,7 @@ def _stands_in(node: NodeView) -> bool:
 def _as_model(graph: Subgraphs, body: Scope) -> Model | None:
     assert isinstance(body.container, onnx.GraphProto)
     proto = onnx.ModelProto()
-    copy_fields(graph.model.proto, proto, left_out="graph")
+    copy_fields(graph.model.proto, proto, "graph")
     proto.ClearField("training_info")
     proto.graph.CopyFrom(body.container)
     if not proto.graph.name:

@@ -46,11 +46,14 @@ def free_names(graph: onnx.GraphProto) -> set[str]:
     """Return the names that a body reads from enclosing scopes."""
     read = {name for node in graph.node for name in names_read(node)}
     read |= {output.name for output in graph.output}
-    defined = {name for node in graph.node for name in node.output}
-    defined |= {value.name for value in graph.input}
-    defined |= {tensor.name for tensor in graph.initializer}
-    defined |= {sparse.values.name for sparse in graph.sparse_initializer}
-    return read - defined
+    return read - defined_names(graph)
+
+
+def defined_names(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that a graph itself defines."""
+    names = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
+    sparse = (each.values for each in graph.sparse_initializer)
+    return names | {tensor.name for tensor in (*graph.initializer, *sparse)}
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import onnx
 
+from qdqtool.models.graph.edits.copy_changes import defined_names
 from qdqtool.models.graph.index.view import GraphView, Scope
 from qdqtool.models.graph.scope import node_bodies
 
@@ -35,13 +36,8 @@ def _rename_in_node(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
     node.input[:] = [names.get(name, name) for name in node.input]
     node.output[:] = [names.get(name, name) for name in node.output]
     for _, body in node_bodies(node):
-        own = _defined_in(body)
+        own = defined_names(body)
         rename_in_graph(body, {old: new for old, new in names.items() if old not in own})
-
-
-def _defined_in(graph: onnx.GraphProto) -> set[str]:
-    names = {name for node in graph.node for name in node.output}
-    return names | {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
 
 
 class Namer:

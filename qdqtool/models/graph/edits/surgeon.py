@@ -60,7 +60,7 @@ class _Checker:
 
     def check_reads(self, batch: ScopeBatch) -> None:
         for name in dict.fromkeys(_names_read(batch)):
-            if not any(self._defines(scope, name) for scope in _from(batch.scope)):
+            if not any(self._defines(scope, name) for scope in batch.scope.outwards()):
                 raise EditError(f"an edit in {where(batch.scope.path)} reads tensor '{name}', which is defined nowhere")
 
     def _defines(self, scope: Scope, name: str) -> bool:
@@ -75,7 +75,7 @@ class _Checker:
             change = batch.changes.get(use.node.key)
             if use.node.key in batch.removed or (change is not None and use.index in change.inputs):
                 return True
-        return any(self._loses_owner(around) for around in _from(scope))
+        return any(self._loses_owner(around) for around in scope.outwards())
 
     def _loses_owner(self, scope: Scope) -> bool:
         owner = scope.owner
@@ -90,7 +90,7 @@ def _check_sole_definer(name: str, scopes: list[Scope]) -> None:
             raise EditError(f"tensor '{name}' would be defined twice in {where(scope.path)}")
         seen.add(scope.path)
     for scope in scopes:
-        hidden = next((outer for outer in _around(scope) if outer.path in seen), None)
+        hidden = next((outer for outer in scope.outwards() if outer is not scope and outer.path in seen), None)
         if hidden is not None:
             raise EditError(f"tensor '{name}' of {where(scope.path)} would hide that of {where(hidden.path)}")
 
@@ -101,19 +101,6 @@ def _names_read(batch: ScopeBatch) -> Iterator[str]:
     for key, change in batch.changes.items():
         if key not in batch.removed:
             yield from filter(None, change.inputs.values())
-
-
-def _from(scope: Scope) -> Iterator[Scope]:
-    """Yield a scope and those around it: most names are found in the first, whatever the depth."""
-    yield scope
-    yield from _around(scope)
-
-
-def _around(scope: Scope) -> Iterator[Scope]:
-    outer = scope.parent
-    while outer is not None:
-        yield outer
-        outer = outer.parent
 
 
 __all__ = ["EditError", "apply_edits"]
@@ -135,11 +122,10 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
         model: The model.
         edits: The edits. Their order matters only among new nodes that nothing reads.
     """
-    result = model.fork()
     view = GraphView(model)
     batches = sort_edits(view, edits)
     check_batches(view, batches)
-    result.proto = copy_model(model.proto, batches[MAIN].old_initializers if MAIN in batches else ())
+    result = model.fork(copy_model(model.proto, batches[MAIN].old_initializers if MAIN in batches else ()))
     containers = dict(walk(result.proto))
     moved = _owners_of_moved(batches.values())
     for path in moved:
@@ -147,7 +133,8 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
     # Inner scopes first: placing a node reads the edited bodies of its neighbours.
     for path, batch in sorted(batches.items(), key=lambda entry: -len(entry[0])):
         copy_changes(containers[path], batch, _edit_nodes(batch), moved.get(path, ()))
-        _raise_ir_for(batch, result.proto)
+        if batch.new_initializers and not batch.scope.is_function:
+            result.proto.ir_version = max(result.proto.ir_version, IR_WITH_FREE_INITIALIZERS)
         _import_domains(batch, result.proto)
     return result
 
@@ -224,11 +211,6 @@ def _new_node(node: AddNode, tensor: Callable[[str], gs.Tensor]) -> gs.Node:
         # graphsurgeon 0.6.1 writes a domain field even for "", and none for None.
         domain=node.domain or None,
     )
-
-
-def _raise_ir_for(batch: ScopeBatch, proto: onnx.ModelProto) -> None:
-    if batch.new_initializers and not batch.scope.is_function:
-        proto.ir_version = max(proto.ir_version, IR_WITH_FREE_INITIALIZERS)
 
 
 def _import_domains(batch: ScopeBatch, proto: onnx.ModelProto) -> None:

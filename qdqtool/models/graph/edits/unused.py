@@ -6,9 +6,9 @@ import onnx
 
 from qdqtool.models.graph.edits.edit import Edit, RemoveInitializer, RemoveNode
 from qdqtool.models.graph.edits.surgeon import apply_edits
-from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
+from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.models.graph.scope import ScopePath, node_bodies, walk
+from qdqtool.models.graph.scope import node_bodies, walk
 
 
 class DeadCode:
@@ -53,7 +53,7 @@ class DeadCode:
                 continue
             if value.initializer is not None:
                 found[value] = RemoveInitializer(value.scope.path, value.name)
-            elif node is not None and node not in self._removed and self._is_useless(node):
+            elif node is not None and node not in self._removed and all(map(self._is_dead, node.present_outputs)):
                 found[node] = RemoveNode(node.scope.path, node.key)
                 self.drop_node(node)
         return list(found.values())
@@ -61,19 +61,10 @@ class DeadCode:
     def _is_dead(self, value: Value) -> bool:
         return value not in self._kept and all((use.node, use.index) in self._gone for use in value.uses)
 
-    def _is_useless(self, node: NodeView) -> bool:
-        return all(map(self._is_dead, node.present_outputs))
-
     def _in_bodies(self, owner: NodeView) -> Iterator[NodeView]:
         for scope in self._view.scopes:
-            if any(around.owner is owner for around in _upwards(scope)):
+            if any(around.owner is owner for around in scope.outwards()):
                 yield from scope.nodes
-
-
-def _upwards(scope: Scope | None) -> Iterator[Scope]:
-    while scope is not None:
-        yield scope
-        scope = scope.parent
 
 
 def without_unused(before: GraphView, after: Model) -> Transformed[tuple[str, ...]]:
@@ -95,12 +86,12 @@ def without_unused(before: GraphView, after: Model) -> Transformed[tuple[str, ..
         edits = list(_removals(view, dead))
         if not edits:
             return Transformed(after, tuple(removed))
-        removed += [_name(edit) for edit in edits]
+        removed += [next(filter(None, edit.node)) if isinstance(edit, RemoveNode) else edit.name for edit in edits]
         after = apply_edits(after, edits)
         read |= {(value.scope.path, value.name) for value in view.values() if value.uses}
 
 
-def _removals(view: GraphView, dead: set[Value]) -> Iterator[Edit]:
+def _removals(view: GraphView, dead: set[Value]) -> Iterator[RemoveInitializer | RemoveNode]:
     for value in view.values():
         if value in dead and value.initializer is not None and not value.is_input:
             yield RemoveInitializer(value.scope.path, value.name)
@@ -116,15 +107,6 @@ def _is_dead(node: NodeView, dead: set[Value]) -> bool:
     return any(value in dead for value in made) and all(not value.uses and not value.is_output for value in made)
 
 
-def _name(edit: Edit) -> str:
-    return edit.name if isinstance(edit, RemoveInitializer) else _first_output(edit)
-
-
-def _first_output(edit: Edit) -> str:
-    assert isinstance(edit, RemoveNode)
-    return next(name for name in edit.node if name)
-
-
 def _mentioned(proto: onnx.ModelProto) -> set[str]:
     """Names that something else than a node reads."""
     names: set[str] = set()
@@ -132,12 +114,7 @@ def _mentioned(proto: onnx.ModelProto) -> set[str]:
         graphs = (training.initialization, training.algorithm)
         names |= {name for graph in graphs for node in graph.node for name in node.input}
         names |= {binding.key for binding in (*training.initialization_binding, *training.update_binding)}
-    containers: list[tuple[ScopePath, onnx.GraphProto | onnx.FunctionProto]] = list(walk(proto))
-    for _, container in containers:
-        if isinstance(container, onnx.GraphProto):
-            names |= {
-                entry.value
-                for annotation in container.quantization_annotation
-                for entry in annotation.quant_parameter_tensor_names
-            }
+    for _, container in walk(proto):
+        for annotation in container.quantization_annotation if isinstance(container, onnx.GraphProto) else ():
+            names |= {entry.value for entry in annotation.quant_parameter_tensor_names}
     return names

@@ -37,7 +37,7 @@ class Constants:
     """
 
     def __init__(self, view: GraphView, types: TensorTypes | None = None) -> None:
-        self._model: Model = view.model
+        self.model: Model = view.model
         self._types = types
         self._constant: dict[Value, bool] = {}
         self._folded: dict[Value, Array | None] = {}
@@ -63,7 +63,8 @@ class Constants:
         """The constant; None when ``value`` is not constant, its data is missing, or the chain is too large to fold."""
         stored = self.direct(value)
         if stored is not None:
-            return None if self._is_missing(stored) else read_array(self._model, stored)
+            missing = is_external(stored) and external_entry(stored, "location") in self.model.missing_data
+            return None if missing else read_array(self.model, stored)
         if value in self._folded:
             return self._folded[value]
         folded = self._fold(value) if self.is_constant(value) else None
@@ -85,9 +86,6 @@ class Constants:
             return self.array(value)
         except ModelError:
             return None
-
-    def _is_missing(self, tensor: TensorProto) -> bool:
-        return is_external(tensor) and external_entry(tensor, "location") in self._model.missing_data
 
     def _is_constant(self, value: Value, depth: int) -> bool:
         if value not in self._constant:

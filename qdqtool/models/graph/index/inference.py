@@ -14,7 +14,8 @@ import onnx
 
 from qdqtool.models.graph.index.signature import with_identities
 from qdqtool.models.graph.index.tensorrt_operators import with_stand_ins
-from qdqtool.models.graph.scope import ScopePath, walk
+from qdqtool.models.graph.io.copying import copy_model
+from qdqtool.models.graph.scope import ScopePath, all_nodes, walk
 
 LONGEST = 1 << 14
 """Largest number of elements of a vector with which data propagation runs."""
@@ -132,17 +133,12 @@ def _with_known_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 def _without_endless(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model whose endless nodes have no attributes, so that nothing is inferred for them."""
-    if not any(map(is_endless, _nodes(proto))):
+    if not any(map(is_endless, all_nodes(proto))):
         return proto
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
-    for node in filter(is_endless, _nodes(copy)):
+    copy = copy_model(proto)
+    for node in filter(is_endless, all_nodes(copy)):
         node.ClearField("attribute")
     return copy
-
-
-def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    return (node for _, container in walk(proto) for node in container.node)
 
 
 def _infer(proto: onnx.ModelProto, *, strict: bool = False, follow_numbers: bool = False) -> onnx.ModelProto | None:
@@ -153,7 +149,7 @@ def _infer(proto: onnx.ModelProto, *, strict: bool = False, follow_numbers: bool
 
 
 def _computes_shapes(proto: onnx.ModelProto) -> bool:
-    return any(node.op_type in CARRIERS for node in _nodes(proto))
+    return any(node.op_type in CARRIERS for node in all_nodes(proto))
 
 
 def _has_long_vector(proto: onnx.ModelProto) -> bool:
@@ -161,11 +157,7 @@ def _has_long_vector(proto: onnx.ModelProto) -> bool:
         values = [*container.value_info]
         if isinstance(container, onnx.GraphProto):
             values += [*container.output, *container.input]
-        if any(_is_long(value) for value in values):
+        shapes = (value.type.tensor_type.shape.dim for value in values)
+        if any(len(dims) == 1 and dims[0].dim_value > LONGEST for dims in shapes):
             return True
     return False
-
-
-def _is_long(value: onnx.ValueInfoProto) -> bool:
-    dims = value.type.tensor_type.shape.dim
-    return len(dims) == 1 and dims[0].dim_value > LONGEST

@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.tensorrt_operators import BLOCK_DEQUANTIZE, LINEAR, MAKES_SCALES, MX_DEQUANTIZE
-from qdqtool.models.graph.index.types import TensorTypes
+from qdqtool.models.graph.index.types import Shape, TensorTypes, static_shape
 from qdqtool.models.graph.index.view import GraphView, NodeView, Use, Value
 from qdqtool.numerics.granularity import Granularity, as_onnx_reads
 
@@ -24,8 +24,6 @@ DOMAINS = frozenset({"", MICROSOFT, TENSORRT})
 Optimizer writes ``trt``."""
 
 FIRST_OPSET_WITH_AXIS = 13
-
-Shape = tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +82,8 @@ class QdqNode:
     @property
     def is_dynamic(self) -> bool:
         """Whether it is a DQ of codes and scales that an operator of TensorRT computes from the data."""
-        return self.data is not None and _is_made_with_scales(self.data)
+        maker = self.data.producer if self.data is not None else None
+        return maker is not None and maker.op_type in MAKES_SCALES
 
     @property
     def output_dtype(self) -> int | None:
@@ -221,23 +220,22 @@ class QdqIndex:
         return stored.data_type if stored is not None else self._types.elem_type(value)
 
     def _rank(self, value: Value | None) -> int | None:
-        if value is None:
-            return None
-        stored = self._constants.direct(value)
-        shape = stored.dims if stored is not None else self._types.shape(value)
+        shape = self._declared(value)
         return len(shape) if shape is not None else None
 
     def _shape(self, value: Value | None) -> Shape | None:
-        if value is None:
-            return None
-        stored = self._constants.direct(value)
-        if stored is not None:
-            return tuple(stored.dims)
-        shape = self._types.shape(value)
-        if shape is not None and all(isinstance(dim, int) for dim in shape):
+        shape = self._declared(value)
+        if value is None or static_shape(shape) is not None:
             return shape
         folded = self._constants.array(value) if self._constants.is_constant(value) else None
         return folded.shape if folded is not None else shape
+
+    def _declared(self, value: Value | None) -> Shape | None:
+        """Return the shape of a tensor as it is stored, or else inferred."""
+        if value is None:
+            return None
+        stored = self._constants.direct(value)
+        return tuple(stored.dims) if stored is not None else self._types.shape(value)
 
 
 def is_qdq(node: NodeView) -> bool:
@@ -249,10 +247,6 @@ def is_quantize(node: NodeView) -> bool:
     """Whether ``node`` is such a QuantizeLinear."""
     found = LINEAR.get(node.op_type)
     return found.is_quantize if found is not None else node.op_type == QUANTIZE and node.domain in DOMAINS
-
-
-def _is_made_with_scales(value: Value) -> bool:
-    return value.producer is not None and value.producer.op_type in MAKES_SCALES
 
 
 def is_dequantized(value: Value | None) -> bool:

@@ -13,7 +13,8 @@ from typing import Any
 
 import onnx
 
-from qdqtool.models.graph.scope import walk
+from qdqtool.models.graph.io.copying import copy_model
+from qdqtool.models.graph.scope import all_nodes
 
 DOMAINS = frozenset({"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"})
 """Brevitas wrote ``onnx.brevitas`` before the dialect had a home, QONNX itself ``finn.custom_op.general``."""
@@ -31,15 +32,13 @@ def is_quantizer(node: onnx.NodeProto) -> bool:
 
 def with_identities(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model in which Identity stands for each quantizer, node for node; the model itself if it has none."""
-    if not any(is_quantizer(node) for _, container in walk(proto) for node in container.node):
+    if not any(map(is_quantizer, all_nodes(proto))):
         return proto
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
-    for _, container in walk(copy):
-        for node in filter(is_quantizer, container.node):
-            node.domain, node.op_type = "", "Identity"
-            del node.input[1:]
-            node.ClearField("attribute")
+    copy = copy_model(proto)
+    for node in filter(is_quantizer, all_nodes(copy)):
+        node.domain, node.op_type = "", "Identity"
+        del node.input[1:]
+        node.ClearField("attribute")
     return copy
 
 

@@ -4,9 +4,11 @@ ONNX's checker finds these faults too, but stops at the first and needs the weig
 be sound; the linter reports each fault.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import onnx
 
@@ -108,25 +110,18 @@ def _undefined_inputs(scope: Scope) -> Iterator[Unsound]:
 
 
 def _in_cycles(scope: Scope) -> set[NodeView]:
-    """Return the nodes that have no topological order (Kahn's algorithm)."""
-    waiting: Counter[NodeView] = Counter()
-    readers: dict[NodeView, list[NodeView]] = {}
+    """Return the nodes that have no topological order."""
+    sorter: TopologicalSorter[NodeView] = TopologicalSorter(dict.fromkeys(scope.nodes, ()))
     for value in scope.values.values():
-        if value.producer is None:
-            continue
-        for use in value.uses:
-            reader = _ancestor_in(scope, use.node)
-            waiting[reader] += 1
-            readers.setdefault(value.producer, []).append(reader)
-    ready = [node for node in scope.nodes if not waiting[node]]
+        if value.producer is not None:
+            for use in value.uses:
+                sorter.add(_ancestor_in(scope, use.node), value.producer)
+    with contextlib.suppress(CycleError):
+        sorter.prepare()
     stuck = set(scope.nodes)
-    while ready:
-        node = ready.pop()
-        stuck.discard(node)
-        for reader in readers.get(node, ()):
-            waiting[reader] -= 1
-            if not waiting[reader]:
-                ready.append(reader)
+    while ready := sorter.get_ready():
+        stuck.difference_update(ready)
+        sorter.done(*ready)
     return stuck
 
 

@@ -46,8 +46,8 @@ class Suppression:
         if node is None:
             return self.scope.parent is None and not self.scope.is_function
         if self.node is not None:
-            return node is self.node or any(owner is self.node for owner in _owners(node))
-        return any(scope is self.scope for scope in _scopes(node))
+            return node is self.node or any(scope.owner is self.node for scope in node.scope.outwards())
+        return any(scope is self.scope for scope in node.scope.outwards())
 
 
 def read_suppressions(view: GraphView) -> tuple[Suppression, ...]:
@@ -71,14 +71,3 @@ def _lines(
             prefixes = tuple(word.strip() for word in codes.split(",") if word.strip())
             if prefixes:
                 yield Suppression(prefixes, reason.strip(), node, scope)
-
-
-def _scopes(node: NodeView) -> Iterator[Scope]:
-    scope: Scope | None = node.scope
-    while scope is not None:
-        yield scope
-        scope = scope.parent
-
-
-def _owners(node: NodeView) -> Iterator[NodeView]:
-    return (scope.owner for scope in _scopes(node) if scope.owner is not None)

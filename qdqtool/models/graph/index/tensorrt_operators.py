@@ -12,7 +12,8 @@ from typing import Any
 import onnx
 from onnx import TensorProto, parser
 
-from qdqtool.models.graph.scope import walk
+from qdqtool.models.graph.io.copying import copy_model
+from qdqtool.models.graph.scope import all_nodes, walk
 
 DOMAIN = "qdqtool.stand_in"
 _OPSET = 21
@@ -77,10 +78,9 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
 
 def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model in which functions stand for these operators, node for node; the model itself if it has none."""
-    if not any(node.op_type in _BODIES for _, container in walk(proto) for node in container.node):
+    if not any(node.op_type in _BODIES for node in all_nodes(proto)):
         return proto
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
+    copy = copy_model(proto)
     functions: dict[str, onnx.FunctionProto] = {}
     for _, container in walk(copy):
         ours = [node for node in container.node if node.op_type in _BODIES and node.output]

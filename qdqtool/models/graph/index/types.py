@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 from qdqtool.models.graph.index.inference import Contradiction, contradictions, infer_types
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
-from qdqtool.models.graph.io.copying import without_weights
+from qdqtool.models.graph.io.copying import copy_model, without_weights
 from qdqtool.models.graph.io.tensors import element_count, is_external
 from qdqtool.models.graph.scope import ScopePath, function_path, walk
 
@@ -28,8 +28,7 @@ def with_open_dimensions(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model that says that such dimensions are open; the model itself where no input has any."""
     if not any(_is_odd(dim) for value in proto.graph.input for dim in _dims(value)):
         return proto
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
+    copy = copy_model(proto)
     # What was computed from an input of size 0 has size 0 too.
     for value in (*copy.graph.input, *copy.graph.output, *copy.graph.value_info):
         for dim in filter(_is_odd, _dims(value)):
@@ -50,6 +49,12 @@ Shape = tuple[int | str | None, ...]
 """Known extents as int, symbolic ones as str, unknown ones as None."""
 
 SMALL_BYTES = 1 << 23
+
+
+def static_shape(shape: Shape | None) -> tuple[int, ...] | None:
+    """Return a shape whose every extent is known; None for any other."""
+    known = tuple(extent for extent in shape or () if isinstance(extent, int))
+    return known if shape is not None and len(known) == len(shape) else None
 
 
 def may_be_equal(left: Shape, right: Shape) -> bool:
@@ -104,9 +109,7 @@ class TensorTypes:
 
     def full_shape(self, value: Value) -> tuple[int, ...] | None:
         """The shape of a tensor where every extent is known, else None."""
-        shape = self.shape(value)
-        known = tuple(extent for extent in shape or () if isinstance(extent, int))
-        return known if shape is not None and len(known) == len(shape) else None
+        return static_shape(self.shape(value))
 
     def type_proto(self, value: Value) -> onnx.TypeProto | None:
         """The ONNX type of a tensor, sequence, map or optional, or None where it is unknown."""
@@ -146,25 +149,18 @@ class TensorTypes:
     # ONNX's inference does not fill in the value_info of local functions, so each function is inferred as a graph of
     # its own.
     def _infer_functions(self, stripped: onnx.ModelProto) -> None:
-        functions = {_identity(function): function for function in stripped.functions}
-        waiting = dict(functions)
-        for _ in range(len(functions)):
-            ready = [key for key in waiting if self._first_call(key) is not None]
-            if not ready:
-                return
-            for key in ready:
-                self._infer_function(waiting.pop(key), self._first_call(key), stripped)
+        waiting = {function_path(function): function for function in stripped.functions}
+        while ready := [path for path in waiting if self._first_call(path) is not None]:
+            for path in ready:
+                self._infer_function(waiting.pop(path), self._first_call(path), stripped)
 
-    def _first_call(self, identity: tuple[str, str, str]) -> NodeView | None:
-        for node in self._view.nodes():
-            called = (node.proto.domain, node.proto.op_type, node.proto.overload)
-            if called == identity and all(self._known(node, index) for index in range(len(node.proto.input))):
-                return node
-        return None
+    def _first_call(self, path: ScopePath) -> NodeView | None:
+        """Return the first call of a function whose inputs all have known types; None where there is none."""
+        calls = self._view.scope(path).calls
+        return next((call for call in calls if all(map(self._is_known, call.inputs, call.proto.input))), None)
 
-    def _known(self, node: NodeView, index: int) -> bool:
-        value = node.input(index)
-        return not node.input_name(index) or (value is not None and self.type_proto(value) is not None)
+    def _is_known(self, value: Value | None, name: str) -> bool:
+        return not name or (value is not None and self.type_proto(value) is not None)
 
     def _infer_function(self, function: onnx.FunctionProto, call: NodeView | None, stripped: onnx.ModelProto) -> None:
         assert call is not None
@@ -188,8 +184,7 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
     proto = with_open_dimensions(proto)
     if _has_large_weights(proto) or proto.ByteSize() > SMALL_BYTES:
         return without_weights(proto)
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
+    copy = copy_model(proto)
     copy.ClearField("training_info")
     return copy
 
@@ -197,10 +192,6 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
 def _has_large_weights(proto: onnx.ModelProto) -> bool:
     """Tell models of large inline weights at once: to tell their number of bytes, protobuf makes all of them."""
     return sum(element_count(each) for each in proto.graph.initializer if not is_external(each)) > SMALL_BYTES
-
-
-def _identity(function: onnx.FunctionProto) -> tuple[str, str, str]:
-    return function.domain, function.name, function.overload
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:

@@ -6,7 +6,6 @@ function sees only its own names. It copies no tensor data and never changes the
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import onnx
@@ -183,6 +182,7 @@ class Scope:
 
     def resolve(self, name: str) -> Value | None:
         """The tensor that ``name`` means here: of this scope, else of the nearest scope around it."""
+        # Not by outwards(): this is asked of every input of every node.
         scope: Scope | None = self
         while scope is not None:
             value = scope.values.get(name)
@@ -191,11 +191,16 @@ class Scope:
             scope = scope.parent
         return None
 
+    def outwards(self) -> "Iterator[Scope]":
+        """Yield the scope, then those around it, the nearest first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
     def argument(self, name: str, default: Any, depth: int) -> Any:
         """The value that an attribute of the local function has in its first call: see :meth:`NodeView.attribute`."""
-        function = self
-        while function.parent is not None:
-            function = function.parent
+        *_, function = self.outwards()
         if not isinstance(function.container, onnx.FunctionProto):
             return default
         for attribute in function.container.attribute_proto:
@@ -206,15 +211,11 @@ class Scope:
 
     def input_names(self) -> list[str]:
         """Names of the formal inputs."""
-        if isinstance(self.container, onnx.FunctionProto):
-            return list(self.container.input)
-        return [value.name for value in self.container.input]
+        return [each if isinstance(each, str) else each.name for each in self.container.input]
 
     def output_names(self) -> list[str]:
         """Names of the formal outputs."""
-        if isinstance(self.container, onnx.FunctionProto):
-            return list(self.container.output)
-        return [value.name for value in self.container.output]
+        return [each if isinstance(each, str) else each.name for each in self.container.output]
 
 
 class GraphView:
@@ -223,6 +224,7 @@ class GraphView:
     Attributes:
         model: The model that it shows.
         scopes: Every scope, the main graph first, owners before their bodies, functions last.
+        functions: The local functions, by domain (empty for the default one), name and overload.
     """
 
     def __init__(self, model: Model) -> None:
@@ -232,13 +234,18 @@ class GraphView:
         self._add_scope(MAIN, model.proto.graph, None, None, opset)
         for function in model.proto.functions:
             self._add_scope(function_path(function), function, None, None, opset_version(function, ""))
+        self._by_path = {scope.path: scope for scope in self.scopes}
         for scope in self.scopes:
             self._add_uses(scope)
-        self._add_calls()
-
-    @cached_property
-    def _by_path(self) -> dict[ScopePath, Scope]:
-        return {scope.path: scope for scope in self.scopes}
+        self.functions = {
+            (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope
+            for scope in self.scopes
+            if isinstance(scope.container, onnx.FunctionProto)
+        }
+        for node in self.nodes() if self.functions else ():
+            called = self.called(node)
+            if called is not None:
+                called.calls.append(node)
 
     @property
     def main(self) -> Scope:
@@ -248,6 +255,10 @@ class GraphView:
     def scope(self, path: ScopePath) -> Scope:
         """The scope of that path."""
         return self._by_path[path]
+
+    def called(self, node: NodeView) -> Scope | None:
+        """The local function that a node calls; None where it calls none."""
+        return self.functions.get((node.domain, node.op_type, node.proto.overload))
 
     def nodes(self) -> Iterator[NodeView]:
         """Every node of every scope."""
@@ -289,17 +300,6 @@ class GraphView:
                 value = scope.resolve(name) if name else None
                 if value is not None:
                     value.uses.append(Use(node, index))
-
-    def _add_calls(self) -> None:
-        functions = {
-            (_domain(scope.container.domain), scope.container.name, scope.container.overload): scope
-            for scope in self.scopes
-            if isinstance(scope.container, onnx.FunctionProto)
-        }
-        for node in self.nodes() if functions else ():
-            called = functions.get((node.domain, node.op_type, node.proto.overload))
-            if called is not None:
-                called.calls.append(node)
 
 
 def _domain(domain: str) -> str:

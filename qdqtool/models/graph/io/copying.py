@@ -20,63 +20,50 @@ def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
     The data is never copied, so a model with gigabytes of inline weights needs little memory.
     """
     copy = onnx.ModelProto()
-    for field, value in proto.ListFields():
-        if field.name not in {"graph", "training_info"}:
-            _copy_field(copy, field.name, value)
+    copy_fields(proto, copy, "graph", "training_info")
     _copy_graph(proto.graph, copy.graph)
     return copy
 
 
 def _copy_graph(source: onnx.GraphProto, target: onnx.GraphProto) -> None:
-    for field, value in source.ListFields():
-        if field.name == "initializer":
-            for tensor in value:
-                _copy_tensor(tensor, target.initializer.add())
-        elif field.name == "node":
-            for node in value:
-                _copy_node(node, target.node.add())
-        elif field.name != "sparse_initializer":
-            _copy_field(target, field.name, value)
+    copy_fields(source, target, "initializer", "node", "sparse_initializer")
+    for tensor in source.initializer:
+        _copy_tensor(tensor, target.initializer.add())
+    for node in source.node:
+        _copy_node(node, target.node.add())
 
 
 def _copy_node(source: onnx.NodeProto, target: onnx.NodeProto) -> None:
     if not any(True for _ in node_bodies(source)):
         target.CopyFrom(source)
         return
-    for field, value in source.ListFields():
-        if field.name != "attribute":
-            _copy_field(target, field.name, value)
-            continue
-        for attribute in value:
-            copied = target.attribute.add()
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                copied.name, copied.type = attribute.name, attribute.type
-                _copy_graph(attribute.g, copied.g)
-            else:
-                copied.CopyFrom(attribute)
+    copy_fields(source, target, "attribute")
+    for attribute in source.attribute:
+        copied = target.attribute.add()
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            copied.name, copied.type = attribute.name, attribute.type
+            _copy_graph(attribute.g, copied.g)
+        else:
+            copied.CopyFrom(attribute)
 
 
 def _copy_tensor(source: TensorProto, target: TensorProto) -> None:
     # protobuf makes the bytes to tell their number. Elements of the smallest type have two bits.
     if is_external(source) or element_count(source) > 4 * KEPT_BYTES or source.ByteSize() > KEPT_BYTES:
-        target.name, target.data_type = source.name, source.data_type
-        target.dims.extend(source.dims)
-        target.data_location = TensorProto.EXTERNAL
-        target.external_data.add(key="location", value="left-out")
+        copy_without_data(source, target)
     else:
         target.CopyFrom(source)
 
 
-def _copy_field(target: object, name: str, value: object) -> None:
-    if hasattr(value, "CopyFrom") and not hasattr(value, "append"):
-        getattr(target, name).CopyFrom(value)
-    elif hasattr(value, "extend"):
-        getattr(target, name).extend(value)
-    else:
-        setattr(target, name, value)
+def copy_without_data(source: TensorProto, target: TensorProto) -> None:
+    """Copy name, type and dims of a tensor; its data is said to be elsewhere."""
+    target.name, target.data_type = source.name, source.data_type
+    target.dims.extend(source.dims)
+    target.data_location = TensorProto.EXTERNAL
+    target.external_data.add(key="location", value="left-out")
 
 
-def copy_model(proto: onnx.ModelProto, dropped: Container[str]) -> onnx.ModelProto:
+def copy_model(proto: onnx.ModelProto, dropped: Container[str] = ()) -> onnx.ModelProto:
     """Copy a model deeply without the main graph's initializers ``dropped``.
 
     Their bytes are never copied: protobuf frees memory only with the whole message, so weights that were copied and
@@ -87,8 +74,8 @@ def copy_model(proto: onnx.ModelProto, dropped: Container[str]) -> onnx.ModelPro
     if not dropped or has_unknown_fields(proto) or has_unknown_fields(proto.graph):
         copy.CopyFrom(proto)
         return copy
-    copy_fields(proto, copy, left_out="graph")
-    copy_fields(proto.graph, copy.graph, left_out="initializer")
+    copy_fields(proto, copy, "graph")
+    copy_fields(proto.graph, copy.graph, "initializer")
     copy.graph.initializer.extend(tensor for tensor in proto.graph.initializer if tensor.name not in dropped)
     return copy
 
@@ -98,10 +85,10 @@ def has_unknown_fields(message: Message) -> bool:
     return len(UnknownFieldSet(message)) > 0
 
 
-def copy_fields(source: Message, target: Message, left_out: str) -> None:
-    """Copy every field that is set except one, whose bytes are never copied."""
+def copy_fields(source: Message, target: Message, *left_out: str) -> None:
+    """Copy every field that is set except some, whose bytes are never copied."""
     for field, value in source.ListFields():
-        if field.name == left_out:
+        if field.name in left_out:
             continue
         if field.is_repeated:
             getattr(target, field.name).extend(value)

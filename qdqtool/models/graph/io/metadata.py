@@ -38,25 +38,7 @@ def with_metadata(model: Model, notes: Notes) -> Model:
     """
     if all(read_metadata(model, key) == value for key, value in notes.items()):
         return model
-    result = model.fork()
-    result.proto = copy_model(model.proto, ())
-    for key, value in notes.items():
-        if value is None:
-            _remove(result.proto, key)
-        else:
-            _set(result.proto, key, value)
+    result = model.fork(copy_model(model.proto))
+    changed: Notes = {**{entry.key: entry.value for entry in model.proto.metadata_props}, **notes}
+    onnx.helper.set_model_props(result.proto, {key: value for key, value in changed.items() if value is not None})
     return result
-
-
-def _set(proto: onnx.ModelProto, key: str, value: str) -> None:
-    for entry in proto.metadata_props:
-        if entry.key == key:
-            entry.value = value
-            return
-    proto.metadata_props.add(key=key, value=value)
-
-
-def _remove(proto: onnx.ModelProto, key: str) -> None:
-    kept = [entry for entry in proto.metadata_props if entry.key != key]
-    del proto.metadata_props[:]
-    proto.metadata_props.extend(kept)

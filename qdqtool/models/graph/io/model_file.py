@@ -34,16 +34,12 @@ def model_digest(model: Model) -> str:
     for field in _NOTES:
         structure.ClearField(field)
     for tensor in iter_tensors(structure):
-        _clear_data(tensor)
+        for field in (*_DATA, "data_location"):
+            tensor.ClearField(field)
     digest = hashlib.sha256(structure.SerializeToString(deterministic=True))
     for tensor in iter_tensors(model.proto):
         digest.update(_content(model, tensor))
     return digest.hexdigest()
-
-
-def _clear_data(tensor: onnx.TensorProto) -> None:
-    for field in (*_DATA, "data_location"):
-        tensor.ClearField(field)
 
 
 def _content(model: Model, tensor: onnx.TensorProto) -> bytes:

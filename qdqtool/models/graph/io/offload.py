@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-import onnx
 from onnx import TensorProto
 
 from qdqtool.models.graph.io.copying import copy_fields, copy_model, has_unknown_fields
@@ -151,8 +150,7 @@ def as_external_data(model: Model) -> tuple[Model, tuple[ScratchFolder, ...]] | 
     base = _common_folder(model, folders)
     if base is None:
         return None
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = copy_model(model.proto)
     inline = 0
     for tensor in filter(is_external, iter_tensors(proto)):
         place = payload_of(model, tensor).place if is_pending(tensor) else None
@@ -206,6 +204,6 @@ def _moves(model: Model, tensor: TensorProto, *, outside: bool) -> bool:
 
 def _reference(model: Model, tensor: TensorProto, payload: Payload) -> TensorProto:
     reference = TensorProto()
-    copy_fields(tensor, reference, left_out="raw_data")
+    copy_fields(tensor, reference, "raw_data")
     set_pending(model, reference, f"spilled:{tensor.name}", payload)
     return reference

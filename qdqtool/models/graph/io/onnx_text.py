@@ -7,6 +7,8 @@ import onnx
 import onnx.printer
 from onnx import TensorProto
 
+from qdqtool.models.graph.io.copying import copy_model
+
 _UNPRINTED: dict[int, str] = {
     TensorProto.INT4: "int4",
     TensorProto.UINT4: "uint4",
@@ -37,8 +39,7 @@ def onnx_text(proto: onnx.ModelProto) -> str:
     Args:
         proto: The model; its data lies inside it. It is not changed.
     """
-    copy = onnx.ModelProto()
-    copy.CopyFrom(proto)
+    copy = copy_model(proto)
     names = {}
     for tensor in copy.graph.initializer:
         _spell_out(tensor)

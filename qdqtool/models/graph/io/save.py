@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx
 
 from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.data_file import DataWriter, set_inline, stays_external, write_data
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.io.output import Staged, check_output, is_stream, output_errors, staged
@@ -56,8 +57,7 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     sources = external_files(model.proto, model.folder) if model.path is not None else []
     check_output(path, [*([model.path] if model.path else []), *sources])
     offload = _needs_data_file(model, external_data, path)
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = copy_model(model.proto)
     data_path = path.with_name(path.name + ".data") if offload else None
     data: DataFile | None = None
     with output_errors(path), contextlib.ExitStack() as stack:
@@ -94,8 +94,7 @@ def inlined(model: Model) -> onnx.ModelProto | None:
     """Copy a model with its pending tensors made; None where it would be saved with external data."""
     if _needs_data_file(model, ExternalData.AUTO, None):
         return None
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
+    proto = copy_model(model.proto)
     _inline(model, proto)
     return proto
 

@@ -1,7 +1,7 @@
 """Convert between TensorProto and array, one tensor at a time; external weights are memory-mapped, not loaded."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,9 @@ def read_array(model: Model, tensor: TensorProto) -> Array:
             return _of_raw_data(tensor) if tensor.data_type in _PLAIN else np.asarray(numpy_helper.to_array(tensor))
         place = _place(model, tensor)
         if place is None or tensor.data_type in _SUB_BYTE_BITS:
-            return _from_bytes(tensor, read_bytes(model, tensor))
+            raw = read_bytes(model, tensor)
+            inline = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)
+            return np.asarray(numpy_helper.to_array(inline))
         return _mapped(tensor, *place)
     except (ValueError, TypeError, KeyError) as error:
         raise ModelError(f"initializer '{tensor.name}' cannot be read: {error}") from error
@@ -193,6 +195,19 @@ def pending_tensor(model: Model, name: str, dims: tuple[int, ...], onnx_type: in
     return tensor
 
 
+def computed_tensor(
+    model: Model, stored: TensorProto, name: str, compute: Callable[[Array], Array], dims: Sequence[int] | None = None
+) -> TensorProto:
+    """Make a pending tensor of the type of a stored one, from whose values it is computed when the model is saved."""
+
+    def make() -> bytes:
+        return make_tensor(name, compute(read_array(model, stored)), stored.data_type).raw_data
+
+    tensor = TensorProto(name=name, data_type=stored.data_type, dims=stored.dims if dims is None else dims)
+    set_pending(model, tensor, name, Payload(nbytes(tensor), make))
+    return tensor
+
+
 def set_pending(model: Model, tensor: TensorProto, key: str, payload: Payload) -> None:
     """Make a tensor without data pending: its bytes are made when it is saved; register ``payload`` as ``key``."""
     tensor.data_location = TensorProto.EXTERNAL
@@ -209,11 +224,6 @@ def _numpy_dtype(tensor: TensorProto) -> np.dtype[np.generic]:
         raise ModelError(
             f"tensor '{tensor.name}' has data type {tensor.data_type}, which ONNX does not define"
         ) from None
-
-
-def _from_bytes(tensor: TensorProto, data: bytes) -> Array:
-    inline = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)
-    return np.asarray(numpy_helper.to_array(inline))
 
 
 def payload_of(model: Model, tensor: TensorProto) -> Payload:

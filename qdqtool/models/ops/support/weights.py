@@ -9,6 +9,7 @@ import onnx
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.constants import Array, Constants
+from qdqtool.models.graph.index.model_index import FLOATS
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.models.graph.model import Model
@@ -56,11 +57,6 @@ def _terms(node: NodeView, product: ops.ProductOp, dims: tuple[int, ...]) -> int
     return math.prod(extent for at, extent in enumerate(dims) if at != kept)
 
 
-_FLOATS = frozenset(
-    {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-)
-
-
 class WeightProblem(Exception):  # noqa: N818  a reason in words, never shown as an error
     """Why a weight cannot be replaced."""
 
@@ -75,13 +71,14 @@ class StoredWeight:
         layout: The axes of its channels.
     """
 
+    model: Model
     node: NodeView
     tensor: onnx.TensorProto
     layout: ProductLayout
 
-    def read(self, model: Model) -> Array:
+    def read(self) -> Array:
         """Read its values, memory-mapped where they are external data."""
-        return read_array(model, self.tensor)
+        return read_array(self.model, self.tensor)
 
 
 def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
@@ -96,13 +93,13 @@ def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
         raise WeightProblem("its weight is computed, not stored")
     if len(value.uses) > 1 or value.is_output:
         raise WeightProblem(f"weight '{value.name}' is shared")
-    if tensor.data_type not in _FLOATS:
+    if tensor.data_type not in FLOATS:
         raise WeightProblem(f"weight '{value.name}' is no float tensor")
     product = ops.product(node)
     layout = product.product_layout(node, tuple(tensor.dims)) if product is not None and all(tensor.dims) else None
     if layout is None:
         raise WeightProblem(f"weight '{value.name}' has a shape that does not fit")
-    return StoredWeight(node, tensor, layout)
+    return StoredWeight(constants.model, node, tensor, layout)
 
 
 def stored_vector(node: NodeView, index: int, channels: int | None, constants: Constants) -> int:
@@ -121,7 +118,7 @@ def stored_vector(node: NodeView, index: int, channels: int | None, constants: C
     tensor = constants.direct(value) if value is not None else None
     if tensor is None:
         raise WeightProblem(f"input {index} of '{node.label}' is computed, not stored")
-    if tensor.data_type not in _FLOATS:
+    if tensor.data_type not in FLOATS:
         raise WeightProblem(f"'{tensor.name}' is no float tensor")
     length = tensor.dims[-1] if tensor.dims else 1
     if int(np.prod(tensor.dims)) != length or length < 2 or channels not in (None, length):

@@ -129,9 +129,7 @@ class Float16Edits:
         index = list(value.producer.proto.output).index(value.name)
         self.edits.append(RenameOutput(scope, value.producer.key, index, name))
         self._cast(value, name, value.name, TensorProto.FLOAT)
-        for use in value.uses:
-            if use not in full:
-                self.edits.append(SetInput(use.node.scope.path, use.node.key, use.index, name))
+        self._let_read([use for use in value.uses if use not in full], name)
 
     def _feed(self, uses: list[Use], value: Value, to: int) -> None:
         """Add one Cast for all these uses of a tensor."""

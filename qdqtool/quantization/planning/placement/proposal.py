@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, Self
 
 from qdqtool.errors import UsageError
 from qdqtool.models import ops
 from qdqtool.models.graph.index.view import GraphView, NodeView
-from qdqtool.models.graph.scope import ScopePath
+from qdqtool.models.graph.scope import ScopePath, display
 from qdqtool.models.plan import Slot, UseRef
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.planning.options import SelectionOptions
@@ -134,6 +134,11 @@ class SkippedNode:
     op_type: str
     graph: str
     reason: Reason
+
+    @classmethod
+    def of(cls, node: NodeView, reason: Reason) -> Self:
+        """Describe a node that stays float."""
+        return cls(node.label, node.op_type, display(node.scope.path), reason)
 
 
 @dataclass(frozen=True, slots=True)

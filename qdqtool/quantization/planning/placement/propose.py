@@ -11,13 +11,12 @@ group becomes the scale of all, and tensors with smaller ranges lose resolution.
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Value
-from qdqtool.models.graph.scope import display
 from qdqtool.models.targets import Target
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerTensor
@@ -71,7 +70,8 @@ def share_ranges(
     Returns:
         The slots, those of a group with its number, and the Concats without slots that could share a scale.
     """
-    origins = {at: origin(index.value(slot.slot)) for at, slot in enumerate(slots) if _may_share(slot)}
+    activations = ((at, slot) for at, slot in enumerate(slots) if slot.kind == "activation" and slot.bound is None)
+    origins = {at: origin(index.value(slot.slot)) for at, slot in activations}
     groups, wanted = _JoinedGroups(), set(origins.values())
     joined = list(_joined(concats, groups, wanted))
     members: dict[Value, list[int]] = {}
@@ -103,10 +103,6 @@ def _joined(concats: Sequence[NodeView], groups: _JoinedGroups, wanted: set[Valu
         yield node, output
 
 
-def _may_share(slot: ProposedSlot) -> bool:
-    return slot.kind == "activation" and slot.bound is None
-
-
 INT8 = formats.get("int8")
 NOTHING_TO_SHARE = Reason(
     "nothing-to-share", "no input of it is read quantized elsewhere: the pair behind it is all that it takes"
@@ -133,27 +129,30 @@ def propose(
     selection.matches(index.view)
     context = PlacementContext(index, target, selection)
     candidates = [node for node in index.view.nodes() if ops.get(node) is not None]
-    decisions = {node: _decide(node, context, number_format) for node in candidates if node.op_type != "Add"}
+    claim = functools.partial(_claim_operands, context=context, number_format=number_format)
+    decisions = {node: _decide(node, context, claim) for node in candidates if node.op_type != "Add"}
     leave_tiny(decisions, context)
     residuals = Residuals(context, {node for node, decision in decisions.items() if isinstance(decision, tuple)})
     for node in candidates:
         if node.op_type == "Add":
-            decisions[node] = _decide_add(node, context, residuals)
+            decisions[node] = _decide(node, context, residuals.decide)
     ordered = [(node, decisions[node]) for node in candidates]
     scheme = functools.partial(QuantScheme, number_format)
     slots = [with_bound(slot, index) for slot in share_slots(_claims(ordered), scheme)]
-    concats = [node for node, decision in ordered if decision is None and _is_joined(node, context)]
+    joined = (node for node, decision in ordered if decision is None and node.is_op("Concat"))
+    concats = [node for node in joined if is_computed_in_float(node, context)]
     shared, alone = share_ranges(slots, concats, index)
     decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
     return PlacementProposal(shared, collect_skipped([(node, decisions[node]) for node in candidates]))
 
 
-def _decide(node: NodeView, context: PlacementContext, number_format: NumberFormat) -> Decision:
+def _decide(node: NodeView, context: PlacementContext, claim: Callable[[NodeView], Decision]) -> Decision:
     if not is_computed_in_float(node, context):
         return None
-    reason = reason_to_leave(node, context) or _shared_by_calls(node, context)
-    if reason is not None:
-        return reason
+    return reason_to_leave(node, context) or _shared_by_calls(node, context) or claim(node)
+
+
+def _claim_operands(node: NodeView, context: PlacementContext, number_format: NumberFormat) -> Decision:
     if node.is_op("Concat"):
         # TensorRT moves the Q behind a Concat to its inputs: a Concat that the user names needs one scale, not a pair.
         return None
@@ -161,17 +160,6 @@ def _decide(node: NodeView, context: PlacementContext, number_format: NumberForm
     return (
         decide_weighted(node, product, context, number_format) if product is not None else _claim_input(node, context)
     )
-
-
-def _is_joined(node: NodeView, context: PlacementContext) -> bool:
-    return node.is_op("Concat") and is_computed_in_float(node, context)
-
-
-def _decide_add(node: NodeView, context: PlacementContext, residuals: Residuals) -> Decision:
-    if not is_computed_in_float(node, context):
-        return None
-    reason = reason_to_leave(node, context) or _shared_by_calls(node, context)
-    return reason if reason is not None else residuals.decide(node)
 
 
 def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
@@ -227,8 +215,4 @@ def _claims(ordered: list[tuple[NodeView, Decision]]) -> list[UseClaim]:
 
 def collect_skipped(ordered: list[tuple[NodeView, Decision]]) -> tuple[SkippedNode, ...]:
     """Return the nodes that stay float, with the reasons."""
-    return tuple(
-        SkippedNode(node.label, node.op_type, display(node.scope.path), decision)
-        for node, decision in ordered
-        if isinstance(decision, Reason)
-    )
+    return tuple(SkippedNode.of(node, decision) for node, decision in ordered if isinstance(decision, Reason))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.ops import ProductOp, QuantizableOp
 from qdqtool.models.targets import Target
@@ -127,8 +128,8 @@ def _granularity(
     node: NodeView, product: ProductOp, weight: Value, context: PlacementContext, goal: WeightGoal
 ) -> tuple[Granularity, str] | Reason:
     """Return the granularity of the scales with a note for the report, or why there is none."""
-    shape = context.shape(weight)
-    if shape is None or not all(isinstance(extent, int) for extent in shape):
+    shape = static_shape(context.shape(weight))
+    if shape is None:
         return Reason("unknown-shape", f"the shape of its weight '{weight.name}' is unknown")
     if len(shape) < 2:
         return Reason("vector-weight", "its weight is a vector")
@@ -138,7 +139,6 @@ def _granularity(
     axis = product.reduction_axis(node, len(shape))
     assert axis is not None
     extent = shape[axis]
-    assert isinstance(extent, int)
     size = fitting_block(extent, goal.block_size, context.target)
     if size is None:
         text = f"its {extent} input channels divide into no two whole blocks of {SMALLEST_BLOCK} or more"

@@ -21,14 +21,13 @@ else (Widrow and Kollar, Quantization Noise, 2008). A product ``y_o = sum_i W_oi
 The common ``1 / (12 * high**2)`` is left out: only ratios matter.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
 
 import numpy as np
 
 from qdqtool.models.graph.index.view import Value
-from qdqtool.models.ops.support.weights import StoredWeight
 from qdqtool.models.transforms.rescaling_points import Reader, RescalingPoint
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors, ProductLayout
@@ -92,7 +91,6 @@ DIGITS = 4
 """Significant digits of a factor. Any positive number will do, and a ranges file keeps them all: short ones suffice."""
 
 Statistics = Mapping[Value, ChannelStatistics]
-ReadWeight = Callable[[StoredWeight], Array]
 
 
 def channel_factors(peaks: Factors, weight_peaks: Factors, migration: float = MIGRATION) -> Factors:
@@ -158,14 +156,13 @@ class PointNoise:
         self,
         point: RescalingPoint,
         seen: Statistics,
-        read: ReadWeight,
         importance: Importance | None = None,
         *,
         rounded_inputs: bool = True,
     ) -> None:
         self._channels = point.channels
         self._seen = [(seen[reader.tensor], reader.repeat) for reader in point.readers]
-        self._products = [_noise(reader, seen, read, importance or {}) for reader in point.readers]
+        self._products = [_noise(reader, seen, importance or {}) for reader in point.readers]
         self._rounded_inputs = rounded_inputs
 
     def gain_db(self, factors: Factors) -> float:
@@ -200,7 +197,7 @@ class PointNoise:
         return np.asarray(np.max(list(folded), axis=0), np.float64)
 
 
-def _noise(reader: Reader, seen: Statistics, read: ReadWeight, importance: Importance) -> ProductNoise:
+def _noise(reader: Reader, seen: Statistics, importance: Importance) -> ProductNoise:
     weight = reader.weight
     counted = of_outputs(importance, weight.node, weight.layout.outputs)
-    return ProductNoise(read(weight), weight.layout, seen[reader.tensor], counted)
+    return ProductNoise(weight.read(), weight.layout, seen[reader.tensor], counted)

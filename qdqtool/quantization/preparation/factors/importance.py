@@ -61,7 +61,6 @@ class _Backward:
         self._constants = index.constants
         self._weights = dict(_stored_weights(index))
         self._counts = _channel_counts(index.view, self._weights)
-        self._model = index.model
         self.found: dict[Value, Factors] = {}
 
     def add(self, value: Value, more: Factors) -> None:
@@ -97,7 +96,7 @@ class _Backward:
         layout = weight.layout
         if result.size != layout.outputs:
             result = np.broadcast_to(_mean(result), layout.outputs)
-        canonical = layout.canonical(weight.read(self._model)).astype(np.float32, copy=False)
+        canonical = layout.canonical(weight.read()).astype(np.float32, copy=False)
         squares = np.einsum("goik,goik->goi", canonical, canonical).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.einsum("goi,go->gi", squares, result.reshape(layout.groups, -1)).reshape(-1))

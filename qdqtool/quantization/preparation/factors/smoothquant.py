@@ -18,7 +18,7 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.transforms.rescaling_points import Reader, RescalingPoint
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
-from qdqtool.quantization.preparation.factors.equalization import ReadWeight, channel_factors
+from qdqtool.quantization.preparation.factors.equalization import channel_factors
 from qdqtool.quantization.statistics.channel_statistics import ChannelStatistics, folded_peaks
 
 Peaks = Mapping[Value, Factors]
@@ -34,9 +34,9 @@ HIGH = 127
 """Largest code of the format that a search rounds to: int8, in place of every format with some 256 codes."""
 
 
-def weight_peaks(point: RescalingPoint, read: ReadWeight) -> Factors:
-    """The largest weight that each channel of the point is multiplied with. ``read`` gives a stored weight's values."""
-    peaks = [folded_peaks(each.weight.layout.input_peaks(read(each.weight)), each.repeat) for each in point.readers]
+def weight_peaks(point: RescalingPoint) -> Factors:
+    """The largest weight that each channel of the point is multiplied with."""
+    peaks = [folded_peaks(each.weight.layout.input_peaks(each.weight.read()), each.repeat) for each in point.readers]
     return np.asarray(np.max(peaks, axis=0), np.float64)
 
 

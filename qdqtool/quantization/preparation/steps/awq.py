@@ -35,18 +35,16 @@ class AwqStep(RescalingStep):
     """AWQ at the rescaling points behind normalizations, multiplications with a stored vector, and products."""
 
     order = 40
-    thing, done = "layer", "scaled by AWQ"
+    thing, done, doing = "layer", "scaled by AWQ", "scaling the model by AWQ"
     off = "--awq off"
 
     def is_asked(self, request: StepRequest) -> bool:
         """Return whether weights get few bits, unless the user disables the step."""
-        return request.asked.awq and request.few_bits and request.slots is not None
+        return super().is_asked(request) and request.few_bits and request.slots is not None
 
-    def disagreement(self, asked: Preparation, *, made: bool) -> str:
-        """Return the problem where the model was scaled and must not be."""
-        if made and not asked.awq:
-            return "the ranges were found after scaling the model by AWQ, which --awq off forbids"
-        return ""
+    def is_allowed(self, asked: Preparation) -> bool:
+        """Return the option."""
+        return asked.awq
 
     def points(self, index: ModelIndex) -> tuple[tuple[RescalingPoint, ...], tuple[Site, ...]]:
         """The rescaling points of a model behind layers of either kind; no layer is listed that has none."""
@@ -72,7 +70,7 @@ def _search(
     rows = sample_rows(index.model, tensors, data, ROWS) if tensors else {}
 
     def products(readers: Sequence[Reader]) -> list[TriedBlockProduct]:
-        weights = tried_weights(readers, lambda weight: weight.read(index.model))
+        weights = tried_weights(readers)
         return [
             TriedBlockProduct(weight, schemes[_key(reader)], rows[reader.tensor], reader.repeat)
             for reader, weight in zip(readers, weights, strict=True)

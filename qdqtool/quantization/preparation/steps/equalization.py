@@ -23,19 +23,13 @@ class EqualizationStep(RescalingStep):
     """Cross-layer equalisation at the rescaling points between layers with weights."""
 
     order = 20
-    thing, done = "layer", "equalised"
+    thing, done, doing = "layer", "equalised", "equalising the model"
     off = "--no-equalize"
     kind = PointKind.PRODUCT
 
-    def is_asked(self, request: StepRequest) -> bool:
-        """Return True unless the user disables the step."""
-        return request.asked.equalize
-
-    def disagreement(self, asked: Preparation, *, made: bool) -> str:
-        """Return the problem where the model was equalised and must not be."""
-        if made and not asked.equalize:
-            return "the ranges were found after equalising the model, which --no-equalize forbids"
-        return ""
+    def is_allowed(self, asked: Preparation) -> bool:
+        """Return the option."""
+        return asked.equalize
 
     def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
         """Propose the factors with the least expected noise, then the nearest powers of two, which round nothing.
@@ -51,8 +45,7 @@ class EqualizationStep(RescalingStep):
         importance = channel_importance(index)
 
         def best(point: RescalingPoint) -> BestFactors:
-            rounded = request.integer_activations
-            return PointNoise(point, seen, lambda w: w.read(model), importance, rounded_inputs=rounded).best_factors()
+            return PointNoise(point, seen, importance, rounded_inputs=request.integer_activations).best_factors()
 
         usable = with_statistics(points, seen)
         found = dict(zip(usable, side_by_side(best, usable, _reads_large), strict=True))

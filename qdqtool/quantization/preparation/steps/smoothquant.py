@@ -6,10 +6,8 @@ from dataclasses import replace
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops import ChannelLayout
-from qdqtool.models.ops.support.weights import StoredWeight
 from qdqtool.models.transforms.rescaling_points import PointKind, RescalingPoint, point_tensors
 from qdqtool.numerics.cores import side_by_side
-from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.product import Factors
 from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.preparation.factors.equalization import MIGRATION, PointNoise
@@ -41,7 +39,7 @@ class SmoothQuantStep(RescalingStep):
     """SmoothQuant at the rescaling points behind a normalization or a multiplication with a stored vector."""
 
     order = 30
-    thing, done = "normalization", "smoothed"
+    thing, done, doing = "normalization", "smoothed", "smoothing the model"
     off = "--smoothquant off"
     kind = PointKind.NORM
 
@@ -53,11 +51,13 @@ class SmoothQuantStep(RescalingStep):
 
     def disagreement(self, asked: Preparation, *, made: bool) -> str:
         """Return the problem where the model was smoothed and must not be, or was not and must be."""
-        if made and asked.smoothquant is None:
-            return "the ranges were found after smoothing the model, which --smoothquant off forbids"
         if not made and _given_alpha(asked) is not None:
             return "the ranges were found without the step that --smoothquant asks for"
-        return ""
+        return super().disagreement(asked, made=made)
+
+    def is_allowed(self, asked: Preparation) -> bool:
+        """Return whether the option is not off."""
+        return asked.smoothquant is not None
 
     def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
         """Propose factors that make outlier channels smaller, then the nearest powers of two, which round nothing."""
@@ -99,7 +99,6 @@ class _AlphaSearch:
     def __init__(
         self, index: ModelIndex, points: tuple[RescalingPoint, ...], data: ChannelData, alpha: float | None
     ) -> None:
-        self._model = index.model
         self._alpha = alpha
         # Weights may be gigabytes: each is read once for its peaks, and not for every alpha.
         self._peaks: dict[RescalingPoint, Factors] = {}
@@ -114,7 +113,7 @@ class _AlphaSearch:
             return self._alpha
         if not all(reader.tensor in self._rows for reader in point.readers):
             return None
-        weights = tried_weights(point.readers, self._read)
+        weights = tried_weights(point.readers)
         products = [
             TriedProduct.of(reader, weight, self._rows[reader.tensor])
             for reader, weight in zip(point.readers, weights, strict=True)
@@ -133,18 +132,13 @@ class _AlphaSearch:
         """The rescaling points at which alphas are tried: none where alpha is given."""
         if self._alpha is not None:
             return ()
-        return tuple(point for point in self.points if self._expected_gain(point) >= LEAST_GAIN_DB)
-
-    def _expected_gain(self, point: RescalingPoint) -> float:
-        return PointNoise(point, self._seen, self._read).gain_db(self.factors(point, MIGRATION))
+        noises = ((point, PointNoise(point, self._seen)) for point in self.points)
+        return tuple(point for point, noise in noises if noise.gain_db(self.factors(point, MIGRATION)) >= LEAST_GAIN_DB)
 
     def _peaks_of(self, point: RescalingPoint) -> Factors:
         if point not in self._peaks:
-            self._peaks[point] = weight_peaks(point, self._read)
+            self._peaks[point] = weight_peaks(point)
         return self._peaks[point]
-
-    def _read(self, weight: StoredWeight) -> Array:
-        return weight.read(self._model)
 
 
 STEP = SmoothQuantStep()

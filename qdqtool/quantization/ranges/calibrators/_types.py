@@ -1,7 +1,8 @@
 """The request and the result of a calibration method."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.quantization.ranges.types import TensorRange
@@ -44,15 +45,14 @@ class Threshold:
     apart: Literal["mask", "strays"] | None = None
 
 
-class Calibrator(Protocol):
+@dataclass(frozen=True, slots=True)
+class Calibrator:
     """One calibration method.
 
     Attributes:
+        threshold: Chooses the threshold of one tensor from its statistics; between 0 and the largest magnitude.
         needs_histogram: Whether it reads the histogram of the range.
     """
 
-    needs_histogram: bool
-
-    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
-        """Choose the threshold of one tensor from its statistics; between 0 and ``seen.amax``."""
-        ...
+    threshold: Callable[[TensorRange, RangeGoal], Threshold]
+    needs_histogram: bool = True

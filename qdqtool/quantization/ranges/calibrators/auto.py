@@ -18,7 +18,7 @@ from qdqtool.quantization.ranges.calibrators._density import (
     clipped_fraction,
     split_outliers,
 )
-from qdqtool.quantization.ranges.calibrators._types import RangeGoal, Threshold
+from qdqtool.quantization.ranges.calibrators._types import Calibrator, RangeGoal, Threshold
 from qdqtool.quantization.ranges.calibrators.mse import search
 from qdqtool.quantization.ranges.types import TensorRange
 
@@ -26,25 +26,22 @@ GAIN = 0.02
 """The share of the squared error that clipping must save; 2 % are 0.09 dB."""
 
 
-class _Auto:
-    needs_histogram = True
-
-    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
-        """Choose the threshold, with the method that found it and the reason."""
-        if seen.histogram is None or seen.amax == 0:
-            return Threshold(seen.amax, "max", "nothing is clipped")
-        found = search(Density.of(seen.histogram, seen.amax), goal.format)
-        apart = split_outliers(seen, found.amax * float(magnitudes(goal.format)[1]) / goal.format.high / 2)
-        if apart is not None:
-            return _of_bulk(apart, seen, goal)
-        if found.error >= (1 - GAIN) * found.unclipped_error:
-            return Threshold(seen.amax, "max", "clipping would save next to nothing")
-        saved = 1 - found.error / found.unclipped_error
-        clipped = clipped_fraction(seen.histogram, found.amax)
-        return Threshold(found.amax, "mse", f"{saved:.0%} less squared error, with {clipped:.2g} of the values clipped")
+def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
+    """Choose the threshold, with the method that found it and the reason."""
+    if seen.histogram is None or seen.amax == 0:
+        return Threshold(seen.amax, "max", "nothing is clipped")
+    found = search(Density.of(seen.histogram, seen.amax), goal.format)
+    apart = split_outliers(seen, found.amax * float(magnitudes(goal.format)[1]) / goal.format.high / 2)
+    if apart is not None:
+        return _of_bulk(apart, seen, goal)
+    if found.error >= (1 - GAIN) * found.unclipped_error:
+        return Threshold(seen.amax, "max", "clipping would save next to nothing")
+    saved = 1 - found.error / found.unclipped_error
+    clipped = clipped_fraction(seen.histogram, found.amax)
+    return Threshold(found.amax, "mse", f"{saved:.0%} less squared error, with {clipped:.2g} of the values clipped")
 
 
-CALIBRATOR = _Auto()
+CALIBRATOR = Calibrator(_threshold)
 
 
 def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: RangeGoal) -> Threshold:

@@ -21,34 +21,31 @@ import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.quantization.ranges.calibrators import mse
-from qdqtool.quantization.ranges.calibrators._types import RangeGoal, Threshold
+from qdqtool.quantization.ranges.calibrators._types import Calibrator, RangeGoal, Threshold
 from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.quantization.ranges.types import TensorRange
 
 BINS = 2048
 
 
-class _Entropy:
-    needs_histogram = True
-
-    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
-        """Choose the threshold with the least divergence; for peaked tensors that with the least squared error."""
-        if goal.peaked:
-            return mse.CALIBRATOR.threshold(seen, goal)
-        if goal.format.kind == "float":
-            return Threshold(seen.amax, "entropy", f"nothing is clipped: entropy needs even levels, not {goal.format}")
-        levels = int(goal.format.high) + 1
-        if seen.histogram is None or seen.amax == 0 or levels > BINS:
-            return Threshold(seen.amax, "entropy", "nothing is clipped")
-        bins, width = even_bins(seen.histogram)
-        divergences = divergence(bins, levels)
-        # Reversed, because argmin returns the first of equal values: the larger threshold wins a tie.
-        kept = len(bins) - int(np.argmin(divergences[::-1]))
-        amax = seen.amax if kept == len(bins) else min((kept + 0.5) * width, seen.amax)
-        return Threshold(amax, "entropy", f"least divergence with {levels} levels")
+def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
+    """Choose the threshold with the least divergence; for peaked tensors that with the least squared error."""
+    if goal.peaked:
+        return mse.CALIBRATOR.threshold(seen, goal)
+    if goal.format.kind == "float":
+        return Threshold(seen.amax, "entropy", f"nothing is clipped: entropy needs even levels, not {goal.format}")
+    levels = int(goal.format.high) + 1
+    if seen.histogram is None or seen.amax == 0 or levels > BINS:
+        return Threshold(seen.amax, "entropy", "nothing is clipped")
+    bins, width = even_bins(seen.histogram)
+    divergences = divergence(bins, levels)
+    # Reversed, because argmin returns the first of equal values: the larger threshold wins a tie.
+    kept = len(bins) - int(np.argmin(divergences[::-1]))
+    amax = seen.amax if kept == len(bins) else min((kept + 0.5) * width, seen.amax)
+    return Threshold(amax, "entropy", f"least divergence with {levels} levels")
 
 
-CALIBRATOR = _Entropy()
+CALIBRATOR = Calibrator(_threshold)
 
 
 def even_bins(histogram: Histogram) -> tuple[Array, float]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.quantization.ranges.calibrators._density import Density, squared_error
-from qdqtool.quantization.ranges.calibrators._types import RangeGoal, Threshold
+from qdqtool.quantization.ranges.calibrators._types import Calibrator, RangeGoal, Threshold
 from qdqtool.quantization.ranges.types import TensorRange
 
 FACTORS = 2.0 ** (-np.arange(129) / 16)
@@ -39,15 +39,12 @@ def search(density: Density, fmt: NumberFormat) -> Found:
     return Found(float(near[best]), float(fine[best]), float(coarse[0]))
 
 
-class _Mse:
-    needs_histogram = True
-
-    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
-        """Choose the threshold with the least error."""
-        if seen.histogram is None or seen.amax == 0:
-            return Threshold(seen.amax, "mse", "nothing is clipped")
-        found = search(Density.of(seen.histogram, seen.amax), goal.format)
-        return Threshold(found.amax, "mse", f"least squared error on {goal.format}")
+def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
+    """Choose the threshold with the least error."""
+    if seen.histogram is None or seen.amax == 0:
+        return Threshold(seen.amax, "mse", "nothing is clipped")
+    found = search(Density.of(seen.histogram, seen.amax), goal.format)
+    return Threshold(found.amax, "mse", f"least squared error on {goal.format}")
 
 
-CALIBRATOR = _Mse()
+CALIBRATOR = Calibrator(_threshold)

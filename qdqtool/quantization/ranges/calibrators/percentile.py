@@ -3,27 +3,24 @@
 import numpy as np
 
 from qdqtool.quantization.ranges.calibrators import mse
-from qdqtool.quantization.ranges.calibrators._types import RangeGoal, Threshold
+from qdqtool.quantization.ranges.calibrators._types import Calibrator, RangeGoal, Threshold
 from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.quantization.ranges.types import TensorRange
 
 
-class _Percentile:
-    needs_histogram = True
-
-    def threshold(self, seen: TensorRange, goal: RangeGoal) -> Threshold:
-        """Choose the percentile of all magnitudes, zeros included, interpolated inside a bin; as ``mse`` if peaked."""
-        if goal.peaked:
-            return mse.CALIBRATOR.threshold(seen, goal)
-        if seen.histogram is None or seen.amax == 0:
-            return Threshold(seen.amax, "percentile", "nothing is clipped")
-        amax = min(magnitude_at(seen.histogram, goal.percentile / 100), seen.amax)
-        if amax == 0:
-            return Threshold(seen.amax, "percentile", f"nothing is clipped: {goal.percentile:g} % of the values are 0")
-        return Threshold(amax, "percentile", f"{goal.percentile:g} % of the values are not clipped")
+def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
+    """Choose the percentile of all magnitudes, zeros included, interpolated inside a bin; as ``mse`` if peaked."""
+    if goal.peaked:
+        return mse.CALIBRATOR.threshold(seen, goal)
+    if seen.histogram is None or seen.amax == 0:
+        return Threshold(seen.amax, "percentile", "nothing is clipped")
+    amax = min(magnitude_at(seen.histogram, goal.percentile / 100), seen.amax)
+    if amax == 0:
+        return Threshold(seen.amax, "percentile", f"nothing is clipped: {goal.percentile:g} % of the values are 0")
+    return Threshold(amax, "percentile", f"{goal.percentile:g} % of the values are not clipped")
 
 
-CALIBRATOR = _Percentile()
+CALIBRATOR = Calibrator(_threshold)
 
 
 def magnitude_at(histogram: Histogram, share: float) -> float:

@@ -1,10 +1,11 @@
 """The content of a range file of another tool, in one form for all tools, and the JSON of those files."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn
 
 import msgspec
 import numpy as np
@@ -153,7 +154,7 @@ class Encodings:
             yield f"{count} {text}, such as '{tensors[0]}'"
 
 
-class EncodingFormat(Protocol):
+class EncodingFormat(ABC):
     """One file format.
 
     Attributes:
@@ -162,21 +163,22 @@ class EncodingFormat(Protocol):
         keeps_ends: Whether a file holds the smallest and the largest value instead of one magnitude.
     """
 
-    title: str
-    can_write: bool
-    keeps_ends: bool
+    title: ClassVar[str]
+    can_write: ClassVar[bool] = True
+    keeps_ends: ClassVar[bool] = True
 
+    @abstractmethod
     def recognizes(self, data: bytes) -> bool:
         """Whether the data is such a file, valid or not, judged by its beginning and its keys."""
-        ...
 
+    @abstractmethod
     def read(self, data: bytes) -> Encodings:
         """Read the ranges."""
-        ...
 
     def write(self, ranges: Mapping[str, TensorRange]) -> bytes:
         """Write a file with these ranges; equal ranges give equal bytes."""
-        ...
+        del ranges
+        raise UsageError(f"{self.title} are not written")
 
 
 def tensor_range(name: str, low: float, high: float) -> TensorRange:

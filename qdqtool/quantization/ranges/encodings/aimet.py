@@ -13,7 +13,7 @@ Block scales of LPBQ are products: a float for each channel times an integer for
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -30,17 +30,21 @@ from qdqtool.quantization.ranges.encodings._aimet_entry import (
     read_numbers,
     read_size,
 )
-from qdqtool.quantization.ranges.encodings._types import ConstantScales, Encodings, decode_object, top_level_keys
-from qdqtool.quantization.ranges.types import TensorRange
+from qdqtool.quantization.ranges.encodings._types import (
+    ConstantScales,
+    EncodingFormat,
+    Encodings,
+    decode_object,
+    top_level_keys,
+)
 
 KINDS = frozenset({"PER_TENSOR", "PER_CHANNEL", "PER_BLOCK", "LPBQ"})
 INTEGER = re.compile(r"(u?)int(\d{1,2})", re.ASCII)
 
 
-class _Aimet:
+class _Aimet(EncodingFormat):
     title = "AIMET encodings"
     can_write = False
-    keeps_ends = True
 
     def recognizes(self, data: bytes) -> bool:
         keys = top_level_keys(data)
@@ -57,10 +61,6 @@ class _Aimet:
             if entry.scales.size > 1:
                 raise UsageError(f"activation '{entry.name}' has {entry.scales.size} scales; it must have one")
         return _encodings(activations, constants)
-
-    def write(self, ranges: Mapping[str, TensorRange]) -> bytes:
-        del ranges
-        raise UsageError("AIMET encodings are not written")
 
 
 FORMAT = _Aimet()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from qdqtool.errors import UsageError
-from qdqtool.quantization.ranges.encodings._types import Encodings, tensor_range
+from qdqtool.quantization.ranges.encodings._types import EncodingFormat, Encodings, tensor_range
 from qdqtool.quantization.ranges.types import TensorRange
 from qdqtool.samples.columns import DAMAGED_ARCHIVE, DAMAGED_ARRAY
 
@@ -21,10 +21,8 @@ MAX_ENTRY_BYTES = 1 << 12
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-class _Npz:
+class _Npz(EncodingFormat):
     title = "npz of ranges"
-    can_write = True
-    keeps_ends = True
 
     def recognizes(self, data: bytes) -> bool:
         return data.startswith(b"PK\x03\x04")

@@ -16,6 +16,7 @@ import numpy as np
 
 from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges.encodings._types import (
+    EncodingFormat,
     Encodings,
     as_number,
     decode_object,
@@ -28,10 +29,8 @@ from qdqtool.quantization.ranges.types import TensorRange
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
-class _OrtJson:
+class _OrtJson(EncodingFormat):
     title = "ONNX Runtime calibration table"
-    can_write = True
-    keeps_ends = True
 
     def recognizes(self, data: bytes) -> bool:
         keys = top_level_keys(data)

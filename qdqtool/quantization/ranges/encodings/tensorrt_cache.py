@@ -9,16 +9,15 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from qdqtool.errors import UsageError
-from qdqtool.quantization.ranges.encodings._types import Encodings, symmetric_range
+from qdqtool.quantization.ranges.encodings._types import EncodingFormat, Encodings, symmetric_range
 from qdqtool.quantization.ranges.types import TensorRange
 
 HEADER = "TRT-100000-EntropyCalibration2"
 """First line of written files: a version of TensorRT and the name of its calibrator, whichever method was ours."""
 
 
-class _TensorRtCache:
+class _TensorRtCache(EncodingFormat):
     title = "TensorRT calibration cache"
-    can_write = True
     keeps_ends = False
 
     def recognizes(self, data: bytes) -> bool:

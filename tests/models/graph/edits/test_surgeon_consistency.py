@@ -1,5 +1,7 @@
 """After the edits every tensor is defined once, and what is read is defined."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from onnx import numpy_helper
@@ -18,8 +20,8 @@ from qdqtool.models.graph.edits.edit import (
     SetNodeName,
 )
 from qdqtool.models.graph.edits.surgeon import check_batches
-from qdqtool.models.graph.index.view import GraphView
-from qdqtool.models.graph.scope import MAIN
+from qdqtool.models.graph.index.view import GraphView, Scope
+from qdqtool.models.graph.scope import MAIN, ScopePath
 
 ZEROS = np.zeros(4, np.float32)
 ELSE_BODY = ("y.else_branch",)
@@ -120,8 +122,15 @@ def test_a_name_that_its_scope_defines_is_not_looked_for_further_out(monkeypatch
     inner = view.scope(THEN_BODY)
     name = next(iter(node.key[0] for node in inner.nodes))
     edits = [AddNode(THEN_BODY, "Relu", (name,), ("new",), "n")]
-    looked: list[str] = []
-    monkeypatch.setattr(surgeon, "_around", lambda scope: looked.append(str(scope.path)) or iter(()))
+    looked: list[ScopePath] = []
+    outwards = Scope.outwards
+
+    def noted(scope: Scope) -> Iterator[Scope]:
+        for each in outwards(scope):
+            looked.append(each.path)
+            yield each
+
+    monkeypatch.setattr(Scope, "outwards", noted)
     batches = sort_edits(view, edits)
     surgeon._Checker(batches).check_reads(batches[THEN_BODY])
-    assert looked == []
+    assert looked == [THEN_BODY]

@@ -8,8 +8,6 @@ from onnx import helper
 from qdqtool.models.graph.index.calls import (
     MANY,
     call_counts,
-    call_sites,
-    function_scopes,
     nodes_with_several_values,
     varying_functions,
 )
@@ -86,9 +84,10 @@ def test_a_call_names_domain_name_and_overload() -> None:
         helper.make_node("F", ["x"], ["y3"], domain=DOMAIN),
     ]
     view = GraphView(Model(helper.make_model(onnx.GraphProto(name="g", node=nodes), functions=functions)))
-    found = {path: [node.key[0] for node in calls] for path, calls in call_sites(view).items()}
+    found = {scope.path: [node.key[0] for node in scope.calls] for scope in view.scopes if scope.calls}
     assert found == {("::F",): ["y0", "y1"], ("::F:other",): ["y2"]}
-    assert function_scopes(view) == {("", "F", ""): ("::F",), ("", "F", "other"): ("::F:other",)}
+    paths = {key: scope.path for key, scope in view.functions.items()}
+    assert paths == {("", "F", ""): ("::F",), ("", "F", "other"): ("::F:other",)}
 
 
 LAST = '<domain: "my", opset_import: ["": 21, "my": 1]> Last <a> (x) => (y) { y = my.Inner <a: int = @a> (x) }'

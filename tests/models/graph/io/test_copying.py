@@ -68,7 +68,7 @@ def test_fields_of_later_versions_are_noticed(where):
 
 def test_one_field_is_left_out_and_the_rest_copied():
     target = onnx.GraphProto()
-    copy_fields(RICH.graph, target, left_out="node")
+    copy_fields(RICH.graph, target, "node")
     expected = onnx.GraphProto()
     expected.CopyFrom(RICH.graph)
     expected.ClearField("node")

@@ -54,7 +54,7 @@ def observed(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]):
     for (value, axis), array in zip(tensors.items(), arrays, strict=True):
         rows = np.moveaxis(array.astype(np.float64), axis, 0).reshape(array.shape[axis], -1)
         seen[value] = ChannelStatistics(np.abs(rows).max(axis=1), rows.mean(axis=1), (rows**2).mean(axis=1))
-    return points, seen, lambda weight: weight.read(index.model)
+    return points, seen
 
 
 def plain_noise(weight: np.ndarray, rows: np.ndarray, factors: np.ndarray) -> float:
@@ -75,7 +75,7 @@ def test_of_all_shares_the_one_is_taken_that_serves_samples_best_that_it_was_not
     rng = np.random.default_rng(seed)
     proto = dense(6, 8, 5, seed=seed)
     feeds = {"x": (rng.normal(size=(64, 6)) * np.exp2(rng.uniform(-3, 3, (64, 1)))).astype(np.float32)}
-    (point,), seen, read = observed(proto, feeds)
+    (point,), seen = observed(proto, feeds)
     (tensor,) = seen
     first, weight = (numpy_helper.to_array(t).astype(np.float64) for t in proto.graph.initializer)
     rows = np.maximum(feeds["x"].astype(np.float64) @ first, 0)
@@ -85,7 +85,7 @@ def test_of_all_shares_the_one_is_taken_that_serves_samples_best_that_it_was_not
     for share in MIGRATIONS:
         after = [plain_noise(weight, rows, channel_factors(half, reach, share)) for half in halves]
         gains[share] = np.mean([10 * np.log10(before / noise) for noise in after])
-    found = PointNoise(point, seen, read).best_factors()
+    found = PointNoise(point, seen).best_factors()
     assert found.gain_db == pytest.approx(max(gains.values()), rel=1e-3, abs=1e-3)
     taken = channel_factors(abs(rows).max(axis=0), reach, max(gains, key=lambda share: gains[share]))
     assume(max(gains.values()) - sorted(gains.values())[-2] > 1e-3)  # else either may be taken
@@ -96,12 +96,12 @@ def test_channels_whose_peaks_come_and_go_are_evened_out_less():
     """The same peaks over all samples: once in every part of them, once half of the channels sleeps in one part."""
     proto = dense(6, 8, 5)
     feeds = {"x": np.random.default_rng(1).normal(size=(64, 6)).astype(np.float32)}
-    (point,), seen, read = observed(proto, feeds)
+    (point,), seen = observed(proto, feeds)
     (tensor,) = seen
     peaks = seen[tensor].peak
     asleep = np.where(np.arange(8) % 2 == 0, peaks, peaks / 50)
     steady, fickle = (
-        PointNoise(point, {tensor: replace(seen[tensor], folds=folds)}, read).best_factors()
+        PointNoise(point, {tensor: replace(seen[tensor], folds=folds)}).best_factors()
         for folds in ((peaks, peaks), (asleep, peaks))
     )
     assert steady.gain_db > fickle.gain_db + 3
@@ -114,7 +114,7 @@ def test_channels_whose_peaks_come_and_go_are_evened_out_less():
 def test_a_rescaled_network_ends_with_the_same_noise(proto, seed):
     """Whatever factors stood between the layers, they are undone: nothing is left to gain or to lose by them."""
     rng = np.random.default_rng(seed)
-    points, seen, read = observed(proto, {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)})
+    points, seen = observed(proto, {"x": rng.normal(size=(2, 3, 6, 6)).astype(np.float32)})
     assume(points)
     index = ModelIndex.of(Model(proto))
     moved = {point.key: np.exp2(rng.uniform(-4, 4, point.channels)) for point in points}
@@ -131,8 +131,8 @@ def test_a_rescaled_network_ends_with_the_same_noise(proto, seed):
             reader.tensor: by_name[reader.tensor.name].divided(np.repeat(moved[twin.key], reader.repeat))
             for reader in twin.readers
         }
-        before = PointNoise(point, here, read, first).best_factors().gain_db
-        noise = PointNoise(twin, there, lambda weight: weight.read(other), second)
+        before = PointNoise(point, here, first).best_factors().gain_db
+        noise = PointNoise(twin, there, second)
         assert noise.best_factors().gain_db - noise.gain_db(1 / moved[twin.key]) == pytest.approx(before, abs=0.02)
 
 
@@ -205,6 +205,6 @@ def test_expected_noise_is_close_to_the_noise_of_rounding():
 def test_the_noise_that_uneven_channels_cost_comes_back():
     proto = dense(16, 32, 32, 8)
     feeds = {"x": np.random.default_rng(1).normal(size=(64, 16)).astype(np.float32)}
-    points, seen, read = observed(proto, feeds)
+    points, seen = observed(proto, feeds)
     assert len(points) == 2
-    assert all(PointNoise(point, seen, read).best_factors().gain_db > 15 for point in points)
+    assert all(PointNoise(point, seen).best_factors().gain_db > 15 for point in points)
