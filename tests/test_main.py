@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import onnx
 import pytest
-from support.command import qdqtool
+from support.command import qdqtool_process
 from support.small import conv_model
 
 from qdqtool import __main__ as entry
@@ -53,27 +53,27 @@ def test_the_commands_of_the_contract_are_there() -> None:
 
 
 def test_the_list_of_commands_tells_what_each_does() -> None:
-    done = qdqtool("--help")
+    done = qdqtool_process("--help")
     for name in COMMANDS:
         line = next(line for line in done.out.splitlines() if line.strip().startswith(f"{name} "))
         assert len(line.split()) > 3
 
 
 def test_an_unknown_command_gets_a_suggestion() -> None:
-    done = qdqtool("instpect", "m.onnx")
+    done = qdqtool_process("instpect", "m.onnx")
     assert done.code == 2
     assert "No such command 'instpect'; did you mean 'inspect'?" in done.err
 
 
 def test_underscores_and_equals_signs_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(conv_model().SerializeToString())
-    done = qdqtool("inspect", tmp_path / "m.onnx", "--output_format=json")
+    done = qdqtool_process("inspect", tmp_path / "m.onnx", "--output_format=json")
     assert done.code == 0
     assert json.loads(done.out)["schema_version"] == 1
 
 
 def test_errors_of_users_are_one_line_with_a_hint_and_a_code(tmp_path: Path) -> None:
-    done = qdqtool("inspect", tmp_path)
+    done = qdqtool_process("inspect", tmp_path)
     assert (done.code, done.out) == (3, "")
     assert done.err.splitlines() == [f"error: {tmp_path} is a folder", "hint: name the .onnx file in it"]
 
@@ -104,7 +104,7 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 def test_colours_only_on_request_of_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(conv_model().SerializeToString())
-    assert "\x1b" not in qdqtool("inspect", tmp_path / "m.onnx").out
+    assert "\x1b" not in qdqtool_process("inspect", tmp_path / "m.onnx").out
 
 
 HOSTILE = "evil\x1b[2J\n[bold]x[/bold][/model/conv]\u202e\x9b31m"
@@ -123,10 +123,10 @@ def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString())
     for arguments in (("inspect", "--tensors"), ("validate",), ("validate", "--target", "onnx,ort-cpu")):
-        done = qdqtool(arguments[0], path, *arguments[1:])
+        done = qdqtool_process(arguments[0], path, *arguments[1:])
         for stream in (done.out, done.err):
             assert not {"\x1b", "\u202e", "\x9b"} & set(stream), arguments
-    assert "evil\\x1b[2J\\n[bold]x" in qdqtool("inspect", path, "--tensors").out
+    assert "evil\\x1b[2J\\n[bold]x" in qdqtool_process("inspect", path, "--tensors").out
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "ascii:surrogateescape"])
@@ -136,8 +136,8 @@ def test_an_encoding_without_a_character_spells_it(tmp_path: Path, encoding: str
     model.graph.node[0].output[0] = model.graph.node[1].input[0] = name
     onnx.save(model, tmp_path / "m.onnx")
     words = ("inspect", tmp_path / "m.onnx", "--tensors")
-    told = qdqtool(*words, PYTHONIOENCODING=encoding)
-    data = qdqtool(*words, "--output-format", "json", PYTHONIOENCODING=encoding)
+    told = qdqtool_process(*words, PYTHONIOENCODING=encoding)
+    data = qdqtool_process(*words, "--output-format", "json", PYTHONIOENCODING=encoding)
 
     assert (told.code, data.code) == (0, 0), told.err
     assert r"\u6a21\u578b \ud83d\ude00" in told.out
@@ -231,7 +231,7 @@ def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path, closed: str
 )
 def test_json_is_never_empty(tmp_path: Path, line: str, code: int, message: str) -> None:
     onnx.save(conv_model(), tmp_path / "m.onnx")
-    done = qdqtool(*line.split(), "--output-format", "json", cwd=tmp_path)
+    done = qdqtool_process(*line.split(), "--output-format", "json", cwd=tmp_path)
     assert done.code == code
     found = json.loads(done.out)
     assert found["schema_version"] == 1

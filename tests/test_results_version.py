@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-from support.command import qdqtool
+from support.command import qdqtool_process
 from support.paths import ROOT
 
 from qdqtool.results import __version__
@@ -19,6 +19,6 @@ def test_the_version_is_one_that_python_packaging_knows():
 
 
 def test_the_command_prints_it():
-    done = qdqtool("--version")
+    done = qdqtool_process("--version")
     assert done.code == 0
     assert __version__ in done.out

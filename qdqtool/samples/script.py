@@ -5,13 +5,14 @@ belongs to reports.
 """
 
 import contextlib
+import importlib.machinery
 import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 from qdqtool.errors import UsageError
@@ -96,8 +97,16 @@ def load_function(file: Path, name: str, purpose: str) -> UserFunction:
     return UserFunction(name, function, file, is_script=True)
 
 
+class _SourceLoader(importlib.machinery.SourceFileLoader):
+    """Compiles a script each time: compiled code beside it may be of an older one, and nobody asked for that file."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _load(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"qdqtool_data_{file.stem}", file.resolve())
+    name = f"qdqtool_data_{file.stem}"
+    spec = importlib.util.spec_from_loader(name, _SourceLoader(name, str(file.resolve())))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -32,6 +32,7 @@ def test_every_page_with_something_to_run_has_a_folder():
     assert [name_of(page) for page in PAGES if any(map(does_something, blocks_of(page)))] == sorted(FOLDERS)
 
 
+@pytest.mark.slow(reason="runs every command of a page")
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.builder) if folder.builds else name for name, folder in FOLDERS.items()],

@@ -706,6 +706,7 @@ def pasted(hint: str, case: Case) -> Iterator[str]:
         yield filled
 
 
+@pytest.mark.slow(reason="runs commands that fail, and each advice")
 @pytest.mark.parametrize("name", CASES)
 def test_the_advice_works_as_it_is_printed(name: str, stock: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     case = CASES[name]

@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.command import qdqtool
+from support.command import qdqtool_process
 
 ROWS, COLUMNS, LAYERS = 4096, 8192, 17
 TENSOR_BYTES = ROWS * COLUMNS * 4
@@ -36,6 +36,7 @@ def write_sparse_model(folder: Path) -> int:
     return LAYERS * TENSOR_BYTES
 
 
+@pytest.mark.slow(reason="models of hundreds of megabytes")
 @pytest.mark.skipif(sys.platform == "win32", reason="measures with getrusage")
 def test_peak_memory_is_bounded_by_the_largest_tensor(tmp_path: Path) -> None:
     assert write_sparse_model(tmp_path) > 2**31
@@ -53,5 +54,5 @@ def test_peak_memory_is_bounded_by_the_largest_tensor(tmp_path: Path) -> None:
 def test_weights_are_not_read_to_inspect_or_validate(tmp_path: Path) -> None:
     write_sparse_model(tmp_path)
     for command in ("inspect", "validate"):
-        done = qdqtool(command, "m.onnx", cwd=tmp_path, timeout=20)
+        done = qdqtool_process(command, "m.onnx", cwd=tmp_path, timeout=20)
         assert done.code == 0

@@ -89,6 +89,7 @@ def advised(folder: Path, commands: tuple[str, ...]) -> list[tuple[str, list[str
     return [(fact, shlex.split(html.unescape(line))) for fact, line in found]
 
 
+@pytest.mark.slow(reason="runs every command of a page")
 @pytest.mark.parametrize("name", CASES)
 def test_the_steps_of_a_page_work_as_they_are_printed(name: str, tmp_path: Path) -> None:
     case = CASES[name]

@@ -29,6 +29,7 @@ def test_the_page_names_every_public_error_and_all_keywords():
     assert classes == set(re.findall(r"`(\w+Keywords)`", PAGE))
 
 
+@pytest.mark.slow(reason="runs the notebook")
 @pytest.mark.builder
 def test_the_notebook_gives_what_it_stores(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT / "docs")

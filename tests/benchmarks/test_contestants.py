@@ -119,6 +119,7 @@ class TestFollowing:
         ]
         assert {one.group for one in made} == {DEFAULT, FP8}
 
+    @pytest.mark.slow(reason="runs peers")
     def test_it_quantizes_the_nodes_of_the_peer_and_no_others(self, tmp_path):
         subject = replace(subjects.prepare("digits_cnn", Workshop(tmp_path, quick=True)), samples=4)
         peer = replace(contestants.ours()[1], tool=ORT)
@@ -127,6 +128,7 @@ class TestFollowing:
         results = Arena(subject, Effort(1, engines=False), tmp_path).compare(entered)
         assert [(one.tool, one.coverage.full) for one in results] == [("float", 0), (OURS, 8), (ORT, 2), (OURS, 2)]
 
+    @pytest.mark.slow(reason="runs peers")
     def test_of_a_peer_that_quantizes_all_nodes_names_do_not_matter(self, tmp_path):
         subject = replace(subjects.prepare("digits_cnn", Workshop(tmp_path, quick=True)), samples=4)
         peer = contestants.onnx_runtime()[0]

@@ -42,6 +42,7 @@ def test_a_step_holds_where_it_ends_well_within_both_limits(taken: Taken, holds:
     assert Step((), most_resident=5, most_anonymous=3).holds(taken) is holds
 
 
+@pytest.mark.slow(reason="models of hundreds of megabytes")
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the memory of a process")
 def test_every_step_runs_on_a_small_decoder(tmp_path: Path) -> None:
     size = Size(1, width=64, heads=2, inner=256, vocabulary=96, tokens=8)

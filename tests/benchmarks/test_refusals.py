@@ -25,6 +25,7 @@ def judge() -> Iterator[Judge]:
     judge.stop()
 
 
+@pytest.mark.slow(reason="builds an engine for each node")
 @pytest.mark.builder
 @pytest.mark.parametrize("name", [name for name in CORPORA if name != "packages"])
 def test_the_recorded_messages_are_printed_today(name: str, judge: Judge, tmp_path: Path):

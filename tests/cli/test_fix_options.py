@@ -5,7 +5,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from support.command import Done, qdqtool
+from support.command import Done, qdqtool, qdqtool_process
 
 from qdqtool.__main__ import _run
 
@@ -176,7 +176,7 @@ def test_the_input_is_no_output(fix, write):
 def test_without_onnx_runtime(write, tmp_path: Path):
     (tmp_path / "onnxruntime.py").write_text("raise ImportError('not here')", encoding="utf-8")
 
-    done = qdqtool("validate", write(EMPTY), "--fix", "-o", tmp_path / "out.onnx", PYTHONPATH=str(tmp_path))
+    done = qdqtool_process("validate", write(EMPTY), "--fix", "-o", tmp_path / "out.onnx", PYTHONPATH=str(tmp_path))
 
     assert done.code == 4
     assert "pip install" in done.err

@@ -296,6 +296,7 @@ def peak_kilobytes(model: Path, data: Path) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.slow(reason="models of hundreds of megabytes")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_peak_memory_does_not_grow_with_the_number_of_samples(tmp_path):
     """240 samples more would take 47 MB as inputs alone and 315 MB with the activations that are quantized."""

@@ -27,6 +27,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return request.param, engine, layers, report
 
 
+@pytest.mark.slow(reason="builds an engine for each node")
 def test_the_builder_prints_what_it_printed_before(built):
     """Where this fails with a new release: look at the difference, then store the new dump in
     tests/engines/tensorrt/data.

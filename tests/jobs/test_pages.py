@@ -55,6 +55,7 @@ def test_the_installed_copy_goes_before_the_checkout(tmp_path: Path, monkeypatch
     assert pages.page_names() == ("only",)
 
 
+@pytest.mark.slow(reason="builds a wheel")
 def test_the_wheel_has_the_manual_and_the_schemas_and_shows_them(tmp_path: Path):
     pytest.importorskip("hatchling")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]

@@ -56,6 +56,7 @@ def test_thresholds_are_those_of_the_float32_model(sample, tmp_path, monkeypatch
     assert scales[1] == pytest.approx(scales[0], rel=0.02)
 
 
+@pytest.mark.slow(reason="quantizes and builds every mode")
 @pytest.mark.parametrize("mode", ["int8", "fp8"])
 def test_the_float16_model_loses_no_more_than_the_float32_model(mode, tmp_path):
     folder = SAMPLES / "digits_transformer"

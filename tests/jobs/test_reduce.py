@@ -43,6 +43,7 @@ def left(path: Path) -> list[str]:
     return operators(onnx.load(str(path)))
 
 
+@pytest.mark.slow(reason="builds many candidates")
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
 def test_a_crash_is_reduced_to_the_node_that_makes_it(name: str, model: Path, tmp_path: Path):
     small = tmp_path / "small.onnx"
@@ -88,6 +89,7 @@ def test_a_crash_of_a_candidate_does_not_stand_for_a_message(model: Path, tmp_pa
     assert report.after.message == "refused"
 
 
+@pytest.mark.slow(reason="builds many candidates")
 def test_what_a_command_prints_can_decide(model: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="does not fail"):
         reduce_model(model, tmp_path / "small.onnx", fail_on("say"))
@@ -96,6 +98,7 @@ def test_what_a_command_prints_can_decide(model: Path, tmp_path: Path):
     assert report.after.message == "WRONG in Elu"
 
 
+@pytest.mark.slow(reason="builds many candidates")
 def test_the_report_counts_what_was_run_and_repeats_itself(model: Path, tmp_path: Path):
     reports = []
     for name in ("a", "b"):
@@ -260,6 +263,7 @@ def test_a_refusal_of_a_rule_is_reduced_to_its_node(tmp_path: Path):
     assert len(left(tmp_path / "small.onnx")) == 1
 
 
+@pytest.mark.slow(reason="builds many candidates")
 @pytest.mark.builder
 def test_a_crash_of_the_builder_is_reduced_to_its_product(tmp_path: Path):
     proto = crashing()
@@ -283,6 +287,7 @@ def broken(proto: onnx.ModelProto) -> onnx.ModelProto:
     return proto
 
 
+@pytest.mark.slow(reason="builds many candidates")
 def test_a_missed_gate_of_check_is_reduced_to_its_pair(tmp_path: Path):
     onnx.save(broken(quantized_chain({})), tmp_path / "model.onnx")
     report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "check --samples 1")
@@ -293,6 +298,7 @@ def test_a_missed_gate_of_check_is_reduced_to_its_pair(tmp_path: Path):
     assert len({node.input[1] for node in proto.graph.node}) == 2
 
 
+@pytest.mark.slow(reason="builds many candidates")
 def test_check_with_a_baseline_cuts_both_models_alike(tmp_path: Path):
     proto = quantized_chain({})
     proto.graph.initializer.append(numpy_helper.from_array(np.float32(1e-5), "tiny"))

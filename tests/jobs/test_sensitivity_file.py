@@ -44,6 +44,7 @@ def _count_runs(monkeypatch: pytest.MonkeyPatch, stop_at: int | None = None) -> 
     return count
 
 
+@pytest.mark.slow(reason="measures every layer twice")
 def test_what_sensitivity_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = tmp_path / "s.json"
     report = measure_sensitivity(MODEL, DATA, SensitivityOptions(output=measured))
@@ -59,6 +60,7 @@ def test_what_sensitivity_measured_is_not_measured_again(tmp_path: Path, monkeyp
     assert runs[0] == 0
 
 
+@pytest.mark.slow(reason="measures every layer twice")
 def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = tmp_path / "s.json"
     with monkeypatch.context() as patch:

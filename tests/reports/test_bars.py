@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
-from support.command import qdqtool
+from support.command import qdqtool_process
 from support.scene_files import provide
 from support.terminal import on_a_terminal
 
@@ -180,7 +180,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_a_terminal_is_shown_bars_in_front_of_the_verdict_and_a_pipe_is_not(scene: list[str]):
     code, text = on_a_terminal(*scene)
     *_, bars, verdict = re.sub(r"\x1b\[[\d;]*m", "", text).strip().split("\n\n")
-    piped = qdqtool(*scene)
+    piped = qdqtool_process(*scene)
 
     assert code == piped.code == 0
     assert bars.count("\n") == 7

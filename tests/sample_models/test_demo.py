@@ -41,6 +41,7 @@ def masked(text: str) -> str:
     return re.sub(r"[\d.,]+", "#", text).strip()
 
 
+@pytest.mark.slow(reason="the whole demo")
 @pytest.mark.builder
 def test_the_demo_ends_in_an_engine_and_a_summary(tmp_path):
     ended = run_demo(tmp_path / "out")

@@ -42,6 +42,7 @@ def perplexity(scores: np.ndarray, labels: np.ndarray) -> float:
     return float(np.exp(np.mean(log_sum - np.take_along_axis(scores, labels[..., None], axis=-1)[..., 0])))
 
 
+@pytest.mark.slow(reason="every method on trained samples")
 @pytest.mark.parametrize("sample", ["digits_cnn", "digits_transformer", "digits_depthwise"])
 def test_digits_lose_at_most_half_a_point(sample, quantized):
     data, labels = labelled(sample)
@@ -103,6 +104,7 @@ def test_no_mode_collapses_on_uneven_channels(mode, least, tmp_path):
     assert sqnr(truth, found) > least
 
 
+@pytest.mark.slow(reason="every method on trained samples")
 @pytest.mark.parametrize("method", calibrators.names())
 def test_no_method_ruins_the_language_model(method, tmp_path):
     folder = SAMPLES / "char_lm"

@@ -40,6 +40,17 @@ def test_a_function_of_a_script_is_named_with_its_file_and_one_of_a_caller_witho
         called.function()
 
 
+def test_a_script_that_was_changed_at_once_is_read_again_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    path = tmp_path / "s.py"
+    for number in (1, 2):  # as many bytes, in the same second
+        path.write_text(f"def f():\n    return {number}\n")
+        assert load_function(path, "f", "doing something").function() == number
+    assert [each.name for each in tmp_path.iterdir()] == ["s.py"]
+
+
 class Callable:
     def __call__(self) -> int:
         return 1

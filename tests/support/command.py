@@ -1,10 +1,12 @@
 """Running the command line: as a user does, in a process of its own, or in this one, which is quicker."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,20 +25,37 @@ class Done:
     err: str
 
 
-def qdqtool(*arguments: str | Path, cwd: Path | None = None, timeout: float = 300, **environment: str) -> Done:
-    """Run ``qdqtool`` with these words; fails when a traceback reaches the user."""
+def qdqtool(*arguments: str | Path, cwd: Path | None = None, **environment: str) -> Done:
+    """Run these words in this process; fails where a user would see a traceback."""
+    words = [str(word) for word in arguments]
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        code = exit_code_of(words, cwd or Path())
+    return _done(words, code, *(bytes(stream.buffer.getvalue()) for stream in (out, err)))
+
+
+def qdqtool_process(*arguments: str | Path, cwd: Path | None = None, timeout: float = 300, **environment: str) -> Done:
+    """Do the same in a process of its own: for signals, memory, and what a process has loaded."""
+    words = [str(word) for word in arguments]
     done = subprocess.run(
-        [sys.executable, "-m", "qdqtool", *map(str, arguments)],
+        [sys.executable, "-m", "qdqtool", *words],
         cwd=cwd,
         capture_output=True,
         timeout=timeout,
         check=False,
         env={**os.environ, **environment},
     )
-    out, err = done.stdout.decode(), done.stderr.decode()
+    return _done(words, done.returncode, done.stdout, done.stderr)
+
+
+def _done(words: list[str], code: int, raw_out: bytes, raw_err: bytes) -> Done:
+    out, err = raw_out.decode(), raw_err.decode()
     assert "Traceback" not in out + err, err
-    check_stdout([str(word) for word in arguments], out)
-    return Done(done.returncode, out, err)
+    assert "internal error" not in err, err
+    check_stdout(words, out)
+    return Done(code, out, err)
 
 
 def exit_code_of(words: Sequence[str], folder: Path) -> int:

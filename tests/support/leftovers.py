@@ -14,6 +14,8 @@ import psutil
 
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of Linux: children of a child that ended become ours, so that they are seen."""
+_OF_PYTHON = "multiprocessing.resource_tracker"
+"""Ends with the process that it belongs to."""
 GRACE_SECONDS = 5.0
 """How long a process may take to end after the last test."""
 
@@ -57,8 +59,10 @@ class Leftovers:
         _, alive = psutil.wait_procs(left, timeout=GRACE_SECONDS)
         for process in alive:
             with contextlib.suppress(psutil.NoSuchProcess):
-                yield f"process {' '.join(process.cmdline())!r}, first seen after {self._first_seen[process]}"
-                process.kill()
+                command = " ".join(process.cmdline())
+                if _OF_PYTHON not in command:
+                    yield f"process {command!r}, first seen after {self._first_seen[process]}"
+                    process.kill()
         for each in self._me.net_connections(kind="inet"):
             if each.status == psutil.CONN_LISTEN:
                 yield f"port {each.laddr.port}, which still listens"

@@ -239,6 +239,7 @@ def test_a_fallback_without_a_goal_is_refused(folder: Path):
 MODEL = ROOT / "sample_models" / "digits_transformer"
 
 
+@pytest.mark.slow(reason="a search for each fallback")
 def test_a_file_of_measurements_serves_every_fallback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     recipe, measured = Recipe(quantize_mode="int4"), tmp_path / "s.json"
     runs = [0]

@@ -276,6 +276,7 @@ def test_held_back_samples_have_no_say_in_a_weight_only_model(mode, high, tmp_pa
         assert printed(report) == round(sqnr(tmp_path, "two.onnx", samples(8.0, size=64)[list(SPLIT.held)]), 4)
 
 
+@pytest.mark.slow(reason="rounds a language model by data")
 def test_what_is_printed_of_a_language_model_in_int4_is_what_other_text_shows(tmp_path):
     """GPTQ on 8 samples: 27.1 dB were printed on those that chose the codes, and 24.3 dB are what other text keeps."""
     source = ROOT / "sample_models" / "char_lm"

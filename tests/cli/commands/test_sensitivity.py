@@ -86,6 +86,7 @@ def test_the_text_names_the_layers_in_the_order_of_the_report(qdqtool):
     assert qdqtool(*SENSITIVITY).out == text
 
 
+@pytest.mark.slow(reason="runs commands that fail, and each advice")
 @pytest.mark.parametrize("make", [chain, residual, turned_weights, evil_names])
 def test_the_hint_leaves_the_first_layers_in_float(qdqtool, tmp_path: Path, make: Callable[[], onnx.ModelProto]):
     shape = (1, 16, 4, 4) if make is residual else (4, 16)

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.command import qdqtool
+from support.command import qdqtool_process
 from support.engine_models import conv, save
 from support.paths import ROOT
 from support.tensorrt_api import NEWEST as IN_GIT
@@ -83,11 +83,13 @@ def test_every_module_that_uses_tensorrt_is_checked():
     )
 
 
+@pytest.mark.slow(reason="mypy for each release")
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.folder)
 def test_every_release_has_all_that_the_children_use(release: Release, tmp_path: Path):
     assert judge(tmp_path, release, {**users(), "conforms.py": CONFORMS}) == {}
 
 
+@pytest.mark.slow(reason="mypy on hundreds of faulty copies")
 def test_every_misspelt_attribute_and_keyword_is_found(tmp_path: Path):
     # dict.update takes any keyword.
     names = set(re.findall(r"(?:def|class) (\w+)", NEWEST.stub.read_text(encoding="utf-8"))) - set(dir(dict))
@@ -149,6 +151,7 @@ WRONG = {
 """Faults: a word of the line, what is replaced in it, and by what."""
 
 
+@pytest.mark.slow(reason="mypy on hundreds of faulty copies")
 def test_wrong_calls_are_found(tmp_path: Path):
     text = users()["child.py"]
     copies, lines = {}, {}
@@ -206,6 +209,6 @@ def test_build_with_real_bindings_ends_where_the_gpu_is_needed(release: Release,
     environment = bindings(release, tmp_path / "bindings").environment
     model = save(conv(), tmp_path)
     paths = {name: environment[name] for name in ("LD_LIBRARY_PATH", "PYTHONPATH")}
-    done = qdqtool("build", model, "-o", tmp_path / "e.engine", "--backend", "tensorrt", **paths)
+    done = qdqtool_process("build", model, "-o", tmp_path / "e.engine", "--backend", "tensorrt", **paths)
     assert (done.code, done.err.splitlines()[0]) == (4, "error: TensorRT finds no NVIDIA GPU that it can use")
     assert not (tmp_path / "e.engine").exists()

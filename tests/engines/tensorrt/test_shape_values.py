@@ -114,6 +114,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.slow(reason="runs commands that fail, and each advice")
 @pytest.mark.builder
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_hint_as_printed_builds_the_engine(name: str, tmp_path: Path):

@@ -75,6 +75,7 @@ def test_we_agree_with_onnx_runtime(group: str):
     assert stricter <= STRICTER_THAN_ORT
 
 
+@pytest.mark.slow(reason="builds the whole corpus")
 def test_the_corpus_is_large_and_the_disagreements_are_few():
     everything = {case.name for group in corpus.GROUPS.values() for case in group()}
     sampled = sum(len(corpus.sample(group)) for group in corpus.GROUPS)

@@ -247,6 +247,7 @@ def test_a_pair_in_front_of_relu_rounds_once_more(oracle: TrtOracle):
     assert re.search(r"Name: \w*RounCastCastMulRelu\w*", early)  # quantized, dequantized, then Relu
 
 
+@pytest.mark.slow(reason="calibrates on noise and on samples")
 def test_random_calibration_loses_what_real_samples_keep(tmp_path: Path):
     """QN501: it costs more than a bit, which is 20 log10(2) dB."""
     sample = ROOT / "sample_models" / "digits_cnn"

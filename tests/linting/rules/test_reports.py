@@ -36,6 +36,7 @@ def test_what_a_rule_reports_of_its_examples(rule: Rule):
     compare(GOLDEN / f"{rule.code}.txt", lines)
 
 
+@pytest.mark.slow(reason="builds the whole corpus")
 @pytest.mark.parametrize("rule", rules.catalogue(), ids=lambda rule: rule.code)
 def test_what_a_rule_reports_of_the_whole_corpus(rule: Rule):
     if os.environ.get(WRITE):

@@ -215,6 +215,7 @@ def seeds(model: onnx.ModelProto) -> list[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow(reason="plants hundreds of faults")
 @pytest.mark.parametrize("mode", ["int8", "fp8"])
 @pytest.mark.parametrize("name", SAMPLES)
 def test_of_seeded_faults_most_are_found_and_none_without(name: str, mode: str, tmp_path: Path):

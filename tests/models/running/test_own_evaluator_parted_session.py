@@ -173,6 +173,7 @@ def test_elements_decide_whatever_type_they_are_stored_in(monkeypatch):
     assert proto.graph.initializer[0].data_type == TensorProto.INT8
 
 
+@pytest.mark.slow(reason="models of hundreds of megabytes")
 @pytest.mark.parametrize("mode", ["int8", "int4", "fp8"])
 def test_a_model_in_parts_is_quantized_as_a_whole_one_but_for_what_needs_all_weights(mode, tmp_path, monkeypatch):
     decoder = Size(2, width=64, heads=2, inner=256, vocabulary=96, tokens=8)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from support.command import qdqtool
+from support.command import qdqtool_process
 from support.dask_cluster import DaskCluster, dask_cluster
 from support.small import conv_model
 
@@ -69,6 +69,7 @@ def killer(process: subprocess.Popen[bytes], then: Callable[[], object] = lambda
     return progress
 
 
+@pytest.mark.slow(reason="starts workers")
 def test_two_workers_give_the_bytes_of_one_run_and_so_does_one_after_the_other_is_killed(
     cluster: DaskCluster, folder: Path, whole: bytes, tmp_path: Path
 ):
@@ -156,8 +157,9 @@ def test_where_all_workers_are_gone_the_samples_that_are_done_are_kept(
     assert output.read_bytes() == whole
 
 
+@pytest.mark.slow(reason="starts workers")
 def test_local_workers_give_the_bytes_of_one_run(folder: Path, whole: bytes, tmp_path: Path):
-    done = qdqtool(
+    done = qdqtool_process(
         "calibrate", folder / "m.onnx", "--calib-data", folder / "data.npz", "--dask", "local:2", "-o", tmp_path / "r"
     )
 

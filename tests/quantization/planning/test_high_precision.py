@@ -62,6 +62,7 @@ def of_sample(folder, name="q.onnx", sample=TRANSFORMER, **recipe):
     )
 
 
+@pytest.mark.slow(reason="quantizes and builds every mode")
 @pytest.mark.parametrize(
     ("mode", "weights"),
     [*((mode, WeightStorage.PACKED) for mode in MODES), ("int8", WeightStorage.QDQ), ("nvfp4", WeightStorage.QDQ)],
@@ -79,6 +80,7 @@ def test_every_mode_leaves_nothing_in_float32_but_the_interface(mode, weights, t
     assert not [finding for finding in report.findings if finding.severity != "info"]
 
 
+@pytest.mark.slow(reason="quantizes and builds every mode")
 @pytest.mark.parametrize("mode", ["int8", "fp8", "int8-weight-only"])
 def test_accuracy_is_that_of_a_float32_rest(mode, tmp_path):
     for name, dtype in (("full.onnx", HighPrecision.FP32), ("half.onnx", HighPrecision.FP16)):
@@ -160,6 +162,7 @@ def test_ranges_from_a_file_tell_of_the_tensors_that_they_have(tmp_path):
     assert report.high_precision.kept == ()
 
 
+@pytest.mark.slow(reason="quantizes and builds every mode")
 def test_ranges_are_the_same_for_either_type(tmp_path):
     options = {
         dtype: QuantizeOptions(recipe=Recipe(high_precision=dtype), ranges_file=tmp_path / dtype.value)
@@ -252,6 +255,7 @@ def test_another_type_is_a_wrong_usage(tmp_path):
     assert "fp32" in done.err
 
 
+@pytest.mark.slow(reason="quantizes and builds every mode")
 @pytest.mark.builder
 @pytest.mark.parametrize("mode", ["int8", "fp8"])
 def test_what_stays_float_runs_in_half_in_the_engine(mode, tmp_path):

@@ -200,6 +200,7 @@ def test_an_alpha_that_is_none_is_refused(alpha):
         Preparation(smoothquant=alpha)
 
 
+@pytest.mark.slow(reason="prepares and calibrates twice")
 @pytest.mark.parametrize("name", ["model", "uneven"])
 def test_calibrating_first_gives_the_same_bytes_as_one_step(name, tmp_path):
     path, images = SAMPLE / f"{name}.onnx", SAMPLE / "calibration.npz"

@@ -205,6 +205,7 @@ def test_a_trial_measures_what_the_written_model_does(tmp_path):
     assert step.trial.gain_error_db == pytest.approx(np.std(gains, ddof=1) / np.sqrt(8), abs=0.4)
 
 
+@pytest.mark.slow(reason="prepares and calibrates twice")
 @pytest.mark.parametrize("which", ["left", "made"])
 def test_every_shard_decides_alike(which, hurt):
     model, data = hurt if which == "left" else (SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz")

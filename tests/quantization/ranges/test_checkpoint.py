@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
-from support.command import qdqtool
+from support.command import qdqtool_process
 from support.small import conv_model, make_model
 
 from qdqtool.errors import UsageError
@@ -97,14 +97,14 @@ def test_what_is_no_shard_is_refused(text):
 def test_the_command_line_merges_shards_to_the_same_bytes(folder, whole, tmp_path):
     base = ("calibrate", folder / "m.onnx", "--calib-data", folder / "data.npz", "--calibration-method", "entropy")
     for number in (1, 2):
-        done = qdqtool(*base, "--shard", f"{number}/2", "-o", tmp_path / f"{number}.json")
+        done = qdqtool_process(*base, "--shard", f"{number}/2", "-o", tmp_path / f"{number}.json")
         assert done.code == 0, done.err
     assert "35 of 83 samples (shard 2/2)" in done.out.replace("\n", " ")
-    done = qdqtool("merge", tmp_path / "2.json", tmp_path / "1.json", "-o", tmp_path / "all.json")
+    done = qdqtool_process("merge", tmp_path / "2.json", tmp_path / "1.json", "-o", tmp_path / "all.json")
     assert done.code == 0, done.err
     assert "ranges of 2 tensors from 2 shards, calibrated with entropy over 83 samples" in done.out
     assert (tmp_path / "all.json").read_bytes() == whole["entropy"]
-    done = qdqtool("merge", tmp_path / "2.json", "-o", tmp_path / "half.json")
+    done = qdqtool_process("merge", tmp_path / "2.json", "-o", tmp_path / "half.json")
     assert (done.code, done.out) == (2, "")
     assert "no shard holds samples 0 to 47 of 83" in done.err
 
@@ -261,7 +261,7 @@ def test_ctrl_c_on_the_command_line_says_what_is_kept(folder, whole, tmp_path):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted; 48 of 83 samples are kept in" in err.decode()
-    done = qdqtool(*words)
+    done = qdqtool_process(*words)
     assert done.code == 0, done.err
     assert "went on from 48 samples" in done.out
     assert path.read_bytes() == whole["max"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from support.command import qdqtool
+from support.command import qdqtool_process
 from support.data_files import X, save_script
 from support.small import make_model
 
@@ -108,7 +108,7 @@ def test_the_command_line_takes_a_script_and_keeps_stdout_for_the_report(tmp_pat
     onnx.save(model, tmp_path / "m.onnx")
     body = "import numpy\nprint('hello')\ndef batches():\n    yield {'x': numpy.float32([[1, 2]])}"
     script = save_script(tmp_path, body)
-    done = qdqtool("check", tmp_path / "m.onnx", "--data", f"{script}:batches", "--output-format", "json")
+    done = qdqtool_process("check", tmp_path / "m.onnx", "--data", f"{script}:batches", "--output-format", "json")
     assert done.code == 0, done.err
     assert json.load(io.StringIO(done.out))["data"]["samples"] == 1
 

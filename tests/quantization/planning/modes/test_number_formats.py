@@ -22,6 +22,7 @@ def quantize(folder: Path, mode: str, target: str = "tensorrt") -> Path:
     return folder / "q.onnx"
 
 
+@pytest.mark.slow(reason="quantizes and builds every mode")
 @pytest.mark.builder
 @pytest.mark.parametrize("mode", ["fp8", "float8e4m3fn"])
 def test_fp8_is_exact_in_the_reference_and_runs_in_fp8_kernels(tmp_path: Path, mode: str) -> None:

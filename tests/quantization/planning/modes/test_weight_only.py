@@ -87,6 +87,7 @@ FEW_BITS_IN_THE_PRODUCT = {
 projections behind attention in float16, those in front of it in fp8, and everything in fp4."""
 
 
+@pytest.mark.slow(reason="quantizes and builds every mode")
 @pytest.mark.builder
 @pytest.mark.parametrize("mode", WEIGHT_ONLY)
 @pytest.mark.parametrize(("sample", "half"), FEW_BITS_IN_THE_PRODUCT)
@@ -124,6 +125,7 @@ def test_half_precision_samples_keep_their_accuracy_and_every_dq_is_exact(mode, 
     assert of_float32 > LEAST_DB[mode]
 
 
+@pytest.mark.slow(reason="rounds a language model by data")
 @pytest.mark.parametrize("size", [128, 32])
 @pytest.mark.parametrize(("sample", "gain"), GAIN_OF_DATA_DB.items())
 def test_data_that_codes_are_rounded_by_gains_several_decibels(sample, gain, size, tmp_path):
@@ -320,6 +322,7 @@ def test_branches_and_functions_are_quantized_like_the_main_graph(tmp_path):
     assert checked.outputs[0].sqnr_db > 10
 
 
+@pytest.mark.slow(reason="rounds a language model by data")
 def test_the_command_needs_no_data_and_says_what_it_did(tmp_path):
     model = SAMPLES / "digits_transformer" / "model.onnx"
     arguments = ("quantize", str(model), "--quantize-mode", "int4", "--block-size", "32", "-o", "q.onnx")

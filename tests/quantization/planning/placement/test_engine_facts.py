@@ -264,6 +264,7 @@ def cut_projection(cut, kind, *, pair_in_front):
     return net.model({"x": (1, 32, 64)})
 
 
+@pytest.mark.slow(reason="builds an engine for each node")
 @BOTH
 @pytest.mark.parametrize("cut", ["last axis", "first axis"])
 @pytest.mark.parametrize("pair_in_front", [False, True])

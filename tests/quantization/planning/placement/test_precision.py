@@ -62,6 +62,7 @@ def assert_runs_as_planned(folder: Path, planned: int, number_format: str) -> No
     assert report.achieved == report.planned == {number_format: planned}
 
 
+@pytest.mark.slow(reason="builds an engine for each node")
 @pytest.mark.parametrize("number_format", FORMATS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_every_product_of_a_network_runs_as_planned(name, number_format, tmp_path):
@@ -74,6 +75,7 @@ def test_every_product_of_a_network_runs_as_planned(name, number_format, tmp_pat
     assert_runs_as_planned(tmp_path, len(products) - len(left), number_format)
 
 
+@pytest.mark.slow(reason="builds an engine for each node")
 @pytest.mark.parametrize("number_format", FORMATS)
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*/*.onnx")), ids=lambda path: f"{path.parent.name}_{path.stem}")
 def test_every_product_of_a_sample_model_runs_as_planned(path, number_format, tmp_path):
