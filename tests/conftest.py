@@ -85,8 +85,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests that ask for ``real_model`` once for each real model, or skip them visibly."""
     if "real_model" not in metafunc.fixturenames:
         return
-    models = real_models()
-    skipped = pytest.param(None, marks=pytest.mark.skip(reason=f"{REAL_MODELS} is not set"))
-    metafunc.parametrize(
-        "real_model", models or [skipped], ids=[path.stem for path in models] or ["none"], scope="module"
-    )
+    slow = pytest.mark.slow(reason="a real network")
+    models = [pytest.param(path, marks=slow, id=path.stem) for path in real_models()]
+    skipped = pytest.param(None, marks=pytest.mark.skip(reason=f"{REAL_MODELS} is not set"), id="none")
+    metafunc.parametrize("real_model", models or [skipped], scope="module")

@@ -100,7 +100,7 @@ def load_function(file: Path, name: str, purpose: str) -> UserFunction:
 class _SourceLoader(importlib.machinery.SourceFileLoader):
     """Compiles a script each time: compiled code beside it may be of an older one, and nobody asked for that file."""
 
-    def get_code(self, fullname: str) -> CodeType:
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  as its base has it
         return self.source_to_code(self.get_data(self.path), self.path)
 
 

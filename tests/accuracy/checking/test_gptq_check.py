@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -107,8 +108,16 @@ def test_the_note_has_the_error_of_every_weight_and_data_chose_in_each(made: Pat
             assert np.mean(codes != np.clip(np.rint(weight / scale), -8, 7)) > 0.05
 
 
-@pytest.mark.parametrize("mode", ["int4", "nvfp4", "int8-weight-only", "int8", "fp8"])
-@pytest.mark.parametrize("high_precision", list(HighPrecision))
+QUICK = {("int4", HighPrecision.FP16), ("int8", HighPrecision.FP32)}
+
+
+@pytest.mark.parametrize(
+    ("mode", "high_precision"),
+    [
+        pair if pair in QUICK else pytest.param(*pair, marks=pytest.mark.slow(reason="every mode"))
+        for pair in product(["int4", "nvfp4", "int8-weight-only", "int8", "fp8"], HighPrecision)
+    ],
+)
 def test_every_mode_passes_its_own_check(mode: str, high_precision: HighPrecision, tmp_path: Path) -> None:
     folder = SAMPLES / "digits_transformer"
     options = QuantizeOptions(recipe=Recipe(quantize_mode=mode, high_precision=high_precision))

@@ -15,7 +15,7 @@ from qdqtool.models import targets
 
 resource = pytest.importorskip("resource", reason="measures with getrusage, and sets alarms")
 
-SEEDS = range(20)
+QUICK, MANY = range(2, 6), pytest.mark.slow(reason="thousands of damaged models")
 ASKING = 3
 """Seeds with which TensorRT's parser is asked too: it starts anew for each model, which takes most of the time."""
 MODELS_PER_SEED = 34
@@ -121,7 +121,7 @@ def time_limit() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [seed if seed in QUICK else pytest.param(seed, marks=MANY) for seed in range(20)])
 @pytest.mark.parametrize(("damage", "mostly"), [(flip_bits, 3), (truncate, 3), (rewire, 1)])
 def test_a_damaged_model_gives_findings_or_a_clear_error(
     damage: Callable[[bytes, random.Random], bytes],

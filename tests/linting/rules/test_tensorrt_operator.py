@@ -603,6 +603,7 @@ RANDOM: dict[str, Callable[[Dice], Case]] = {
 }
 
 
+@pytest.mark.slow(reason="parses hundreds of random models")
 @pytest.mark.builder
 @pytest.mark.parametrize("family", RANDOM)
 def test_random_models(family: str, oracle: TrtOracle):
