@@ -22,7 +22,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.model import Model
 
-# A generated kernel is named after its steps in order. Measured with RTX 1.7.1 on an int8 pair in front of a Sigmoid or
+# A generated kernel is named after its steps in order. Measured with RTX on an int8 pair in front of a Sigmoid or
 # Softmax: MulMinMaxRounCast is the QuantizeLinear, CastMul the DequantizeLinear.
 _PAIR_INSIDE = "MinMaxRounCastCastMul"
 

@@ -143,7 +143,7 @@ def map_kernels(kernels: Sequence[Kernel], products: Products) -> tuple[MappedKe
         products: The products that each computes, from :func:`find_products`.
     """
     # Dumps of networks with branches also list records called signal and wait, which touch no tensor: 38 of the 161
-    # records of YuNet in RTX 1.7.1.
+    # records of YuNet in RTX.
     return tuple(_map(kernel, at, products) for at, kernel in enumerate(kernels) if kernel.inputs or kernel.outputs)
 
 
@@ -184,7 +184,7 @@ def _bytes_by_type(tensors: Sequence[KernelTensor]) -> dict[str, int] | None:
     return dict(sorted(total.items()))
 
 
-# Engines of TensorRT for RTX 1.7.1 begin with vtrt.
+# Engines of TensorRT for RTX begin with vtrt.
 _MAGIC = b"trt"
 
 

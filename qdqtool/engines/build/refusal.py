@@ -168,7 +168,7 @@ def explain(error: BuildRefusedError, attempt: FailedBuild) -> BuildRefusedError
     located = tuple(dict.fromkeys(_located(refusal, locator, attempt) for refusal in error.refusals))
     explained = BuildRefusedError(error.title, located, error.stage)
     float_fails, explained.remark = _try_float(attempt.builder, attempt.request)
-    # TensorRT for RTX 1.7.1 fails with an internal error (ScopeType::kUNDEFINED) on some models with If nodes,
+    # TensorRT for RTX fails with an internal error (ScopeType::kUNDEFINED) on some models with If nodes,
     # quantized or not; fixed shapes fold the If nodes away.
     if float_fails and not attempt.is_specialized:
         option = _folding_option(attempt.request)

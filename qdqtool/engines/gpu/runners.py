@@ -119,7 +119,7 @@ def _line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-# The first bytes of an engine of TensorRT for RTX 1.7.1. Engines of TensorRT begin otherwise.
+# The first bytes of an engine of TensorRT for RTX. Engines of TensorRT begin otherwise.
 _RTX_MAGIC = b"vtrt"
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _SURVEY_SECONDS = 20.0
 _QUIET = frozenset({"VERBOSE", "INFO"})
 # The builder prints its layer dump as one VERBOSE message that begins with this word, and only with profiling
-# verbosity DETAILED: LAYER_NAMES_ONLY prints none (TensorRT for RTX 1.7.1).
+# verbosity DETAILED: LAYER_NAMES_ONLY prints none.
 _LAYER_DUMP = "Layers:"
 # The dump writes node names as they are, separates the nodes of a kernel by 0x1f, and begins a record after a line
 # break. A control character in a name would therefore split a record. The engine inspector writes names into JSON

@@ -31,7 +31,7 @@ _RECORD_START = re.compile(r"^Name: (?=.*, LayerType: )", re.MULTILINE)
 # before.
 _FIELDS = (", LayerType: ", ", Inputs: ", ", Outputs: ", ", TacticName: ", ", StreamId: ", ", Metadata: ")
 _CONSTANTS = ", Constants: "
-# Strides and StrideOrder stand between Dimensions and Datatype in RTX 1.7.1. The bounded repetition keeps the time
+# Strides and StrideOrder stand between Dimensions and Datatype in RTX. The bounded repetition keeps the time
 # linear in the text, also for hostile names.
 _TENSOR = re.compile(
     r"Dimensions: \[(?P<dims>[-\d,]*)\], (?:\w+: \[[-\d,]*\], ){0,4}Datatype: (?P<type>\w+),", re.ASCII

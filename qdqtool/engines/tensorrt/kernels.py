@@ -20,7 +20,7 @@ _BITS = {
     **dict.fromkeys(("float32", "int32"), 32),
     "int64": 64,
 }
-# TensorRT for RTX 1.7.1 ends the tactic of a generated kernel with a hash. For any other it prints __myelin_CASK_STUB:
+# TensorRT for RTX ends the tactic of a generated kernel with a hash. For any other it prints __myelin_CASK_STUB:
 # the kernel is chosen on the GPU at first use.
 _GENERATED = re.compile(r"_0x[0-9a-f]{32}$")
 

@@ -17,7 +17,7 @@ def with_path(hint: str, path: Path) -> str:
 FUNCTIONS = frozenset(
     {"Attention", "CausalConvWithState", "Celu", "CenterCropPad", "LayerNormalization", "LinearAttention", "SwiGLU"}
 )
-"""Operators that ONNX defines by others, and that build once they are written so (TensorRT for RTX 1.7.1)."""
+"""Operators that ONNX defines by others, and that build once they are written so."""
 
 _QUANTIZED = ("DynamicQuantize", "MatMulInteger", "ConvInteger", "QAttention", "QMoE", "QOrdered")
 _NORMALIZED = ("QLinear", "QGemm", "MatMulNBits", "GatherBlockQuantized")

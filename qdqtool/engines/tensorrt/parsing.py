@@ -140,7 +140,7 @@ def set_options(
     """Set the wanted options; return the first one that the builder does not take, and why; None if it takes all.
 
     A setter that refuses a value returns nothing and logs an error, and one that clamps it says nothing at all
-    (TensorRT for RTX 1.7.1 takes level 6 for 5). So every value is read back.
+    (TensorRT for RTX takes level 6 for 5). So every value is read back.
     """
     for option, member in wanted["flags"].items():
         flag = trt.BuilderFlag.__members__[member]

@@ -16,7 +16,7 @@ from qdqtool.models.graph.scope import display
 from qdqtool.numerics.granularity import Blocked
 
 _MATH = re.compile(r"correlation|gemm|conv|fusion|attention|mha|matmul|matrix|fullyconnected", re.IGNORECASE)
-# The fused attention kernel of RTX 1.7.1 is called _gemm_mha_v2 but has layer type kgen, as pointwise kernels have.
+# The fused attention kernel of RTX is called _gemm_mha_v2 but has layer type kgen, as pointwise kernels have.
 _MATH_NAME = re.compile(r"^_gemm|mha", re.IGNORECASE)
 # The steps of a product inside a fused kernel's name: Fc for MatMul, Corr and Conv for convolutions, Deco for
 # deconvolutions.
@@ -125,7 +125,7 @@ def computes_in(kernel: Kernel) -> str:
 
 def _fused_quantized_type(kernel: Kernel) -> str | None:
     """Return the type of a product in a generated kernel that quantizes the activation itself, or None."""
-    # Measured with RTX 1.7.1 on the last Conv of a squeeze-and-excitation block (4 to 96 channels): its kernel
+    # Measured with RTX on the last Conv of a squeeze-and-excitation block (4 to 96 channels): its kernel
     # __myl_MulAddReluMulMinMaxRounCastCorrMulAddMove (…MulCastCorr… in fp8) reads floats and int8 weights. The Cast in
     # front of the product (Corr) is the end of the Q, and no Cast and Mul of a DQ stand before.
     steps = _PRODUCT.findall(kernel.name)
@@ -163,7 +163,7 @@ def _fault_of_the_model(entry: PlannedNode) -> str | None:
     axis = entry.wrong_axis
     faults = (
         (entry.one_sided, "only one of its two operands is quantized; quantize the other one too"),
-        # Measured with RTX 1.7.1: a float deconvolution for any axis and for per-tensor scales.
+        # Measured with RTX: a float deconvolution for any axis and for per-tensor scales.
         (entry.node.is_op("ConvTranspose"), "ConvTranspose runs in float whatever its Q/DQ"),
         (axis is not None, f"its weight has scales along axis {axis}, which is not the output-channel axis"),
         (entry.per_axis_activation, "its activation has more than one scale; kernels take per-tensor activations"),

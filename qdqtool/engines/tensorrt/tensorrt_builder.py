@@ -20,7 +20,7 @@ from qdqtool.errors import CapabilityError, GateError, OutputError, QdqError, Us
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 
-# These messages are those of TensorRT for RTX 1.7.1 on a machine without a GPU.
+# These messages are those of TensorRT for RTX on a machine without a GPU.
 _NO_DEVICE = "CHECK(status == CUDA_SUCCESS) failed"
 _NO_ROOM = re.compile(r"within workspace limit|OutOfMemory \(Requested size was (?P<bytes>\d+) bytes")
 _NO_LIBRARY = re.compile(r"Unable to load library: (?P<name>[\w.]*nvinfer_lean[\w.]*)")
@@ -48,7 +48,7 @@ def check_targets(title: str, targets: tuple[str, ...], wanted: DeploymentOption
     Raises:
         UsageError: They cannot.
     """
-    # Measured with TensorRT for RTX 1.7.1: with two, the builder ends with "CHECK(sm_vers_.size() == 1) failed".
+    # Measured with TensorRT for RTX: with two, the builder ends with "CHECK(sm_vers_.size() == 1) failed".
     if wanted.refit and len(targets) > 1:
         raise UsageError(
             f"{title} builds an engine that can be refitted for one compute capability, and {len(targets)} are named",

@@ -80,7 +80,7 @@ class ActivationAxis(Rule):
 
 def _is_weight(context: RuleContext, data: Value) -> bool:
     """Return whether data is constant, or codes of a constant that a Clip keeps in a narrow range."""
-    # Measured with TensorRT for RTX 1.7.1: it builds float weight, Q, Clip, DQ with all products in int8.
+    # Measured with TensorRT for RTX: it builds float weight, Q, Clip, DQ with all products in int8.
     clip = data.producer
     quantizer = context.qdq.maker(clip.input(0)) if clip is not None and clip.is_op("Clip") else None
     if quantizer is not None and quantizer.is_quantize and quantizer.data is not None:

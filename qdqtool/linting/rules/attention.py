@@ -157,7 +157,7 @@ def _unfused(context: RuleContext, first: Product, second: Product) -> Faults:
 
 def _needs_codes(quantized: str, made: str) -> bool:
     """Return whether the fused kernel needs codes as its result too."""
-    # There is no fused kernel for int8 in float32 to lose: TensorRT for RTX 1.7.1 runs two int8 products and a Softmax.
+    # There is no fused kernel for int8 in float32 to lose: TensorRT for RTX runs two int8 products and a Softmax.
     return made in SIXTEEN_BITS if quantized == "int8" else made == "float32"
 
 

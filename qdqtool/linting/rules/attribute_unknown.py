@@ -88,7 +88,7 @@ def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] 
 def _stops_parser(attribute: onnx.AttributeProto) -> bool:
     """Return whether TensorRT's parser refuses the node because of this attribute; it ignores most unknown ones."""
     # The other targets refuse every attribute that this rule reports.
-    # Measured with TensorRT for RTX 1.7.1: the parser asserts that only a Q has `precision`, and ITensor::getDimensions
+    # Measured with TensorRT for RTX: the parser asserts that only a Q has `precision`, and ITensor::getDimensions
     # fails where `output_dtype` is neither float, half nor bfloat16. float64 passes, and so does an attribute that is
     # no INT, such as `output_dtype = 1.0`. A Q has both attributes, and any number is right there.
     if attribute.type != AttributeProto.INT:

@@ -32,7 +32,7 @@ BATCH, TRANSPOSED = "an activation of more than 2 dimensions", "a transposed wei
 class BlockProduct(Rule):
     """A quantized activation is multiplied with a weight in blocks as one plain product of matrices.
 
-    Why it matters: TensorRT for RTX 1.7.1 fails with the internal error "CHECK(is_constant()) failed" where a MatMul or
+    Why it matters: TensorRT for RTX fails with the internal error "CHECK(is_constant()) failed" where a MatMul or
     Gemm reads a quantized activation and a weight with several scales for each row or column, and the activation has
     more than two dimensions or the weight is transposed. Its parser says nothing. Tools that quantize transformers to
     int4 blocks and 8-bit activations make such models.

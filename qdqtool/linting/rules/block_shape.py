@@ -102,7 +102,7 @@ def _problem(found: Blocks, axis: int | None, *, tensorrt: bool) -> tuple[str, s
 def _tensorrt_problem(found: Blocks, blocked: int) -> tuple[str, str] | None:
     extent, count = found.shape[blocked], found.scale[blocked]
     if set(found.scale) == {1}:
-        # Measured with TensorRT for RTX 1.7.1: "ScaleMode is illegal", also with block_size.
+        # Measured with TensorRT for RTX: "ScaleMode is illegal", also with block_size.
         return "one scale of as many dimensions as the data", "a scalar, or several scales"
     if blocked < len(found.shape) - 2:
         return f"axis {blocked} is in blocks", "blocks on the last or second to last axis"

@@ -147,7 +147,7 @@ def _store(entry: QdqNode, draft: Draft) -> None:
 
 def _folds(context: RuleContext, cast: NodeView) -> bool:
     """Return whether TensorRT folds the operator between the stored constant and the DQ."""
-    # Measured with TensorRT for RTX 1.7.1: a Cast to int8 of int32, int64, uint8 or float constants builds, a Cast of
+    # Measured with TensorRT for RTX: a Cast to int8 of int32, int64, uint8 or float constants builds, a Cast of
     # int8 does not.
     if not cast.is_op("Cast") or cast.attribute("to") != TensorProto.INT8:
         return False

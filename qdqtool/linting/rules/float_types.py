@@ -78,7 +78,7 @@ class FloatTypes(Rule):
 
 def _converts(quantized: str, scale: str, entry: QdqNode) -> bool:
     """Return whether TensorRT builds a Q or DQ whose scale has another float type than its data."""
-    # Measured with TensorRT for RTX 1.7.1 over all combinations of the three float types.
+    # Measured with TensorRT for RTX over all combinations of the three float types.
     if scale != "float32":
         return False
     return quantized == "float8e4m3fn" or (quantized == "int4" and entry.is_quantize)

@@ -9,7 +9,7 @@ from qdqtool.models.targets import Target
 
 TURING = 75
 
-# Measured with TensorRT for RTX 1.7.1 on the examples of onnx and on 650 models that vary type, rank, mask, heads,
+# Measured with TensorRT for RTX on the examples of onnx and on 650 models that vary type, rank, mask, heads,
 # lengths and what stands in front. A single query with at least 4 heads over all batches, and attention of rank 3
 # without mask, causality, shared heads, and Cast or DQ in front, are computed as separate layers, in any type. All else
 # needs a fused kernel: float16 or bfloat16, with heads of 9 to 256 elements.

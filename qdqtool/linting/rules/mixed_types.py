@@ -7,7 +7,7 @@ from qdqtool.models.graph.index.signature import Signature
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.targets import Target
 
-# Measured with TensorRT for RTX 1.7.1: each with pairs of float32, float16, int32 and int64, and with constants.
+# Measured with TensorRT for RTX: each with pairs of float32, float16, int32 and int64, and with constants.
 _REFUSED_BY_TENSORRT = frozenset(
     ["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Equal", "Less", "Greater", "Concat", "Where", "PRelu"]
 )

@@ -19,7 +19,7 @@ MODEL = """
 class OneElementScale(Rule):
     """The one scale of an activation that a Conv reads is a scalar.
 
-    Why it matters: a scale of shape [1] means the same as a scalar. But TensorRT for RTX 1.7.1 takes it for a list of
+    Why it matters: a scale of shape [1] means the same as a scalar. But TensorRT for RTX takes it for a list of
     scales where it chooses the kernel of a Conv: it quantizes the activation, dequantizes it again and multiplies
     floats. Neither its parser nor its builder says so. Exports of quantization-aware training in PyTorch, whose scales
     are tensors of one element, look like that.

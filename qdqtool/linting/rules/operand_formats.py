@@ -86,7 +86,7 @@ class OperandFormats(Rule):
 
 def _multiplies(product: Product, weight: Operand, left: str, right: str) -> bool:
     """Return whether TensorRT multiplies the two types."""
-    # Measured with the builder of TensorRT for RTX 1.7.1 over all combinations of types.
+    # Measured with the builder of TensorRT for RTX over all combinations of types.
     matrix = product.op.is_matrix_product
     if left == right:
         return matrix or left in {"int8", "float8e4m3fn"}

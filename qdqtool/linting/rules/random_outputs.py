@@ -66,7 +66,7 @@ class RandomOutputs(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Report every node that draws random numbers; TensorRT refuses a Dropout that does (RTX 1.7.1)."""
+        """Report every node that draws random numbers; TensorRT refuses a Dropout that does."""
         for node in random_nodes(context.index):
             drops = ops.traits(node).passes_values
             what = "is in training mode: it drops values at random" if drops else "draws random numbers"

@@ -22,7 +22,7 @@ _Constants = tuple[Value | None, Value | None]
 class SharedWeight(Rule):
     """Products of one activation do not share weights behind a DQ with the products of another activation.
 
-    Why it matters: TensorRT for RTX 1.7.1 joins products that read one activation, such as query, key and value, where
+    Why it matters: TensorRT for RTX joins products that read one activation, such as query, key and value, where
     only their weights are quantized. Where two such groups share weights, as in a network that runs one layer many
     times, its builder fails with an internal error or a segmentation fault. Its parser says nothing.
 

@@ -155,7 +155,7 @@ def _mixes(node: NodeView) -> bool:
 
 
 def _hands_on_scales_alone(node: NodeView) -> bool:
-    """Return whether scales are read and the codes are not: TensorRT for RTX 1.7.1 ends with a segmentation fault."""
+    """Return whether scales are read and the codes are not: TensorRT for RTX ends with a segmentation fault."""
     codes, scales = node.output(0), node.output(1)
     return scales is not None and _is_read(scales) and not (codes is not None and _is_read(codes))
 

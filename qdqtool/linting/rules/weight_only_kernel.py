@@ -76,7 +76,7 @@ class WeightOnlyKernel(Rule):
 
 def _is_read(context: RuleContext, entry: QdqNode) -> bool:
     """Return whether the matrix kernel of TensorRT reads the codes."""
-    # As seen in the layer dump of TensorRT for RTX 1.7.1: other weights are dequantized by a kernel of their own.
+    # As seen in the layer dump of TensorRT for RTX: other weights are dequantized by a kernel of their own.
     quantized, axis = kind(entry.quantized_type), context.axis(entry)
     if not isinstance(entry.granularity, Blocked):
         return quantized in WHOLE

@@ -18,7 +18,7 @@ class QuantizableOp:
         activation_inputs: Inputs that take per-tensor pairs.
         stays_float: Why it gains nothing from pairs, in words that follow the name of a node; None where it gains.
         on_request: Whether an operator that gains nothing is quantized all the same for a user who names it.
-        no_kernel: Types of its output, as ``TensorProto.DataType``, for which TensorRT for RTX 1.7.1 has no kernel on
+        no_kernel: Types of its output, as ``TensorProto.DataType``, for which TensorRT for RTX has no kernel on
             any GPU.
         no_turing_kernel: Types for which it has none on compute capability 7.5.
     """
@@ -66,8 +66,8 @@ class ProductOp(QuantizableOp):
         channel_layout: The channel axis of its activation and of its result; None for an operator whose stored weight
             is never rescaled.
         activation_rank: The only rank that its activation may have; None if it may have several.
-        is_matrix_product: Whether it multiplies two matrices by definition. Only these operators does TensorRT for RTX
-            1.7.1 compute with a float activation and a packed weight, with int8 and int4, or with fp4.
+        is_matrix_product: Whether it multiplies two matrices by definition. TensorRT for RTX computes only these
+            operators with a float activation and a packed weight, with int8 and int4, or with fp4.
         is_convolution: Whether it is a convolution, whose kernel pads the activation with zeros.
         packs_channels: Whether weight-only kernels take its weight with a scale for each output channel.
         fuses_add: Whether TensorRT adds another tensor to its result in the same kernel.

@@ -66,7 +66,7 @@ NodeRule = Callable[[NodeView, Constants], bool]
 class CodePath(enum.Enum):
     """How codes of a DQ in front of an operator reach a product behind it, which then multiplies codes.
 
-    Measured in the layer dump of TensorRT for RTX 1.7.1. Behind any other operator a product multiplies floats.
+    Measured in the layer dump of TensorRT for RTX. Behind any other operator a product multiplies floats.
 
     ``MOVED``: codes are moved, repeated or dropped. ``POINTWISE``: each code becomes another code in its place.
     ``SELECTED``: a reduction selects codes. ``SCALED``: the compiler multiplies the scale with one constant number.
@@ -180,9 +180,9 @@ class KernelTraits:
     Attributes:
         codes: How codes go through it in TensorRT; None where a product behind it multiplies floats.
         fused_behind_products: Whether TensorRT computes it in the kernel of a product in front of it.
-        lacks_int8: Whether TensorRT for RTX 1.7.1 refuses to compute it on int8. It computes other operators, on the
+        lacks_int8: Whether TensorRT for RTX refuses to compute it on int8. It computes other operators, on the
             codes as they are.
-        lacks_uint8: Whether TensorRT for RTX 1.7.1 refuses uint8 data in it. It takes uint8 in Cast, Equal and Shape;
+        lacks_uint8: Whether TensorRT for RTX refuses uint8 data in it. It takes uint8 in Cast, Equal and Shape;
             operators that nobody has tried have False.
         stays_float32: Why it stays float32 although ONNX defines it for float16; empty if it need not.
         float32_inputs: Inputs that stay float32, whatever type ONNX allows: they say how a shape changes.

@@ -17,7 +17,7 @@ class _MatMul(ProductOp):
     is_matrix_product = True
     packs_channels = True
     sums_evenly = True
-    # "FP32 GEMM is not supported", says the builder of TensorRT for RTX 1.7.1 for compute capability 7.5.
+    # "FP32 GEMM is not supported", says the builder of TensorRT for RTX for compute capability 7.5.
     no_turing_kernel = (TensorProto.FLOAT, TensorProto.BFLOAT16)
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:

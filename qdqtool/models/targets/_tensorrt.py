@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from qdqtool.models.targets._target import Target
 
+MEASURED = "tensorrt-rtx 1.7.1.116"
+"""The release with which the facts about TensorRT for RTX in this package were measured, unless they name another."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseChange:
@@ -139,7 +142,7 @@ PARSER = Target(
     id="tensorrt",
     family="tensorrt",
     title="the ONNX parser of TensorRT",
-    verified="tensorrt-rtx 1.7.1.116",
+    verified=MEASURED,
     quantize_types=_QUANTIZE_TYPES,
     dequantize_types=_QUANTIZE_TYPES,
     # The parser converts float64 to float32 silently.

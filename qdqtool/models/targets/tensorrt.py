@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from qdqtool.models.targets._tensorrt import CHANGES, PARSER, Releases
+from qdqtool.models.targets._tensorrt import CHANGES, MEASURED, PARSER, Releases
 
 TARGET = replace(
     PARSER,
     title="TensorRT 11",
-    verified="the parser it shares with tensorrt-rtx 1.7.1.116; its own builder may be stricter",
+    verified=f"the parser it shares with {MEASURED}; its own builder may be stricter",
     # NVIDIA documents FP4 from 10.0 on; the target list of TensorRT for RTX has only 12.0 and 12.1.
     min_compute_capability={"int8": 75, "int4": 80, "bfloat16": 80, "float8e4m3fn": 89, "float4e2m1": 100},
 )

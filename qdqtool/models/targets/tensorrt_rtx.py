@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from qdqtool.models.targets._tensorrt import PARSER
+from qdqtool.models.targets._tensorrt import MEASURED, PARSER
 
 TARGET = replace(
     PARSER,
     id="tensorrt-rtx",
     title="TensorRT for RTX",
-    verified="tensorrt-rtx 1.7.1.116, parser and builder without a GPU",
-    # Measured with 1.7.1: this parser wants positive scales of all types but int4. The published source of TensorRT's
+    verified=f"{MEASURED}, parser and builder without a GPU",
+    # Measured: this parser wants positive scales of all types but int4. The published source of TensorRT's
     # parser (10.15) wants them of int4 too.
     negative_scale_types=frozenset({"int4"}),
     min_compute_capability={"int8": 75, "int4": 80, "bfloat16": 80, "float8e4m3fn": 89, "float4e2m1": 120},

@@ -1,6 +1,6 @@
 """Plan weights, and choose the planner by the data that there is to plan with.
 
-TensorRT for RTX 1.7.1 joins products of one activation. Where two such groups share weights behind a DQ, its builder
+TensorRT for RTX joins products of one activation. Where two such groups share weights behind a DQ, its builder
 fails with an internal error (int4, nvfp4) or a segmentation fault (int8); rule QT415 finds such models.
 """
 

@@ -1,6 +1,6 @@
 """Messages of TensorRT's parser and builder in plain words, with the way out: a table, first match wins.
 
-The patterns are messages that TensorRT for RTX 1.7.1 printed; ``tests/engines/tensorrt/data/refusals.json`` has one of
+The patterns are messages that TensorRT for RTX printed; ``tests/engines/tensorrt/data/refusals.json`` has one of
 each.
 """
 

@@ -1,4 +1,4 @@
-"""What TensorRT takes of its own operators for quantization, measured with TensorRT for RTX 1.7.1.
+"""What TensorRT takes of its own operators for quantization, measured with TensorRT for RTX.
 
 The parser reads TRT_MXFP8QuantizeLinear and TRT_MXFP8DequantizeLinear as the Q and DQ of ONNX.
 """

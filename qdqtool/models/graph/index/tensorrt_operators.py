@@ -206,4 +206,4 @@ _BODIES: Mapping[str, Body] = {
     BLOCK_QUANTIZE: _quantize(TensorProto.FLOAT8E4M3FN),
     BLOCK_DEQUANTIZE: _dequantize(),
 }
-"""Every operator of the parser for quantization that ONNX does not have, measured with TensorRT for RTX 1.7.1."""
+"""Every operator of the parser for quantization that ONNX does not have, measured with TensorRT for RTX."""
