@@ -150,8 +150,9 @@ def _given(name: str, options: ShapeOptions) -> InputProfile | None:
 
 def _adapted(profile: InputProfile, dims: Dims, settled: Mapping[str, Sizes]) -> InputProfile:
     """Return the measured shapes, with the given size for symbols that a given shape decides."""
-    measured = zip(dims, profile.min, profile.opt, profile.max, strict=True)
-    return _profile(profile.name, [settled.get(str(dim), (low, best, high)) for dim, low, best, high in measured])
+    symbols = [dim if isinstance(dim, str) else "" for dim in dims]
+    measured = zip(symbols, profile.min, profile.opt, profile.max, strict=True)
+    return _profile(profile.name, [settled.get(symbol, (low, best, high)) for symbol, low, best, high in measured])
 
 
 def _settled(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> dict[str, Sizes]:

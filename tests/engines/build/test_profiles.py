@@ -46,6 +46,12 @@ def test_a_symbol_that_a_shape_settles_is_settled_everywhere():
     assert (mask.min, mask.opt, mask.max) == (ids.min, ids.opt, ids.max) == ((1, 8), (4, 64), (8, 128))
 
 
+def test_a_symbol_that_is_named_like_a_number_is_no_number():
+    proto = model(x=("3", 4), y=("n", 3))
+    _, y = resolve_profiles(proto, ShapeOptions(opt={"x": (7, 4)}), {"y": InputProfile("y", (1, 3), (2, 3), (2, 3))})
+    assert (y.min, y.max) == ((1, 3), (2, 3))
+
+
 def test_opt_alone_is_the_only_shape():
     assert resolve(IMAGE, opt={"x": (1, 3, 9, 9)}) == (InputProfile("x", *[(1, 3, 9, 9)] * 3),)
 
