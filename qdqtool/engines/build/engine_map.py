@@ -12,7 +12,6 @@ from qdqtool.engines.build.manifest import (
     fingerprint,
     manifest_path,
     read_manifest,
-    shared_fields,
 )
 from qdqtool.engines.build.report import Conversions, MappedKernel, MultiplyAccumulates
 from qdqtool.engines.report import Evidence, InputProfile
@@ -219,14 +218,23 @@ def read_map(path: Path) -> EngineMap:
     stored = read_manifest(file)
     if file != path:
         _check_engine(path, stored.engine, file)
-    facts = {
-        "manifest": str(file),
-        "engine": stored.engine.name,
-        "bytes": stored.engine.bytes,
-        "model": stored.model.name,
-        "model_sha256": stored.model.sha256,
-    }
-    return EngineMap(**shared_fields(stored, EngineMap) | facts)
+    return EngineMap(
+        manifest=str(file),
+        engine=stored.engine.name,
+        bytes=stored.engine.bytes,
+        model=stored.model.name,
+        model_sha256=stored.model.sha256,
+        backend=stored.backend,
+        version=stored.version,
+        targets=stored.targets,
+        evidence=stored.evidence,
+        planned=stored.planned,
+        achieved=stored.achieved,
+        macs=stored.macs,
+        kernels=stored.kernels,
+        conversions=stored.conversions,
+        calibration=stored.calibration,
+    )
 
 
 def _check_engine(engine: Path, expected: StoredFile, file: Path) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import importlib.metadata
 import platform
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,22 +133,30 @@ def describe_build(model: Model, report: EngineReport, engine: Path, timing_cach
         timing_cache: Content of the timing cache after the build; None where none was asked for.
     """
     assert report.engine is not None
-    facts = {
-        "schema_version": SCHEMA_VERSION,
-        "model": describe_model(model),
-        "calibration": read_note(model),
-        "engine": replace(fingerprint(engine), name=Path(report.engine).name),
-        "versions": describe_tools(report.backend, report.version),
-        "specialized": asdict(report.specialized) if report.specialized is not None else None,
-        "timing_cache": _describe_cache(str(report.options.get("timing_cache_file")), timing_cache),
-        "fallbacks": tuple(node for node in report.nodes if node.actual != node.planned),
-    }
-    return Manifest(**shared_fields(report, Manifest) | facts)
-
-
-def shared_fields(found: object, kind: type) -> dict[str, Any]:
-    """Return the attributes of an object that a dataclass has fields of the same name for."""
-    return {each.name: getattr(found, each.name) for each in fields(kind) if hasattr(found, each.name)}
+    return Manifest(
+        schema_version=SCHEMA_VERSION,
+        model=describe_model(model),
+        calibration=read_note(model),
+        engine=replace(fingerprint(engine), name=Path(report.engine).name),
+        backend=report.backend,
+        versions=describe_tools(report.backend, report.version),
+        targets=report.targets,
+        specialized=asdict(report.specialized) if report.specialized is not None else None,
+        profiles=report.profiles,
+        shape_values=report.shape_values,
+        options=report.options,
+        timing_cache=_describe_cache(str(report.options.get("timing_cache_file")), timing_cache),
+        skipped=report.skipped,
+        evidence=report.evidence,
+        planned=report.planned,
+        achieved=report.achieved,
+        fallbacks=tuple(node for node in report.nodes if node.actual != node.planned),
+        macs=report.macs,
+        kernels=report.kernels,
+        conversions=report.conversions,
+        gates=report.gates,
+        warnings=report.warnings,
+    )
 
 
 def describe_model(model: Model) -> StoredModel:
