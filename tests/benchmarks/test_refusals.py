@@ -121,6 +121,7 @@ def test_the_smallest_model_of_each_entry_is_recorded(tmp_path: Path):
     assert any(entry.reason == row["reason"] for entry in KNOWN)
 
 
+@pytest.mark.slow(reason="runs the corpus of refusals")
 def test_a_corpus_leaves_onnx_s_examples_as_they_are(tmp_path: Path):
     """onnx hands the same objects to every test of the process."""
     before = [(each.name, each.path.read_bytes()) for each in CORPORA["nodes"](tmp_path)]

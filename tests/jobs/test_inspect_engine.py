@@ -36,6 +36,7 @@ def test_the_builder_prints_what_it_printed_before(built):
     assert json.loads(layers.read_text())["Dump"] == (DATA / f"{name}.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow(reason="builds several engines")
 def test_build_and_inspect_say_the_same(built):
     _, engine, _, report = built
     found = qdqtool.inspect_engine(engine)

@@ -40,6 +40,7 @@ def scale_types(model):
     return {kinds[node.input[1]] for node in pairs}
 
 
+@pytest.mark.slow(reason="quantizes twice")
 @pytest.mark.parametrize("sample", ["digits_cnn", "digits_depthwise"])
 def test_thresholds_are_those_of_the_float32_model(sample, tmp_path, monkeypatch):
     """float16 values all lie on bounds of histogram bins, the largest too."""

@@ -324,6 +324,7 @@ def test_check_with_a_baseline_cuts_both_models_alike(tmp_path: Path):
     assert not qdq.check_model(tmp_path / "small.onnx", baseline=report.baseline).passed
 
 
+@pytest.mark.slow(reason="builds many candidates")
 def test_a_nan_is_reduced_to_the_node_that_makes_it(tmp_path: Path):
     """Real numbers: the square root of negative numbers, deep in a network, in ONNX Runtime."""
     proto = random_network(7, 30, {14: "Sqrt"})

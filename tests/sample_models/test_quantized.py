@@ -53,6 +53,7 @@ def test_digits_lose_at_most_half_a_point(sample, quantized):
     assert after >= before - POINTS
 
 
+@pytest.mark.slow(reason="runs a language model on its test text")
 def test_the_language_model_loses_at_most_one_percent_of_perplexity(quantized):
     data, labels = labelled("char_lm")
     before, after = (
@@ -93,6 +94,7 @@ def test_uneven_channels_cost_less_than_one_decibel(quantized, tmp_path):
     assert uneven > 33
 
 
+@pytest.mark.slow(reason="runs a language model on its test text")
 @pytest.mark.parametrize(("mode", "least"), [("int4", 30), ("int8-weight-only", 40), ("fp8", 22)])
 def test_no_mode_collapses_on_uneven_channels(mode, least, tmp_path):
     """Without equalisation int4 weights keep 9 dB and int8 ones 12."""

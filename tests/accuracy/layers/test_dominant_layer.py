@@ -97,6 +97,7 @@ def test_a_large_layer_that_makes_most_of_the_noise_is_named_and_quantized(tmp_p
     assert [(layer.node, layer.dominant) for layer in report.blame.layers][:1] == [("dfl", True)]
 
 
+@pytest.mark.slow(reason="quantizes from shards and from a cache")
 def test_cached_and_sharded_ranges_give_the_same_model(tmp_path):
     model, data = written(tmp_path)
     quantized(tmp_path, data, "fresh")

@@ -274,6 +274,7 @@ def test_a_limit_puts_layers_into_the_fallback_and_the_written_model_keeps_it(li
     assert max(told.loss, told.choosing_loss) <= limit < told.loss_without
 
 
+@pytest.mark.slow(reason="searches five models")
 def test_after_five_models_the_measuring_samples_choose_the_cheapest_of_all_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def test_a_float_activation_is_harmless(oracle: TrtOracle):
     assert oracle.judge(proto).accepted
 
 
+@pytest.mark.slow(reason="builds several engines")
 @pytest.mark.builder
 @pytest.mark.parametrize("name", CASES)
 def test_the_fix_makes_a_model_that_builds_with_the_same_numbers(name: str, oracle: TrtOracle):

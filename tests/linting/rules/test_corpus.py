@@ -44,6 +44,7 @@ def chosen(group: str) -> list[Case]:
     return list(corpus.GROUPS[group]()) if FULL else corpus.sample(group)
 
 
+@pytest.mark.slow(reason="TensorRT parses and builds hundreds of models")
 @pytest.mark.builder
 @pytest.mark.parametrize("group", corpus.GROUPS)
 def test_we_agree_with_tensorrt_for_rtx(group: str, oracle: TrtOracle):

@@ -464,6 +464,7 @@ def test_what_is_wrong_is_named_with_what_would_be_right(wrong: Case, found: str
     assert all(each.message.endswith(f" has {found}; TensorRT takes {expected}") for each in told)
 
 
+@pytest.mark.slow(reason="TensorRT parses and builds hundreds of models")
 @pytest.mark.builder
 @pytest.mark.parametrize("accepted", [True, False])
 def test_the_parser_and_the_builder_say_so(accepted: bool, oracle: TrtOracle):

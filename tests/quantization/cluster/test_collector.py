@@ -109,6 +109,7 @@ def test_two_workers_give_the_bytes_of_one_run_and_so_does_one_after_the_other_i
     second.wait()
 
 
+@pytest.mark.slow(reason="starts workers")
 @pytest.mark.skipif(not OWN_FOLDER.exists(), reason="takes the /proc of Linux")
 def test_workers_that_do_not_see_the_model_get_it_also_those_that_come_later(
     cluster: DaskCluster, folder: Path, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -168,6 +169,7 @@ def test_local_workers_give_the_bytes_of_one_run(folder: Path, whole: bytes, tmp
     assert (tmp_path / "r").read_bytes() == whole
 
 
+@pytest.mark.slow(reason="starts workers")
 def test_where_the_scheduler_is_gone_the_samples_that_are_done_are_kept(folder: Path, whole: bytes, tmp_path: Path):
     output = tmp_path / "r.json"
     with dask_cluster(tmp_path / "dask") as cluster:

@@ -101,6 +101,7 @@ def mean_sqnr(report, kind):
     return np.mean([place.sqnr_db for place in report.boundaries if place.kind == kind])
 
 
+@pytest.mark.slow(reason="quantizes twice")
 def test_weights_are_quantized_from_what_was_given_and_not_from_a_rounding_of_it(tmp_path):
     """Behind a Q they stay float32 for that, and every packed code is within half a step of the given weight."""
     for storage in WeightStorage:
@@ -175,6 +176,7 @@ def test_ranges_are_the_same_for_either_type(tmp_path):
     assert (tmp_path / "fp16").read_bytes() == (tmp_path / "fp32").read_bytes()
 
 
+@pytest.mark.slow(reason="quantizes twice")
 def test_the_same_input_gives_the_same_bytes(tmp_path):
     of_sample(tmp_path, "one.onnx")
     of_sample(tmp_path, "two.onnx")

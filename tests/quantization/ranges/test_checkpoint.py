@@ -336,6 +336,7 @@ print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM"
 """
 
 
+@pytest.mark.slow(reason="memory of hundreds of megabytes")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_histograms_take_no_more_memory_for_more_samples(tmp_path):
     """288 samples more would take 57 MB as inputs alone; the counts of one tensor take 128 KB."""

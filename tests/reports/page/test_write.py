@@ -67,6 +67,7 @@ def test_an_input_is_never_overwritten_and_a_refusal_writes_nothing(tmp_path: Pa
     assert [each.name for each in tmp_path.iterdir()] == ["check.json"]
 
 
+@pytest.mark.slow(reason="every command, and a page of each")
 def test_reports_that_the_commands_print_make_a_page(tmp_path: Path):
     pytest.importorskip("onnxruntime")
     model, quantized = SAMPLE / "model.onnx", tmp_path / "int8.onnx"

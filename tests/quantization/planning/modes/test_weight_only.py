@@ -112,6 +112,7 @@ def sqnr(folder: Path, quantized: Path) -> float:
     return check_model(quantized, baseline=folder / "model.onnx", data=folder / "test.npz").outputs[0].sqnr_db
 
 
+@pytest.mark.slow(reason="quantizes twice")
 @pytest.mark.parametrize("mode", ["int4", "int8-weight-only", "fp8-weight-only", "nvfp4"])
 def test_half_precision_samples_keep_their_accuracy_and_every_dq_is_exact(mode, tmp_path):
     folder = SAMPLES / "digits_transformer"

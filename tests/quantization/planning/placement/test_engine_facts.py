@@ -217,6 +217,7 @@ def test_attention_is_fused_only_when_its_result_is_quantized_too(number_format,
         assert multiplied_types(layers, node) == {CODES[number_format]}
 
 
+@pytest.mark.slow(reason="builds several engines")
 @pytest.mark.parametrize(
     ("number_format", "head", "tokens", "is_fused"),
     [

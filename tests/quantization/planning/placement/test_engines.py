@@ -190,6 +190,7 @@ def test_without_pairs_they_run_in_float(name, oracle):
     assert {node: multiplied_types(layers, node) for node in nodes} == {node: {"Float"} for node in nodes}
 
 
+@pytest.mark.slow(reason="builds several engines")
 @pytest.mark.parametrize("number_format", CODES)
 def test_the_skip_branch_of_a_residual_block_is_read_as_codes(number_format, oracle, tmp_path):
     model, _ = NETWORKS["residual"]
