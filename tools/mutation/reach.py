@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 
 import coverage
 
-MARKED = "not builder and not gpu and not real"
+MARKED = "not builder and not gpu and not real and not slow and not large"
 ELSEWHERE = ("acceptance", "cli", "sample_models", "benchmarks", "integrations", "gpu")
 """Folders whose tests start the command line as another process, or are about something else."""
 
