@@ -10,13 +10,16 @@ import json
 import re
 import sys
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 from support.json_schemas import schemas
 
 from qdqtool.api import declarations
+from qdqtool.cli import command as qdqtool
 from qdqtool.reports.markdown import formats, rules
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +34,15 @@ from typing import Literal, TypedDict
 
 from qdqtool.api.any_data import DataLike, FileName, Metric, Shapes, Values
 '''
+OPTIONS = "docs/options.md"
+OPTIONS_HEAD = """# Options
+
+All options of all commands. In Python and in a recipe, `--min-sqnr` is `min_sqnr`. `make generated` writes this page
+from the declarations.
+
+| option | meaning | commands |
+|---|---|---|
+"""
 MAPPINGS = ("properties", "$defs")
 """Keys of a schema whose members get a line each."""
 
@@ -129,10 +141,33 @@ def _keyword_class(name: str, text: str, bases: Sequence[str], hints: Mapping[st
     return "\n".join([*lines, *(f"    {keyword}: {hint}" for keyword, hint in hints.items())])
 
 
+def option_page() -> dict[str, str]:
+    """Return the page of all options: one row for options of several commands that say the same."""
+    context = click.Context(qdqtool)
+    rows: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name in qdqtool.list_commands(context):
+        found = qdqtool.get_command(context, name)
+        assert found is not None
+        for each in found.params:
+            record = each.get_help_record(click.Context(found))
+            if record is not None and isinstance(each, click.Option):
+                rows[record[0], record[1]].append(name)
+    lines = [
+        f"| {_cell(f'`{left}`')} | {_cell(text)} | {', '.join(commands)} |"
+        for (left, text), commands in sorted(rows.items(), key=lambda row: row[0][0].lstrip("-"))
+    ]
+    return {OPTIONS: OPTIONS_HEAD + "\n".join(lines) + "\n"}
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
 GENERATORS: tuple[Callable[[], Mapping[str, str]], ...] = (
     schema_files,
     keywords,
     layer_table,
+    option_page,
     lambda: {"docs/formats.md": formats.page()},
     lambda: {"docs/rules/README.md": rules.index()},
 )
