@@ -252,7 +252,7 @@ FOLDERS: Mapping[str, Folder] = {
     "docs/reduce.md": Folder(
         not_run={"qdqtool reduce": "tests/jobs/reduction has models that fail", "import qdqtool": "likewise"}
     ),
-    "docs/refusals.md": Folder({}, refusals, builds=True),
+    "docs/developers/refusals.md": Folder({}, refusals, builds=True),
     "docs/sensitivity.md": Folder(
         {**COMMON, "lm.onnx": SAMPLES / "digits_transformer/model.onnx",
          "text.npz": SAMPLES / "digits_transformer/calibration.npz"},
