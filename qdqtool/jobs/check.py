@@ -16,6 +16,7 @@ from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.errors import UsageError
 from qdqtool.jobs.check_values import with_values
 from qdqtool.jobs.run import EngineRun, engine_outputs
+from qdqtool.jobs.verdict import judge, reasons_of, word_of
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.index.view import GraphView
@@ -102,7 +103,9 @@ def check_model(
     report = replace(report, warnings=(*_of_pairing(pairing), *report.warnings))
     report = replace(report, model_file=files[0], baseline_file=files[1])
     report = report if ran is None else _with_engine(report, ran)
-    return with_blame(report, index, compared, feeds, blame or BlameRequest())
+    report = with_blame(report, index, compared, feeds, blame or BlameRequest())
+    judgements = judge([("", report)])
+    return replace(report, verdict=word_of(judgements), reasons=reasons_of(judgements))
 
 
 def _of_pairing(pairing: Pairing) -> Iterator[str]:

@@ -223,6 +223,7 @@ class CheckCommand:
     blame: bool = option(
         False, "Name the layers that cost the worst output most, also where every gate holds.", section="Report"
     )
+    strict: bool = option(False, "Exit with 1 where the verdict is a warning.", section="Report", only="command line")
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -165,4 +165,4 @@ def _print(report: "ConversionReport", output_format: str) -> None:
     failed = None if report.failed is None else report.step(report.failed)
     if failed is not None and failed.message is not None:
         tell(Failure(f"error: {failed.step}: {failed.message}", failed.hint, report.exit_code))
-    emit(report, output_format, "convert", passed=report.passed)
+    emit(report, output_format, "convert", passed=not report.exit_code)

@@ -18,7 +18,8 @@ def command(*, topic: str | None, output_format: str) -> None:
     pages are listed; `qdqtool rules` lists the rules.
     """
     from qdqtool.jobs.catalogue import explain
-    from qdqtool.jobs.pages import manual, page, topics as names
+    from qdqtool.jobs.pages import manual, page
+    from qdqtool.jobs.pages import topics as names
 
     if topic is None:
         emit(manual(), output_format, "manual")

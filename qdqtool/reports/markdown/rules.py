@@ -57,7 +57,9 @@ def _index(cards: tuple[RuleCard, ...]) -> str:
     ]
     for card in cards:
         impacts = ", ".join(f"{impact.target} ({impact.effect})" for impact in card.impacts)
-        lines.append(f'| <a id="{card.code}"></a>[{card.code}]({card.code}.md) | {card.name} | {card.summary} | {impacts} |')
+        lines.append(
+            f'| <a id="{card.code}"></a>[{card.code}]({card.code}.md) | {card.name} | {card.summary} | {impacts} |'
+        )
     return "\n".join(lines) + "\n"
 
 
