@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from qdqtool.accuracy.checking.limits import ON_OUTPUTS
 from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.accuracy.checking.verdict import worst_output
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -144,7 +145,7 @@ def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
 
 def _low(check: CheckReport, limit: str) -> Iterator[Judgement]:
     """Yield a warning where the worst output keeps little and no limit says that this is enough."""
-    worst = check.worst_output
+    worst = worst_output(check.outputs, check.gates)
     if worst is not None and worst.sqnr_db is not None and worst.sqnr_db < LOW_SQNR:
         kept = max(int(worst.sqnr_db), 0)
         yield Judgement(

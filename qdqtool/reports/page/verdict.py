@@ -45,8 +45,9 @@ def judge(story: Story) -> Verdict:
         *verdict.judge([*reports, *story.validated()], "--check-min-sqnr" if converted else "--min-sqnr"),
         *(judgement for report in story.reports for judgement in _of_command(report)),
     ]
+    # Nobody should deploy a model whose numbers nothing has compared.
     missing = [
-        Judgement(question, "skipped", f"no report says so; {command} does")
+        Judgement(question, "warning" if question == "numbers" else "skipped", f"no report says so; {command} does")
         for question, (_, command) in QUESTIONS.items()
         if not any(each.question == question for each in told)
     ]
