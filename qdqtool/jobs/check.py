@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from qdqtool.models.graph.io.output import check_output
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.ort_cpu import reference
 from qdqtool.models.transforms.interface import Pairing, with_interface_of
+from qdqtool.models.transforms.specialize import specialize_like
 from qdqtool.quantization.insertion.split_qkv import separate_like
 from qdqtool.quantization.preparation.metadata import prepared_like
 from qdqtool.samples.feeds import Feeds, Progress
@@ -60,8 +62,8 @@ def check_model(
         blame: When layers are named; default where a gate on the outputs is missed.
 
     Raises:
-        UsageError: Data, saved outputs or the engine do not fit the model, the model fails while it runs, or options
-            lack what they need.
+        UsageError: Data, saved outputs or the engine do not fit the model, the model fails while it runs, options
+            lack what they need, or model and baseline are swapped.
         ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
         CapabilityError: ONNX Runtime is not installed or cannot run the model; or an engine was given, and a GPU, its
             driver or a package is absent.
@@ -86,6 +88,8 @@ def check_model(
     index = _index_of(fixed)
     paired = with_interface_of(others, fixed) if others is not None else None
     compared = _index_of(_like(index.model, paired.model)) if paired is not None else None
+    if compared is not None and compared.qdq.nodes and not index.qdq.nodes:
+        raise _swapped(given)
     renamed = {} if paired is None else {own: name for name, own in paired.report.inputs.items()}
     feeds = _feeds(index, compared, request, renamed)
     if request.held_back:
@@ -106,6 +110,14 @@ def check_model(
     report = with_blame(report, index, compared, feeds, blame or BlameRequest())
     judgements = judge([("", report)])
     return replace(report, verdict=word_of(judgements), reasons=reasons_of(judgements))
+
+
+def _swapped(models: tuple[Model, Model | None]) -> UsageError:
+    quantized, baseline = ("FLOAT.onnx" if each is None or each.path is None else str(each.path) for each in models)
+    return UsageError(
+        "the baseline has Q/DQ nodes and the model has none: they are swapped",
+        hint=f"`qdqtool check {shlex.quote(baseline)} --baseline {shlex.quote(quantized)}`",
+    )
 
 
 def _of_pairing(pairing: Pairing) -> Iterator[str]:
@@ -135,8 +147,9 @@ def _index_of(model: Model) -> ModelIndex:
 
 
 def _like(model: Model, baseline: Model) -> Model:
-    """The baseline, with its weights prepared and cut as those of the model were."""
+    """The baseline, specialized as the model was, and with its weights prepared and cut as those of the model were."""
     require_sound(GraphView(baseline))
+    baseline = specialize_like(model, baseline)
     return separate_like(model, prepared_like(model, baseline).model).model
 
 

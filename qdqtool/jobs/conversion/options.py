@@ -98,7 +98,9 @@ class ConvertOptions:
 
     def validate(self) -> None:
         """Check what the steps after ``quantize`` would refuse, before anything takes time."""
-        Linter(self.judged_by())
+        policy = self.judged_by()
+        Linter(policy)
+        self.quantize.recipe.require_hardware(policy.compute_capabilities)
         if self.known_findings is not None:
             read_baseline(self.known_findings)
         self.check.gates.require_finite()
