@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from qdqtool.accuracy.checking.verdict import verdict
 from qdqtool.accuracy.task_metrics.request import labelled_for, load_metric
 from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.errors import UsageError
-from qdqtool.jobs.check_values import with_values
+from qdqtool.jobs.check_values import feeds_of, other_preprocessing, recorded_preprocessing, with_values
 from qdqtool.jobs.run import EngineRun, engine_outputs
 from qdqtool.jobs.verdict import judge, reasons_of, word_of
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -30,11 +30,9 @@ from qdqtool.models.transforms.interface import Pairing, with_interface_of
 from qdqtool.models.transforms.specialize import specialize_like
 from qdqtool.quantization.insertion.split_qkv import separate_like
 from qdqtool.quantization.preparation.metadata import prepared_like
-from qdqtool.samples.feeds import Feeds, Progress
+from qdqtool.samples.feeds import Progress
 from qdqtool.samples.in_memory import in_files
-from qdqtool.samples.noise import random_feeds
-from qdqtool.samples.request import DataRequest, FileData
-from qdqtool.samples.signature import InputSpec, input_specs, stored_specs, with_shapes
+from qdqtool.samples.request import DataRequest
 from qdqtool.samples.split import measuring_part, split_samples
 
 
@@ -91,7 +89,9 @@ def check_model(
     if compared is not None and compared.qdq.nodes and not index.qdq.nodes:
         raise _swapped(given)
     renamed = {} if paired is None else {own: name for name, own in paired.report.inputs.items()}
-    feeds = _feeds(index, compared, request, renamed)
+    recorded = recorded_preprocessing(given)
+    request = replace(request, options=replace(request.options, recorded=recorded))
+    feeds = feeds_of(index, compared, request, renamed)
     if request.held_back:
         feeds = measuring_part(feeds, split_samples(len(feeds))).feeds
     if metric is not None:
@@ -104,7 +104,7 @@ def check_model(
         used = replace(used, path=f"{used.path}+qdqtool")
     report = verdict(job, used, feeds.description)
     pairing = Pairing() if paired is None else paired.report
-    report = replace(report, warnings=(*_of_pairing(pairing), *report.warnings))
+    report = replace(report, warnings=(*_of_pairing(pairing), *other_preprocessing(recorded, report), *report.warnings))
     report = replace(report, model_file=files[0], baseline_file=files[1])
     report = report if ran is None else _with_engine(report, ran)
     report = with_blame(report, index, compared, feeds, blame or BlameRequest())
@@ -156,48 +156,3 @@ def _like(model: Model, baseline: Model) -> Model:
 def _paths(*sources: str | Path | Model | None) -> list[Path]:
     paths = [source.path if isinstance(source, Model) else source for source in sources]
     return [Path(path) for path in paths if path is not None]
-
-
-def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, renamed: Mapping[str, str]) -> Feeds:
-    specs = with_shapes(input_specs(index.model), request.input_shapes)
-    if baseline is not None:
-        _check_same_inputs(specs, input_specs(baseline.view.model))
-    if request.samples is not None and request.samples < 1:
-        raise UsageError(f"--samples is {request.samples}; it must be at least 1")
-    if request.path is not None:
-        # Where the note of the model is lost, that of the baseline, whose inputs were fixed likewise, tells the values.
-        models = [index.model, *([] if baseline is None else [baseline.view.model])]
-        stored = {spec.name: spec for model in models for spec in stored_specs(model)}
-        specs = (*specs, *stored.values())
-        data = FileData(
-            path=request.path, samples=request.samples, allow_constant=request.allow_constant, options=request.options
-        )
-        try:
-            return data.feeds(specs)
-        except UsageError:
-            if not renamed:
-                raise
-            # The data may be those of the baseline, with its names.
-            own = {name: theirs for theirs, name in renamed.items()}
-            called = [replace(spec, name=own.get(spec.name, spec.name)) for spec in specs]
-            return data.feeds(called).renamed(renamed)
-    return random_feeds(index, specs, seed=request.seed, samples=request.samples)
-
-
-def _takes_the_same(left: InputSpec, right: InputSpec) -> bool:
-    ranks = {len(spec.shape) for spec in (left, right) if spec.shape is not None}
-    return left.dtype == right.dtype and len(ranks) <= 1
-
-
-def _check_same_inputs(specs: tuple[InputSpec, ...], others: tuple[InputSpec, ...]) -> None:
-    mine, theirs = ({spec.name: spec for spec in each} for each in (specs, others))
-    if set(mine) == set(theirs) and all(_takes_the_same(mine[name], theirs[name]) for name in mine):
-        return
-    hint = "the baseline must be the float model that was quantized"
-    lost = next((name for name in theirs if name not in mine), None)
-    if lost is not None:
-        hint += f"; --input-values gives the value of '{lost}' if it became a constant"
-    raise UsageError(
-        f"model and baseline take different inputs: {', '.join(map(str, specs))} against {', '.join(map(str, others))}",
-        hint=hint,
-    )
