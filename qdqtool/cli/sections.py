@@ -36,6 +36,30 @@ REPORT = ("output_format", "quiet", "verbose", "help")
 WHAT = ("target", "quantize_mode", "block_size", *(each.name for each in declared(SelectionOptions)))
 """The first options of what is quantized, in another order than that of their declarations."""
 HELP_NAMES = ["-h", "--help"]
+_INT8 = "`qdqtool convert MODEL --calib-data DATA -o FOLDER` quantizes to int8; `build` reads the types of Q/DQ nodes"
+_MODEL = "the model is an argument: `qdqtool build model.onnx -o model.engine`"
+_DATA = "name the calibration data with `--calib-data DATA`"
+OTHERS = {
+    "--int8": _INT8,
+    "--best": _INT8,
+    "--fp8": "`qdqtool convert MODEL --quantize-mode fp8` quantizes to fp8",
+    "--fp16": "`qdqtool convert MODEL --high-precision-dtype fp16` makes the unquantized nodes float16",
+    "--onnx": _MODEL,
+    "--onnx-path": _MODEL,
+    "--onnx_path": _MODEL,
+    "--saveEngine": "name the engine with `-o FILE`",
+    "--output-path": "name the output with `-o FILE`",
+    "--loadEngine": "the engine is an argument: `qdqtool run ENGINE`, `qdqtool bench ENGINE`",
+    "--calib": "name ranges of TensorRT with `--calibration-cache FILE`",
+    "--calibration-data": _DATA,
+    "--calibration-data-path": _DATA,
+    "--data-loader-script": "name the script with `--calib-data SCRIPT.py`",
+    "--minShapes": "`--min-shapes NAME:1x3x320x320`",
+    "--optShapes": "`--opt-shapes NAME:1x3x320x320`",
+    "--maxShapes": "`--max-shapes NAME:1x3x320x320`",
+    "--shapes": "`--input-shapes NAME:1x3x320x320`",
+}
+"""Options of trtexec, Polygraphy and Model Optimizer, and what does the same here."""
 
 
 class SectionedCommand(click.Command):
@@ -63,6 +87,16 @@ class SectionedCommand(click.Command):
                 section = each.declaration.section
                 found.setdefault(self._layout.headings.get(section, section), []).append(str(each.name))
         return found
+
+    def make_context(self, *args: Any, **keywords: Any) -> click.Context:
+        """As click does; an option of trtexec, Polygraphy or Model Optimizer leads to ours."""
+        try:
+            return super().make_context(*args, **keywords)
+        except click.NoSuchOption as error:
+            if error.option_name not in OTHERS:
+                raise
+            ours = OTHERS[error.option_name]
+            raise click.UsageError(f"No such option '{error.option_name}': {ours}", error.ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """As click does; files of ``--report`` are checked before, and written too where there is no report."""

@@ -92,7 +92,7 @@ def _measured(trial: Trial) -> str:
     if not known:
         return "no output changes"
     _, output = min(known, key=lambda pair: pair[0])
-    among = f", the least of {len(known)} outputs" if len(known) > 1 else ""
+    among = f" at '{escape(output.name)}', the least of {len(known)} outputs" if len(known) > 1 else ""
     samples = plural(trial.samples, "sample")
     told = f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
     if trial.kept or trial.sample_gain_db is None or trial.gain_error_db is None:
