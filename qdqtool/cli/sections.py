@@ -23,12 +23,14 @@ class Layout:
             heading of their declaration, others come last.
         headings: What the command calls a heading of declarations, where it calls it otherwise.
         examples: Command lines.
+        first: Names of the parameters that ``--help`` shows; empty for all. ``--help-all`` shows all of them.
     """
 
     terms: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     sections: Mapping[str, Sequence[str]]
     headings: Mapping[str, str] = field(default_factory=dict)
     examples: Sequence[str] = ()
+    first: Sequence[str] = ()
 
 
 REPORT = ("output_format", "quiet", "verbose", "help")
@@ -76,6 +78,12 @@ class SectionedCommand(click.Command):
         settings = {"help_option_names": HELP_NAMES, **keywords.get("context_settings", {})}
         super().__init__(*args, **{**keywords, "context_settings": settings})
         self._layout = layout
+        if layout.first:
+            text = "Show all options and exit."
+            show = click.Option(
+                ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help=text
+            )
+            self.params.append(show)
 
     @property
     def sections(self) -> dict[str, list[str]]:
@@ -107,9 +115,14 @@ class SectionedCommand(click.Command):
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the terms and the options, heading by heading."""
+        """Write the terms and the options, heading by heading; without ``--help-all`` examples and the first options."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         records = {name_of(each): record for each in options if (record := each.get_help_record(ctx)) is not None}
+        if self._layout.first and _ALL not in ctx.meta:
+            self._format_examples(formatter)
+            _section(formatter, "Options", [records[name] for name in (*self._layout.first, "help_all")])
+            formatter.write(f"\n`{ctx.command_path} --help-all` shows all {len(records)} options.\n")
+            return
         for heading, rows in self._layout.terms.items():
             _section(formatter, heading, rows)
         for heading, names in self.sections.items():
@@ -117,12 +130,27 @@ class SectionedCommand(click.Command):
         _section(formatter, "Other", [*records.values()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
+        """Write the examples, unless they stand in front of the options."""
+        if not self._layout.first or _ALL in ctx.meta:
+            self._format_examples(formatter)
+        super().format_epilog(ctx, formatter)
+
+    def _format_examples(self, formatter: click.HelpFormatter) -> None:
         if self._layout.examples:
             with formatter.section("Examples"):
                 for line in self._layout.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-        super().format_epilog(ctx, formatter)
+
+
+_ALL = "qdqtool.help_all"
+
+
+def _show_all(ctx: click.Context, _option: click.Parameter, is_given: bool) -> None:
+    """Print the help with all options."""
+    if is_given and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 def name_of(option: click.Option) -> str | None:
