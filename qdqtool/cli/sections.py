@@ -115,7 +115,7 @@ class SectionedCommand(click.Command):
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the terms and the options, heading by heading; without ``--help-all`` examples and the first options."""
+        """Write terms and options, heading by heading; without ``--help-all`` the examples and the first options."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         records = {name_of(each): record for each in options if (record := each.get_help_record(ctx)) is not None}
         if self._layout.first and _ALL not in ctx.meta:

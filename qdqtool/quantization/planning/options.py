@@ -134,7 +134,7 @@ class SelectionOptions:
         section=WHAT,
     )
     op_types_to_exclude: tuple[str, ...] = option(
-        (), "Not these operators. Repeatable.", listed("GLOB", offers="op_types"), section=WHAT
+        (), "Exclude these operators; repeatable.", listed("GLOB", offers="op_types"), section=WHAT
     )
 
 
