@@ -11,6 +11,7 @@ from onnx import helper
 from onnxruntime.quantization import quantize_dynamic
 
 from qdqtool.linting import rules
+from support.code_blocks import blocks_of
 from support.command import exit_code_of
 from support.engine_models import FP8, ROWS, Net
 from support.networks import Network
@@ -154,6 +155,8 @@ def samples(folder: Path) -> None:
     onnx.save(text_net(), folder / "bert.onnx")
     save_tokenizer(folder / "tokenizer.json")
     save_lines(folder / "lines.txt")
+    block = next(each for each in blocks_of(ROOT / "docs/how-to/data.md") if "def load_data" in each.text)
+    (folder / "samples.py").write_text(block.text, encoding="utf-8")
 
 
 def refusals(folder: Path) -> None:
