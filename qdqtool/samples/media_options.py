@@ -206,8 +206,7 @@ class SoundOptions:
     """
 
     rate: int | None = _sound_or_text(
-        "The rate that the network was trained with; files of another rate are resampled "
-        "(`qdqtool explain data`).",
+        "The rate that the network was trained with; files of another rate are resampled (`qdqtool explain data`).",
         integer("HZ", 1),
         name="sound_rate",
     )
