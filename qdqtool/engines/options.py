@@ -49,7 +49,8 @@ class BuildCommand:
 
     backend: Literal["auto", "tensorrt", "tensorrt-rtx"] = _engine(
         "auto",
-        "TensorRT (needs a GPU), TensorRT for RTX (needs none), or the first of them that is installed.",
+        "TensorRT (needs a GPU) or TensorRT for RTX (needs none). auto takes the first that is installed; `convert` "
+        "prefers the builder of --target.",
         choice("auto", "tensorrt", "tensorrt-rtx"),
     )
     shapes: ProfileShapes = field(default_factory=ProfileShapes)

@@ -113,7 +113,7 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
     The first gate that is missed ends the conversion with the exit code of its step; report.json in FOLDER says which.
     The check measures on --validation-data, or on the calibration samples that `quantize` holds back.
 
-    `qdqtool explain convert` has the rest.
+    `qdqtool explain quantize` shows it by example.
     """
     from qdqtool.jobs.conversion.convert import convert
     from qdqtool.jobs.conversion.options import ConvertProgress
