@@ -1,4 +1,4 @@
-"""The accuracy that quantize prints is that of samples with which nothing was chosen."""
+"""The accuracy that quantize prints is that of samples with which nothing was chosen; models are validated."""
 
 import json
 from collections.abc import Iterator
@@ -6,18 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import helper
+from support import layered
 from support.paths import ROOT
 from support.small import make_model
 
 from qdqtool.accuracy.search import steps
-from qdqtool.errors import ModelError, UsageError
+from qdqtool.accuracy.search.steps import require_valid
+from qdqtool.errors import GateError, ModelError, UsageError
 from qdqtool.jobs.calibrate import CalibrationPlace, calibrate, calibrate_to_file
 from qdqtool.jobs.merge import merge_to_file
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.linting import rules
+from qdqtool.models.graph.model import Model
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.insertion import apply_plan
 from qdqtool.quantization.planning.options import HighPrecision, Preparation
@@ -71,17 +74,11 @@ def quantized(folder: Path, name: str = "q.onnx", data: str = "d.npz", **options
 
 def sqnr(folder: Path, name: str, x: Array) -> float:
     """The SQNR of a model in ONNX Runtime, without optimizations as in the reference session."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    paths = (folder / "m.onnx", folder / name)
-    sessions = [onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]) for path in paths]
-    one, two = (np.concatenate([each.run(None, {"x": row[None]})[0] for row in x]) for each in sessions)
-    reference, found = one.astype(np.float64), two.astype(np.float64)
-    return float(10 * np.log10(np.sum(reference**2) / np.sum((reference - found) ** 2)))
+    given = [{"x": row[None]} for row in x]
+    return layered.sqnr(*(layered.outputs(folder / file, given) for file in ("m.onnx", name)))[0]
 
 
 def printed(report: QuantizeReport) -> float:
-    assert report.accuracy is not None
     (output,) = report.accuracy.outputs
     assert output.sqnr_db is not None
     return output.sqnr_db
@@ -94,7 +91,6 @@ def test_what_is_printed_is_the_accuracy_on_held_back_samples_with_ranges_of_the
     """The model of the other samples alone is made by hand: by a run over them that holds nothing back."""
     x, held, choosing = samples(), list(SPLIT.held), list(SPLIT.choosing)
     report = quantized(folder)
-    assert report.accuracy is not None
     assert (report.accuracy.samples, report.accuracy.held_back, report.accuracy.refitted) == (8, True, True)
     saved(folder / "choosing.npz", x[choosing])
     saved(folder / "held.npz", x[held])
@@ -117,7 +113,6 @@ def test_the_pairs_that_lose_most_are_those_of_the_measured_model(folder):
     """x is clipped at the largest of the other samples; its own loss follows from that scale."""
     x = samples()
     report = quantized(folder)
-    assert report.accuracy is not None
     scale = np.float32(np.abs(x[list(SPLIT.choosing)]).max()) / np.float32(127)
     held = x[list(SPLIT.held)]
     lost = held - np.clip(np.rint(held / scale), -128, 127) * scale
@@ -131,7 +126,6 @@ def test_activations_that_become_zero_are_those_of_the_written_model(folder):
     x[SPLIT.held[0], 0] = 1e6
     saved(folder / "d.npz", x)
     report = quantized(folder)
-    assert report.accuracy is not None
     (lost,) = (each for each in report.accuracy.zeroed if each.tensor == "x")
     assert lost.scale == np.float32(1e6) / np.float32(127)
     assert "x" in {each.tensor for each in report.degenerate if each.condition == "strays"}
@@ -155,7 +149,6 @@ def test_a_second_model_is_made_only_where_its_scales_differ(largest, models, fo
     """Held-back samples that are smaller than the others change no range."""
     saved(folder / "d.npz", samples(largest))
     report = quantized(folder)
-    assert report.accuracy is not None
     assert (len(carried), report.accuracy.refitted) == (models, models == 2)
     assert report.accuracy.held_back
 
@@ -179,25 +172,30 @@ def test_one_session_is_opened_for_the_measurement(folder, monkeypatch):
     assert quantized(folder).accuracy.refitted
 
 
+def save_branching(folder: Path, before: str, large: str, small: str, weights: dict[str, Array]) -> None:
+    """A model with one branch for values above 100, which held-back samples alone have, and one for the others."""
+    proto = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[1,16] x) => (float[1,16] y) <float limit = {{100}}> {{
+            {before}
+            largest = ReduceMax <keepdims = 0> (x)
+            is_large = Greater (largest, limit)
+            y = If (is_large) <
+                then_branch = large () => (float[1,16] o) {{ {large} }},
+                else_branch = small () => (float[1,16] p) {{ {small} }}
+            >
+        }}
+    """)
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    onnx.save(proto, folder / "m.onnx")
+    saved(folder / "d.npz", samples(1000.0, size=16))
+
+
 def test_a_rehearsal_with_other_nodes_does_not_vouch_for_the_written_model(tmp_path, monkeypatch):
     """Only held-back samples take the branch with a product: the rehearsal leaves it in float."""
-    size, random = 16, np.random.default_rng(6)
-    weights = {name: random.normal(size=(size, size)).astype(np.float32) for name in "wv"}
-    float32 = onnx.TensorProto.FLOAT
-    branches = [
-        helper.make_graph([node], "branch", [], [helper.make_tensor_value_info("o", float32, [1, size])])
-        for node in (helper.make_node("MatMul", ["m", "v"], ["o"]), helper.make_node("Neg", ["a"], ["o"]))
-    ]
-    branches[0].node.insert(0, helper.make_node("Neg", ["a"], ["m"]))
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"]),
-        helper.make_node("ReduceMax", ["x"], ["largest"], keepdims=0),
-        helper.make_node("Greater", ["largest", "limit"], ["large"]),
-        helper.make_node("If", ["large"], ["y"], then_branch=branches[0], else_branch=branches[1]),
-    ]
-    constants = weights | {"limit": np.float32(100)}
-    onnx.save(make_model(nodes, {"x": (1, size)}, {"y": (1, size)}, constants), tmp_path / "m.onnx")
-    saved(tmp_path / "d.npz", samples(1000.0, size=size))
+    random = np.random.default_rng(6)
+    weights = {name: random.normal(size=(16, 16)).astype(np.float32) for name in "wv"}
+    save_branching(tmp_path, "a = MatMul (x, w)", "m = Neg (a)  o = MatMul (m, v)", "p = Neg (a)", weights)
 
     def refused(*_: object) -> None:
         raise ModelError("asked")
@@ -210,24 +208,9 @@ def test_a_rehearsal_with_other_nodes_does_not_vouch_for_the_written_model(tmp_p
 
 def test_choosing_samples_that_reach_nothing_leave_the_accuracy_unmeasured_with_the_reason(tmp_path):
     """The only product stands in a branch that none of the other samples takes."""
-    size, random = 16, np.random.default_rng(6)
-    float32 = onnx.TensorProto.FLOAT
-    branches = [
-        helper.make_graph([node], "branch", [], [helper.make_tensor_value_info("o", float32, [1, size])])
-        for node in (helper.make_node("MatMul", ["m", "v"], ["o"]), helper.make_node("Neg", ["m"], ["o"]))
-    ]
-    branches[0].node.insert(0, helper.make_node("Neg", ["x"], ["m"]))
-    branches[1].node.insert(0, helper.make_node("Abs", ["x"], ["m"]))
-    nodes = [
-        helper.make_node("ReduceMax", ["x"], ["largest"], keepdims=0),
-        helper.make_node("Greater", ["largest", "limit"], ["large"]),
-        helper.make_node("If", ["large"], ["y"], then_branch=branches[0], else_branch=branches[1]),
-    ]
-    constants = {"v": random.normal(size=(size, size)).astype(np.float32), "limit": np.float32(100)}
-    onnx.save(make_model(nodes, {"x": (1, size)}, {"y": (1, size)}, constants), tmp_path / "m.onnx")
-    saved(tmp_path / "d.npz", samples(1000.0, size=size))
+    weights = {"v": np.random.default_rng(6).normal(size=(16, 16)).astype(np.float32)}
+    save_branching(tmp_path, "", "m = Neg (x)  o = MatMul (m, v)", "n = Abs (x)  p = Neg (n)", weights)
     report = quantized(tmp_path)
-    assert report.accuracy is not None
     assert report.accuracy.problem.startswith("the choosing part of the samples gives no model: ")
     assert [pair.tensor for pair in report.quantized] == ["m", "v"]
 
@@ -267,9 +250,7 @@ def test_held_back_samples_have_no_say_in_a_weight_only_model(mode, high, tmp_pa
     for name, by in (("one", 1.0), ("two", 8.0 if high is HighPrecision.FP32 else 1e5)):
         saved(tmp_path / f"{name}.npz", samples(by, size=64))
         report = quantized(tmp_path, f"{name}.onnx", f"{name}.npz", recipe=recipe)
-        assert report.accuracy is not None
         assert (report.accuracy.held_back, report.accuracy.refitted) == (True, False)
-        assert report.calibration is not None
         assert (report.calibration.samples, report.calibration.held_back) == (32, 8)
     assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "two.onnx").read_bytes()
     if high is HighPrecision.FP32 and mode == "int4":
@@ -300,7 +281,6 @@ def test_what_is_printed_of_a_language_model_in_int4_is_what_other_text_shows(tm
 def test_validation_data_measures_the_written_model_and_every_sample_chooses(folder):
     other = samples(3.0, 50)
     report = quantized(folder, validation_data=saved(folder / "other.npz", other))
-    assert report.accuracy is not None
     assert report.accuracy.validation == str(folder / "other.npz")
     assert (report.accuracy.samples, report.accuracy.held_back, report.accuracy.refitted) == (32, False, False)
     assert printed(report) == round(sqnr(folder, "q.onnx", other[:32]), 4)
@@ -318,14 +298,12 @@ def test_validation_data_that_is_the_calibration_data_is_called_so(folder):
     saved(folder / "again.npz", samples())
     for recipe in (MAX, Recipe(quantize_mode="int4")):
         report = quantized(folder, recipe=recipe, validation_data=folder / "again.npz")
-        assert report.accuracy is not None
         assert (report.accuracy.validation, report.accuracy.reason) == (None, SAME_DATA)
 
 
 def test_a_weight_only_model_without_calibration_data_is_measured_on_validation_data(folder):
     options = QuantizeOptions(recipe=Recipe(quantize_mode="int8-weight-only"), validation_data=folder / "d.npz")
     report = quantize_model(folder / "m.onnx", None, folder / "q.onnx", options)
-    assert report.accuracy is not None
     assert (report.accuracy.validation, report.calibration) == (str(folder / "d.npz"), None)
     assert printed(report) == round(sqnr(folder, "q.onnx", samples()[:32]), 4)
     quantize_model(folder / "m.onnx", None, folder / "alone.onnx", QuantizeOptions(recipe=options.recipe))
@@ -345,7 +323,6 @@ def test_validation_data_is_checked_before_anything_runs_and_is_no_output(folder
 def test_of_three_samples_none_is_held_back_and_the_reason_is_given(mode, folder):
     saved(folder / "d.npz", samples(1.0, 3))
     report = quantized(folder, recipe=Recipe(quantize_mode=mode))
-    assert report.accuracy is not None
     assert (report.accuracy.samples, report.accuracy.held_back, report.accuracy.reason) == (3, False, TOO_FEW)
     assert printed(report) == round(sqnr(folder, "q.onnx", samples(1.0, 3)), 4)
 
@@ -393,5 +370,21 @@ def test_a_run_that_goes_on_from_a_file_without_the_choosing_part_says_so(folder
     del document["choosing"]
     (folder / "r.json").write_text(json.dumps(document))
     report = quantize_model(folder / "m.onnx", folder / "d.npz", folder / "q.onnx", options)
-    assert report.accuracy is not None
     assert (report.accuracy.held_back, report.accuracy.reason) == (False, NOT_RECORDED)
+
+
+@pytest.mark.parametrize("lossy", [set(), {("", "x")}, {("body", "r")}])
+def test_an_unfillable_range_is_refused_unless_its_tensor_is_known_to_be_lost(lossy: set[tuple[str, str]]):
+    model = Model(rules.get("QN504").INVALID[0].model())
+
+    with pytest.raises(GateError, match="QN504"):
+        require_valid(model, model, "tensorrt", lossy)
+    assert "QN504" in {each.code for each in require_valid(model, model, "tensorrt", {*lossy, ("", "r")})}
+
+
+def test_a_tensor_that_is_known_to_be_lost_may_have_no_other_error():
+    model = Model(rules.get("QP101").INVALID[0].model())
+    tensors = {("", name) for node in model.proto.graph.node for name in (*node.input, *node.output)}
+
+    with pytest.raises(GateError, match="QP101"):
+        require_valid(model, model, "tensorrt", tensors)
