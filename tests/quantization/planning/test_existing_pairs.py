@@ -37,12 +37,6 @@ SAMPLES = ROOT / "sample_models"
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    np.savez(tmp_path / "data.npz", x=np.random.default_rng(2).normal(size=(4, 3, 8, 8)).astype(np.float32))
-    return tmp_path / "data.npz"
-
-
-@pytest.fixture
 def half(tmp_path: Path, data: Path) -> Path:
     """A model whose first layer is quantized, and whose second one the user excluded."""
     onnx.save(conv_model(), tmp_path / "float.onnx")

@@ -16,18 +16,9 @@ RECORD = CalibrationRecord(method="max", samples=7, random=True, seed=3, data_sh
 
 @pytest.mark.parametrize("forced", [(), ("model", "data")])
 def test_ranges_are_told_with_the_method_of_the_recipe_and_what_they_do_not_match(forced):
-    assert used_ranges("ranges.json", RECORD, Recipe(method="mse"), forced) == CalibrationUsed(
-        source="ranges.json",
-        method="mse",
-        samples=7,
-        random=True,
-        seed=3,
-        forced=bool(forced),
-        forced_for=forced,
-        given=None,
-        repeated=0,
-        from_file=False,
-    )
+    known = {"source": "ranges.json", "method": "mse", "samples": 7, "random": True, "seed": 3, "given": None}
+    told = {"forced": bool(forced), "forced_for": forced, "repeated": 0, "from_file": False}
+    assert used_ranges("ranges.json", RECORD, Recipe(method="mse"), forced) == CalibrationUsed(**known, **told)
 
 
 @pytest.mark.parametrize(("rounded", "method"), [(0, "nearest"), (1, "gptq"), (5, "gptq")])

@@ -1,7 +1,5 @@
 """What a plan is made from: each source of ranges or data gives the same kind of value, or says why it does not fit."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support.small import conv_model
@@ -22,12 +20,6 @@ WEIGHTS = "int8-weight-only"
 NOTHING = Planned(plan=QuantPlan(()))
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    np.savez(tmp_path / "d.npz", x=np.random.default_rng(2).normal(size=(4, 3, 8, 8)).astype(np.float32))
-    return tmp_path / "d.npz"
-
-
 def gathered(source: PlanSource | None, **recipe: str) -> PlanInputs:
     wanted = Recipe(**recipe)
     with runs_for(wanted) as runs:
@@ -38,8 +30,6 @@ def test_ranges_of_a_file_are_those_of_a_calibration(data, tmp_path):
     one = gathered(data)
     calibrate_to_file(Model(conv_model()), data, tmp_path / "r.json")
     two = gathered(CachedRanges(path=tmp_path / "r.json", data=FileData(path=data)))
-    assert one.ranges is not None
-    assert two.ranges is not None
     assert one.ranges.tensors == two.ranges.tensors
     used = [inputs.used_for(NOTHING) for inputs in (one, two)]
     assert [each and (each.samples, each.method, each.random) for each in used] == [(4, "auto", False)] * 2
@@ -50,7 +40,6 @@ def test_a_mode_that_needs_no_ranges_has_none_with_data_or_without(data):
     assert (alone.ranges, alone.feeds, alone.used_for(NOTHING)) == (None, None, None)
     assert beside.ranges is None
     used = beside.used_for(NOTHING)
-    assert used is not None
     assert (used.method, used.samples, used.held_back) == ("nearest", 3, 1)
 
 
@@ -60,7 +49,6 @@ def test_ranges_of_another_tool_leave_the_model_as_it_is(tmp_path):
     assert inputs.given is not None
     assert (inputs.ranges, inputs.prepared.reports) == (None, ())
     used = inputs.used_for(NOTHING)
-    assert used is not None
     assert used.given == inputs.given.report
 
 

@@ -119,13 +119,7 @@ def sqnr(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarra
 
 
 def quantized(
-    model: Path,
-    data: Path,
-    output: Path,
-    *,
-    equalize: bool = True,
-    method: str = "max",
-    validation: Path | None = None,
+    model: Path, data: Path, output: Path, *, equalize: bool = True, method: str = "max", validation: Path | None = None
 ) -> QuantizeReport:
     recipe = Recipe(method=method, preparation=Preparation(equalize=equalize))
     return quantize_model(model, data, output, QuantizeOptions(recipe=recipe, validation_data=validation))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.magnitudes import seen
+from support.refusals import refused
 
 from qdqtool.errors import UsageError
 from qdqtool.numerics import formats
@@ -47,13 +48,12 @@ def test_another_method_is_not_overruled(method):
 @pytest.mark.parametrize("parameters", [{}, {"method": None}, {"method": 1}, {"method": ["max"]}, {"method": "best"}])
 def test_a_malformed_or_unknown_choice_is_refused(parameters):
     record = with_steps(PreparationStep(METHOD_CHOICE, parameters))
-    with pytest.raises(UsageError) as caught:
+    with refused(
+        UsageError,
+        f"the ranges have a malformed step '{METHOD_CHOICE}': method {parameters.get('method')!r}",
+        hint="calibrate again, or use the qdqtool that wrote them",
+    ):
         chosen_method(record, "auto")
-    assert (
-        caught.value.message
-        == f"the ranges have a malformed step '{METHOD_CHOICE}': method {parameters.get('method')!r}"
-    )
-    assert caught.value.hint == "calibrate again, or use the qdqtool that wrote them"
     # Nobody asks for it.
     assert chosen_method(record, "mse") == "mse"
 

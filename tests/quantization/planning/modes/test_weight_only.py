@@ -12,7 +12,6 @@ from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQua
 from support.command import qdqtool
 from support.paths import ROOT
 from support.small import make_model
-from support.trt_verdict import TrtOracle
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.jobs.build import build_engine
@@ -27,14 +26,6 @@ from qdqtool.samples.request import FileData
 
 SAMPLES = ROOT / "sample_models"
 WEIGHT_ONLY = [name for name in taken_modes("tensorrt") if not modes.get(name).needs_ranges]
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    pytest.importorskip("tensorrt_rtx")
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def quantize(model, folder, mode="int4", data=None, **recipe):
@@ -134,7 +125,6 @@ def test_data_that_codes_are_rounded_by_gains_several_decibels(sample, gain, siz
     quantize(folder / "model.onnx", tmp_path, block_size=size)
     of_nearest = sqnr(folder, tmp_path / "q.onnx")
     report = quantize(folder / "model.onnx", tmp_path, block_size=size, data=folder / "calibration.npz")
-    assert report.calibration is not None
     assert report.calibration.method == "gptq"
     assert {"rounded by the calibration data" in entry.reason for entry in report.quantized} == {True}
     of_data = sqnr(folder, tmp_path / "q.onnx")

@@ -9,7 +9,6 @@ from onnx import TensorProto, helper
 from support.engine_models import Net
 from support.layer_dump import kernels_of, multiplied_types
 from support.placed import place
-from support.trt_verdict import TrtOracle
 
 pytestmark = pytest.mark.builder
 
@@ -155,13 +154,6 @@ FORMS: tuple[Callable[..., Layer], ...] = (
     Rotated,
     Cached,
 )
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    judge = TrtOracle()
-    yield judge
-    judge.close()
 
 
 @pytest.mark.parametrize("number_format", CODES)

@@ -12,8 +12,7 @@ SCHEME = QuantScheme(formats.get("int8"), PerTensor())
 def test_a_pair_has_no_bound_no_group_and_no_peak_by_default():
     uses = (UseRef((), ("y",), 0),)
     found = ProposedSlot(Slot((), "x", uses), "activation", SCHEME, "input of MatMul")
-    assert (found.bound, found.peaked, found.range_group) == (None, False, None)
-    assert found.uses == uses
+    assert (found.bound, found.peaked, found.range_group, found.uses) == (None, False, None, uses)
 
 
 def test_ranges_are_needed_for_activations_alone():
