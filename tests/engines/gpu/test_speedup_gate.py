@@ -23,8 +23,6 @@ def test_anything_else_is_refused(text):
 def test_a_gate_that_nothing_or_everything_meets_is_refused(ratio):
     with pytest.raises(UsageError, match="asks for nothing"):
         SpeedupGate(ratio)
-
-
-def test_a_gate_of_0_is_refused_however_it_is_given():
-    with pytest.raises(UsageError, match="asks for nothing"):
-        parse_speedup(">=0x")
+    if ratio == 0:
+        with pytest.raises(UsageError, match="asks for nothing"):
+            parse_speedup(">=0x")

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.command import qdqtool
+from support.small import nodes_of
 
 from qdqtool.engines.report import InputProfile
 from qdqtool.engines.tensorrt.shape_values import (
@@ -103,11 +104,7 @@ NETWORKS = {
     "slice": ([helper.make_node("Slice", ["x", "a", "b"], ["y"])], {"a": [2], "b": [2]}, [4, 4]),
     "a name to quote": ([helper.make_node("Expand", ["x", "a b"], ["y"])], {"a b": [2]}, [1, 4]),
     "scalar": (
-        [
-            helper.make_node("Constant", [], ["axis"], value_ints=[0]),
-            helper.make_node("Unsqueeze", ["a", "axis"], ["u"]),
-            helper.make_node("Expand", ["x", "u"], ["y"]),
-        ],
+        nodes_of("axis = Constant <value_ints = [0]> ()  u = Unsqueeze (a, axis)  y = Expand (x, u)"),
         {"a": []},
         [4, 1],
     ),

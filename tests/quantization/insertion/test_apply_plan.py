@@ -4,8 +4,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
-from support.small import make_model, matmul_model
+from support.small import make_model, matmul_model, nodes_of
 
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
@@ -83,11 +82,7 @@ def test_the_opset_rises_to_what_every_pair_needs(before: int, places: list[Plac
 
 
 def three_readers() -> onnx.ModelProto:
-    nodes = [
-        helper.make_node("Mul", ["x", "x"], ["a"], name="square"),
-        helper.make_node("Exp", ["x"], ["b"], name="exp"),
-        helper.make_node("MatMul", ["a", "w"], ["c"], name="product"),
-    ]
+    nodes = nodes_of("[square] a = Mul (x, x)  [exp] b = Exp (x)  [product] c = MatMul (a, w)")
     return make_model(
         nodes, {"x": (4, 4)}, {"b": (4, 4), "c": (4, 4)}, {"w": np.eye(4, dtype=np.float32)}, opset=21, ir_version=10
     )

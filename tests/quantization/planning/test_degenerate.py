@@ -8,9 +8,8 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import helper
 from support.magnitudes import counted, pieces
-from support.small import make_model, run
+from support.small import make_model, nodes_of, run
 
 from qdqtool.accuracy.checking.accuracy import ZEROED
 from qdqtool.accuracy.report import Accuracy, ZeroedTensor
@@ -39,11 +38,7 @@ def network(weight: np.ndarray) -> onnx.ModelProto:
     """x -> MatMul(w) -> Add(b) -> MatMul(v)."""
     rng = np.random.default_rng(1)
     stored = {"w": weight, "b": rng.normal(size=64), "v": rng.normal(size=(64, 32))}
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["m"], name="first"),
-        helper.make_node("Add", ["m", "b"], ["a"]),
-        helper.make_node("MatMul", ["a", "v"], ["y"], name="second"),
-    ]
+    nodes = nodes_of("[first] m = MatMul (x, w)  a = Add (m, b)  [second] y = MatMul (a, v)")
     weights = {name: np.asarray(array, np.float32) for name, array in stored.items()}
     return make_model(nodes, {"x": ("N", 64)}, {"y": ("N", 32)}, weights)
 

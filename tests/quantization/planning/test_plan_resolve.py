@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
-from support.small import conv_model, make_model, matmul_model
+from support.small import conv_model, make_model, matmul_model, nodes_of
 
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -46,9 +46,6 @@ TENSOR = "schema_version = 1\n[[tensors]]\ntensor='x'\n"
     [
         ("schema_version = 1\ntensor = []\n", "unknown key 'tensor'; legal: schema_version, tensors; did you mean '"),
         ("schema_version = 1\n", "missing required field 'tensors'"),
-        ("schema_version = 1\ntensors = []\n", "names no tensor"),
-        ("schema_version = 2\n[[tensors]]\ntensor='x'\nformat='int8'\nscale=1.0\n", "schema_version 2"),
-        (f"{TENSOR}fromat='int8'\nscale=1.0\n", "entry 1: unknown key 'fromat'"),
         (f"{TENSOR}format='int8'\n", "missing required field 'scale'"),
         (f"{TENSOR}format='int8'\nscale='big'\n", r"\$\.tensors\[0\]\.scale"),
         (f"{TENSOR}format='int8'\nscale=1.0\naxis=1.5\n", "Expected 'int | null'"),
@@ -154,7 +151,6 @@ def test_a_damaged_array_file_is_a_usage_error_or_gives_the_array(name: str, tmp
         ({"scale": ["a"]}, "is not a number"),
         ({"format": "int9"}, "format 'int9' is unknown; legal:"),
         ({"format": "float8e8m0"}, "cannot be the output of QuantizeLinear"),
-        ({"zero_point": 200}, "zero_point is 200; int8 has integers from -128 to 127"),
         ({"format": "float8e4m3fn", "zero_point": 1}, "zero_point must be 0 for float8e4m3fn"),
     ],
 )
@@ -196,11 +192,7 @@ def test_an_exact_name_overrides_a_glob_and_equals_conflict(tmp_path: Path) -> N
 
 
 def test_tensors_that_cannot_be_quantized_say_why(tmp_path: Path) -> None:
-    nodes = [
-        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
-        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        helper.make_node("Reshape", ["d", "shape"], ["y"]),
-    ]
+    nodes = nodes_of("q = QuantizeLinear (x, s, z)  d = DequantizeLinear (q, s, z)  y = Reshape (d, shape)")
     constants = {"s": np.float32(1), "z": np.int8(0), "shape": np.array([2], np.int64), "idle": np.ones(2, np.float32)}
     graph_model = make_model(nodes, {"x": (2,)}, {"y": (2,)}, {})
     graph_model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items())
@@ -284,12 +276,9 @@ def test_a_qualified_name_stands_for_the_tensor_of_one_scope(tmp_path: Path) -> 
 
 def test_globs_leave_out_tensors_that_cannot_be_quantized(tmp_path: Path) -> None:
     """Integers, tensors beside a Q or DQ, and constants that nothing reads."""
-    nodes = [
-        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
-        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        helper.make_node("Reshape", ["d", "shape"], ["m"]),
-        helper.make_node("Relu", ["m"], ["y"]),
-    ]
+    nodes = nodes_of(
+        "q = QuantizeLinear (x, s, z)  d = DequantizeLinear (q, s, z)  m = Reshape (d, shape)  y = Relu (m)"
+    )
     model = make_model(nodes, {"x": (2,)}, {"y": (2,)}, {"s": np.float32(1), "z": np.int8(0)})
     model.graph.initializer.append(numpy_helper.from_array(np.array([2]), "shape"))
     model.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "idle"))

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.layer_dump import kernels_of
 from support.refusals import refused
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.jobs.check import check_model
@@ -236,13 +236,8 @@ def test_codes_of_a_negative_step_are_those_of_the_mirrored_values():
 
 def shared(weight: np.ndarray) -> onnx.ModelProto:
     """x @ w, Neg(x) @ w' (along the other axis) and Abs(x) @ w."""
-    nodes = [
-        helper.make_node("Neg", ["x"], ["minus"]),
-        helper.make_node("Abs", ["x"], ["size"]),
-        helper.make_node("MatMul", ["x", "w"], ["a"], "straight"),
-        helper.make_node("Gemm", ["minus", "w"], ["b"], "across", transB=1),
-        helper.make_node("MatMul", ["size", "w"], ["c"], "excluded"),
-    ]
+    nodes = nodes_of("""minus = Neg (x)  size = Abs (x)  [straight] a = MatMul (x, w)
+        [across] b = Gemm <transB = 1> (minus, w)  [excluded] c = MatMul (size, w)""")
     n = len(weight)
     return make_model(nodes, {"x": ("rows", n)}, dict.fromkeys("abc", ("rows", n)), {"w": weight}, opset=21)
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from support.paths import ROOT
-from support.small import conv_model, make_model, run
+from support.small import conv_model, make_model, nodes_of, run
 
 from qdqtool.errors import UsageError
 from qdqtool.jobs.calibrate import calibrate_to_file
@@ -148,25 +148,25 @@ def test_differences_are_relative_to_the_largest_output_of_all_runs():
     assert largest_difference(zeros, [{"y": np.array([0, 1e-9])}]) == np.inf
 
 
+def joints(*factors: float, tensor: str = "c") -> dict[str, object]:
+    return {"joints": [{"tensor": tensor, "scope": [], "factors": factors}]}
+
+
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("step", "parameters", "message"),
     [
-        ({}, "malformed parameters of step 'equalization'"),
-        ({"joints": [{"tensor": "c", "scope": [], "factors": [1.0, 0.0, 1.0, 1.0]}]}, "malformed parameters"),
-        ({"joints": [{"tensor": "c", "scope": [], "factors": [1.0, 1e99, 1.0, 1.0]}]}, "malformed parameters"),
-        ({"joints": [{"tensor": "c", "scope": [], "factors": [1.0]}]}, "scale the 1 channels of tensor 'c'"),
-        ({"joints": [{"tensor": "q", "scope": [], "factors": [1.0] * 4}]}, "no such tensor"),
-        ({"joints": [{"tensor": "c", "scope": [], "factors": [1.0] * 4}] * 2}, "no such tensor"),
+        ("equalization", {}, "malformed parameters of step 'equalization'"),
+        ("equalization", joints(1.0, 0.0, 1.0, 1.0), "malformed parameters"),
+        ("equalization", joints(1.0, 1e99, 1.0, 1.0), "malformed parameters"),
+        ("equalization", joints(1.0), "scale the 1 channels of tensor 'c'"),
+        ("equalization", joints(1.0, 1.0, 1.0, 1.0, tensor="q"), "no such tensor"),
+        ("equalization", {"joints": joints(1.0, 1.0, 1.0, 1.0)["joints"] * 2}, "no such tensor"),
+        ("polish", {}, "after step 'polish', which this qdqtool does not know"),
     ],
 )
-def test_a_record_that_does_not_fit_is_refused(parameters, message):
+def test_a_record_that_does_not_fit_is_refused(step, parameters, message):
     with pytest.raises(UsageError, match=message):
-        prepare_as_recorded(Model(conv_model()), [PreparationStep("equalization", parameters)])
-
-
-def test_an_unknown_step_is_refused():
-    with pytest.raises(UsageError, match="after step 'polish', which this qdqtool does not know"):
-        prepare_as_recorded(Model(conv_model()), [PreparationStep("polish")])
+        prepare_as_recorded(Model(conv_model()), [PreparationStep(step, parameters)])
 
 
 def test_options_that_contradict_the_record_are_refused(data, tmp_path):
@@ -203,10 +203,7 @@ def outliers(seed: int = 0) -> onnx.ModelProto:
         "w": rng.normal(size=(32, 48)).astype(np.float32),
     }
     weights["w"][[3, 17]] /= 60
-    nodes = [
-        onnx.helper.make_node("LayerNormalization", ["x", "scale", "shift"], ["n"], name="norm"),
-        onnx.helper.make_node("MatMul", ["n", "w"], ["y"], name="product"),
-    ]
+    nodes = nodes_of("[norm] n = LayerNormalization (x, scale, shift)  [product] y = MatMul (n, w)")
     return make_model(nodes, {"x": ("N", 16, 32)}, {"y": ("N", 16, 48)}, weights)
 
 

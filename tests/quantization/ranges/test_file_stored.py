@@ -26,16 +26,14 @@ def stored(
     return path, ranges
 
 
-@pytest.mark.parametrize("method", [None, "max"])
-def test_ranges_without_histograms_are_those_of_max(tmp_path, method):
-    path, ranges = stored(tmp_path, PLAIN, UNSEEN)
-    assert read_stored(path, method) == ranges
+ANY = (None, "entropy", "mse", "auto", "percentile", "max")
 
 
-@pytest.mark.parametrize("method", [None, "entropy", "mse", "auto", "percentile", "max"])
-def test_ranges_with_histograms_are_those_of_any_method(tmp_path, method):
-    path, ranges = stored(tmp_path, COUNTED, UNSEEN, method="entropy")
-    assert read_stored(path, method) == ranges
+@pytest.mark.parametrize(("found", "recorded", "methods"), [(PLAIN, "max", (None, "max")), (COUNTED, "entropy", ANY)])
+def test_ranges_are_those_of_any_method_with_histograms_and_of_max_without(tmp_path, found, recorded, methods):
+    path, ranges = stored(tmp_path, found, UNSEEN, method=recorded)
+    for method in methods:
+        assert read_stored(path, method) == ranges
 
 
 @pytest.mark.parametrize("method", ["entropy", "mse", "auto", "percentile"])

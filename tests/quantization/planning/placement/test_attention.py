@@ -1,7 +1,5 @@
 """Attention in all the forms that exporters write: placement makes each of them one kernel that reads codes."""
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
@@ -144,16 +142,7 @@ class Cached(Layer):
         return self.net.op("Concat", [f"past_{name}", heads], f"{name}_joined", axis=2)
 
 
-FORMS: tuple[Callable[..., Layer], ...] = (
-    Layer,
-    ScaledOperands,
-    MaskedByInput,
-    CausalByWhere,
-    WideSoftmax,
-    SharedKeys,
-    Rotated,
-    Cached,
-)
+FORMS = (Layer, *Layer.__subclasses__())
 
 
 @pytest.mark.parametrize("number_format", CODES)

@@ -48,11 +48,18 @@ def masked(net):
     return net.op("Clip", [net.op("Add", ["s", "low"], "m")], "k")
 
 
+def conv_read_twice(net):
+    net.op("Relu", [float_conv(net)], "also")
+    return "c"
+
+
 BRANCHES = {
     "bias": (float_conv, lambda net: net.float_weight("b", (16, 1, 1)), None),
     "missing operand": (float_conv, lambda _: "", "an operand is missing"),
     "graph input": (float_conv, lambda _: "s", "s"),
     "inputs alone": (lambda _: "x", lambda _: "s", NO_CONV),
+    "Sigmoid behind a Conv": (lambda net: net.op("Sigmoid", [float_conv(net)], "n"), lambda _: "s", NO_CONV),
+    "Conv read twice": (conv_read_twice, lambda _: "s", NO_CONV),
     "mask": (float_conv, masked, "'k' carries an attention mask, which one scale would not survive"),
     "pair": (float_conv, lambda net: net.activation("s"), QUANTIZED),
     "quantized Conv": (quantized_conv, lambda _: "s", CONV_QUANTIZED),
@@ -75,20 +82,19 @@ def test_what_a_conv_is_added_to(name, swapped):
 OPEN = {"x": ("n", 16, "h", "w"), "s": ("n", 16, "h2", "w2")}
 
 
-@ORDERS
-def test_extents_that_are_open_may_be_the_same(swapped):
-    """Shape inference names the extents behind every Conv anew, so those of the two inputs differ."""
-    net = Net(17)
-    add(net, conv(net, "x", "c"), "x", swapped=swapped)
-    assert decision(net.model(OPEN, "a")) == "x"
+BROADCAST = [(1, 16, 1, 1), ("n", 16, 1, 1), (1, 16, 8, 4), (16, 8, 8), ("n", 1, "h", "w")]
 
 
 @ORDERS
-@pytest.mark.parametrize("shape", [(1, 16, 1, 1), ("n", 16, 1, 1), (1, 16, 8, 4), (16, 8, 8), ("n", 1, "h", "w")])
-def test_an_input_that_is_broadcast_is_no_branch(swapped, shape):
+@pytest.mark.parametrize(
+    ("inputs", "other", "expected"),
+    [(OPEN, "x", "x"), *((IMAGE | {"s": shape}, "s", OTHER_SHAPE) for shape in BROADCAST)],
+)
+def test_an_input_that_is_broadcast_is_no_branch_and_open_extents_may_be_the_same(swapped, inputs, other, expected):
+    """Shape inference names the extents behind every Conv anew, so open ones of the two inputs differ."""
     net = Net(17)
-    add(net, conv(net, "x", "c"), "s", swapped=swapped)
-    assert decision(net.model(IMAGE | {"s": shape}, "a")) == OTHER_SHAPE
+    add(net, conv(net, "x", "c"), other, swapped=swapped)
+    assert decision(net.model(inputs, "a")) == expected
 
 
 @ORDERS

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 from support.chains import chains
-from support.small import make_model, run
+from support.small import make_model, nodes_of, run
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
@@ -63,12 +63,7 @@ def test_ways_to_several_outputs_add_up_and_concatenated_channels_keep_their_own
         "b": rng.normal(size=(4, 3, 1, 1)).astype(np.float32),
         "c": rng.normal(size=(5, 6, 1, 1)).astype(np.float32),
     }
-    nodes = [
-        helper.make_node("Conv", ["x", "a"], ["p"]),
-        helper.make_node("Conv", ["x", "b"], ["q"]),
-        helper.make_node("Concat", ["p", "q"], ["r"], axis=1),
-        helper.make_node("Conv", ["r", "c"], ["y"]),
-    ]
+    nodes = nodes_of("p = Conv (x, a)  q = Conv (x, b)  r = Concat <axis = 1> (p, q)  y = Conv (r, c)")
     proto = make_model(nodes, {"x": (1, 3, 4, 4)}, {"y": (1, 5, 4, 4), "q": (1, 4, 4, 4)}, weights)
     a, b, c = (weights[name][:, :, 0, 0].astype(np.float64) ** 2 for name in "abc")
     found = importance_of(proto)
@@ -81,22 +76,14 @@ def test_ways_to_several_outputs_add_up_and_concatenated_channels_keep_their_own
 def test_a_flattened_channel_counts_with_all_of_its_values():
     rng = np.random.default_rng(3)
     weights = {"w": rng.normal(size=(4, 3, 1, 1)).astype(np.float32), "v": rng.normal(size=(36, 5)).astype(np.float32)}
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"]),
-        helper.make_node("Flatten", ["c"], ["f"]),
-        helper.make_node("Gemm", ["f", "v"], ["y"]),
-    ]
+    nodes = nodes_of("c = Conv (x, w)  f = Flatten (c)  y = Gemm (f, v)")
     proto = make_model(nodes, {"x": (1, 3, 3, 3)}, {"y": (1, 5)}, weights)
     assert importance_of(proto)["c"] == pytest.approx((weights["v"] ** 2).reshape(4, 9, 5).sum(axis=(1, 2)), rel=1e-5)
 
 
 def test_what_cannot_be_followed_counts_alike_and_what_reaches_no_output_not_at_all():
     rng = np.random.default_rng(4)
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"], name="a"),
-        helper.make_node("MatMul", ["a", "a"], ["y"], name="y"),
-        helper.make_node("MatMul", ["x", "w"], ["dead"], name="dead"),
-    ]
+    nodes = nodes_of("[a] a = MatMul (x, w)  [y] y = MatMul (a, a)  [dead] dead = MatMul (x, w)")
     proto = make_model(nodes, {"x": (4, 4)}, {"y": (4, 4)}, {"w": rng.normal(size=(4, 4)).astype(np.float32)})
     index = ModelIndex.of(Model(proto))
     found = channel_importance(index)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.chains import chains
-from support.small import make_model, run
+from support.small import make_model, nodes_of, run
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
@@ -14,7 +14,8 @@ from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import ExternalData
 from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
-from qdqtool.quantization.preparation.rescaling import rescale
+from qdqtool.quantization.preparation import rescaling as module
+from qdqtool.quantization.preparation.rescaling import rescale, tried_weights
 
 LIMIT = 1e-5
 
@@ -62,13 +63,8 @@ def branches(**changes: object) -> onnx.ModelProto:
     """x -> Conv -> Relu -> two Convs, whose sum is the output."""
     rng = np.random.default_rng(1)
     weights = {name: rng.normal(size=(4, 4, 1, 1)).astype(np.float32) for name in ("w", "u", "v")}
-    nodes = [
-        onnx.helper.make_node("Conv", ["x", "w"], ["c"], name="first"),
-        onnx.helper.make_node("Relu", ["c"], ["r"]),
-        onnx.helper.make_node("Conv", ["r", "u"], ["left"], name="left"),
-        onnx.helper.make_node("Conv", ["r", "v"], ["right"], name="right"),
-        onnx.helper.make_node("Add", ["left", "right"], ["y"]),
-    ]
+    nodes = nodes_of("""[first] c = Conv (x, w)  r = Relu (c)  [left] left = Conv (r, u)  [right] right = Conv (r, v)
+        y = Add (left, right)""")
     for node in nodes:
         for index, name in enumerate(node.input):
             node.input[index] = str(changes.get(f"{node.name}.{name}", name))
@@ -162,15 +158,40 @@ def test_normalizations_are_joints_with_the_products_behind_them(tmp_path_factor
 def test_the_bias_of_a_matmul_belongs_to_it(tmp_path):
     rng = np.random.default_rng(1)
     shapes = {"u": (8, 6), "b": 6, "v": (6, 4)}
-    nodes = [
-        onnx.helper.make_node("MatMul", ["x", "u"], ["m"]),
-        onnx.helper.make_node("Add", ["b", "m"], ["a"]),
-        onnx.helper.make_node("Relu", ["a"], ["r"]),
-        onnx.helper.make_node("MatMul", ["r", "v"], ["y"]),
-    ]
+    nodes = nodes_of("m = MatMul (x, u)  a = Add (b, m)  r = Relu (a)  y = MatMul (r, v)")
     weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
     proto = make_model(nodes, {"x": (3, 8)}, {"y": (3, 4)}, weights)
     index, (point,), _ = points_of(proto)
     assert point.tensor.name == "a"
     path = saved(rescale(index, {point: np.array([1.0, 2.0, 3.0, 0.1, 9.0, 0.5])}).model, tmp_path)
     require_same(proto, path, rng.normal(size=(3, 8)))
+
+
+K, NARROW, WIDE = 6, 4, 20
+RANDOM = np.random.default_rng(2)
+WEIGHTS = {
+    "matmul": RANDOM.normal(size=(K, NARROW)).astype(np.float32),
+    "gemm": RANDOM.normal(size=(WIDE, K)).astype(np.float32),
+}
+AS_INPUTS_FIRST = [WEIGHTS["matmul"], WEIGHTS["gemm"].T]
+
+
+def network() -> onnx.ModelProto:
+    nodes = nodes_of("""n = LayerNormalization <axis = -1> (x, gamma)  a = MatMul (n, matmul)
+        b = Gemm <transB = 1> (n, gemm)  y = Concat <axis = -1> (a, b)""")
+    weights = {"gamma": np.ones(K, np.float32), **WEIGHTS}
+    return make_model(nodes, {"x": (3, K)}, {"y": (3, NARROW + WIDE)}, weights, opset=21)
+
+
+@pytest.mark.parametrize(
+    ("most", "every"),
+    [(K * (NARROW + WIDE), 1), (K * (NARROW + WIDE) - 1, 2), (K * (NARROW + WIDE) // 4, 4), (1, K * (NARROW + WIDE))],
+)
+def test_every_weight_of_a_joint_keeps_the_same_share_of_its_columns(most, every, monkeypatch):
+    monkeypatch.setattr(module, "MOST_WEIGHTS", most)
+    index = ModelIndex.of(Model(network()))
+    ((point,), _) = find_rescaling_points(index, PointKind.NORM)
+    found = tried_weights(point.readers)
+    assert [each.shape[1] for each in found] == [-(-NARROW // every), -(-WIDE // every)]
+    for each, whole in zip(found, AS_INPUTS_FIRST, strict=True):
+        np.testing.assert_array_equal(each, whole[:, ::every])
