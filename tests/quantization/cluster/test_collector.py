@@ -129,7 +129,7 @@ def test_workers_that_do_not_see_the_model_get_it_also_those_that_come_later(
 
 
 def require_resumed(folder: Path, output: Path, whole: bytes) -> None:
-    """Whether a calibration goes on where it was stopped, to the bytes of one run."""
+    """Require that a calibration goes on where it was stopped, to the bytes of one run."""
     resumed = calibrate_to_file(folder / "m.onnx", folder / "data.npz", output)
     assert CHUNK <= resumed.resumed < COUNT
     assert output.read_bytes() == whole

@@ -31,7 +31,7 @@ def saved(model: Model, tmp_path, external=ExternalData.AUTO) -> str:
 
 
 def require_same(proto: onnx.ModelProto, path: str, x: np.ndarray, limit: float = LIMIT) -> None:
-    """Whether a rescaled model in a file computes the same within rounding."""
+    """Require that a rescaled model in a file computes the same, within rounding."""
     feeds = {"x": x.astype(np.float32)}
     (before,), (after,) = run(proto, feeds), run(path, feeds)
     assert np.abs(before - after).max() <= limit * np.abs(before).max()

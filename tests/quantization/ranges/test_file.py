@@ -241,6 +241,7 @@ def test_a_range_at_the_bounds_of_what_is_possible_is_read(tmp_path, changes, hi
         {"min": None},
         {"max": None},
         {"amax": 1.5},
+        {"amax": 3.0},
         {"amax": -2.0},
         {"count": 0},
         {"count": -1},
