@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 
+from qdqtool.engines.tensorrt.builder import Built
+from qdqtool.engines.tensorrt.inspector import read_dump
 from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
+from support.paths import ROOT
+
+DUMPS = ROOT / "tests" / "engines" / "tensorrt" / "data"
 
 
 def tensors(*kinds: str, name: str = "t") -> tuple[KernelTensor, ...]:
@@ -22,3 +27,19 @@ def typed_kernel(
     return Kernel(
         inputs=tensors(*inputs), constants=tensors(*constants), outputs=tensors(*outputs), nodes=nodes, **names
     )
+
+
+def engine_of(*kernels: Kernel, evidence: str = "aot-dump", layer_dump: str = "") -> Built:
+    """An engine with these kernels."""
+    times = {"parse_seconds": 0, "build_seconds": 0}
+    return Built(version="0", evidence=evidence, kernels=kernels, layer_dump=layer_dump, warnings=(), **times)
+
+
+def dumped(name: str) -> str:
+    """What TensorRT for RTX 1.7.1 printed for the model of that name in :mod:`support.engine_models`."""
+    return (DUMPS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def kernels_in(name: str) -> tuple[Kernel, ...]:
+    """The kernels of that dump."""
+    return read_dump(dumped(name))

@@ -30,6 +30,11 @@ def matmul_model(opset: int = 17, inner: int = 8) -> onnx.ModelProto:
     return make_model(nodes, {"x": ("N", inner)}, {"y": ("N", 6)}, weights, opset=opset)
 
 
+def nodes_of(text: str) -> list[onnx.NodeProto]:
+    """The nodes that ONNX's text form says, such as ``[one] y = Gemm <transB = 1> (x, w)  z = Relu (y)``."""
+    return list(onnx.parser.parse_graph(f"g () => () {{ {text} }}").node)
+
+
 def make_model(
     nodes: list[onnx.NodeProto],
     inputs: dict[str, tuple[int | str, ...]],

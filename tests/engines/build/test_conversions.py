@@ -2,41 +2,26 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import onnx
 import pytest
 from support.engine_models import IMAGE, ROWS, Net, conv, mixed_axes, save
-from support.kernels import tensors
+from support.kernels import engine_of, kernels_in, tensors
 
 from qdqtool.engines.build.conversions import find_conversions
 from qdqtool.engines.build.report import Conversions
 from qdqtool.engines.tensorrt.backends.tensorrt_rtx import BUILDER
-from qdqtool.engines.tensorrt.builder import Built, EngineRequest
-from qdqtool.engines.tensorrt.inspector import read_dump
+from qdqtool.engines.tensorrt.builder import EngineRequest
 from qdqtool.engines.tensorrt.kernels import Kernel
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
 
-DATA = Path(__file__).parents[1] / "tensorrt" / "data"
 HASH = "_0x" + "0" * 32
 STUB = "__myelin_CASK_STUB"
 
 
-def engine(*kernels: Kernel, evidence="aot-dump") -> Built:
-    return Built(
-        version="0",
-        evidence=evidence,
-        kernels=kernels,
-        layer_dump="",
-        warnings=(),
-        parse_seconds=0,
-        build_seconds=0,
-    )
-
-
 def found(model: onnx.ModelProto, *kernels: Kernel) -> Conversions:
-    conversions = find_conversions(Model(model), engine(*kernels))
+    conversions = find_conversions(Model(model), engine_of(*kernels))
     assert conversions is not None
     return conversions
 
@@ -113,7 +98,7 @@ def test_what_the_builder_makes_of_each_pattern(pattern, tmp_path):
 
 
 def test_of_a_network_with_one_conv_that_fell_back():
-    kernels = read_dump((DATA / "mixed_axes.txt").read_text(encoding="utf-8"))
+    kernels = kernels_in("mixed_axes")
     conversions = found(mixed_axes(), *kernels)
     fallback = next(entry for entry in conversions.proven if entry.kind == "float-operands")
     assert fallback.node == "a.Conv"
@@ -152,8 +137,17 @@ def writer(tactic: str) -> Kernel:
     return Kernel(name="w", layer_type="gemm", tactic=tactic, outputs=tensors("float32", name="x"))
 
 
-def test_types_and_nodes_together_prove_a_step():
-    assert kinds(found(small(), QUANTIZE, DEQUANTIZE)) == [QUANTIZES_X, DEQUANTIZES_X]
+@pytest.mark.parametrize(
+    ("kernels", "steps"),
+    [
+        ((QUANTIZE, DEQUANTIZE), [QUANTIZES_X, DEQUANTIZES_X]),
+        ((writer("__myl_Add" + HASH), QUANTIZE), [QUANTIZES_X]),
+        ((QUANTIZE, writer(STUB)), [QUANTIZES_X]),
+    ],
+    ids=["types and nodes", "behind a generated kernel", "in front of a stub"],
+)
+def test_types_and_nodes_together_prove_a_step(kernels, steps):
+    assert kinds(found(small(), *kernels)) == steps
 
 
 @pytest.mark.parametrize(
@@ -187,19 +181,11 @@ def test_a_step_behind_a_stub_is_unknown_and_not_counted(tactic):
     assert (entry.written_by, entry.read_by) == ("w", "__myl_MulMinMaxRounCast_0")
 
 
-def test_a_step_behind_a_generated_kernel_is_proven():
-    assert kinds(found(small(), writer("__myl_Add" + HASH), QUANTIZE)) == [QUANTIZES_X]
-
-
 def test_a_step_that_reads_what_nobody_writes_is_unknown():
     lost = replace(QUANTIZE, inputs=tensors("float32", name="lost"))
     conversions = found(small(), lost)
     assert conversions.proven == ()
     assert [(entry.tensor, entry.written_by) for entry in conversions.unknown] == [("lost0", None)]
-
-
-def test_a_stub_that_runs_later_does_not_write_what_was_read_before():
-    assert kinds(found(small(), QUANTIZE, writer(STUB))) == [QUANTIZES_X]
 
 
 def test_a_float_product_in_front_of_a_float_kernel_is_no_conversion():
@@ -217,4 +203,4 @@ def test_a_kernel_behind_a_quantized_stub_is_unknown_though_it_names_a_dequantiz
 
 @pytest.mark.parametrize("evidence", ["inspector", "none"])
 def test_other_evidence_was_never_measured(evidence):
-    assert find_conversions(Model(small()), engine(QUANTIZE, evidence=evidence)) is None
+    assert find_conversions(Model(small()), engine_of(QUANTIZE, evidence=evidence)) is None

@@ -1,25 +1,23 @@
 """The map of kernels, against the text of dumps that RTX 1.7.1 printed for sample models quantized to int8."""
 
+import math
 import re
-from pathlib import Path
+from collections import Counter
 
 import pytest
-from support.kernels import tensors
+from support.kernels import dumped, kernels_in, tensors, typed_kernel
 
 from qdqtool.engines.build.engine_map import Products, map_kernels, sum_macs
-from qdqtool.engines.tensorrt.inspector import read_dump
 from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
 
-DATA = Path(__file__).parents[1] / "tensorrt" / "data"
 SIZES = {"Float": ("float32", 4), "Int8": ("int8", 1)}
 TENSOR = re.compile(r"\{ Name: ([^,]*), Dimensions: \[([\d,]*)\].*?Datatype: (\w+),")
 
 
 @pytest.mark.parametrize("name", ["digits_cnn", "digits_depthwise", "digits_transformer"])
 def test_a_map_has_every_tensor_of_the_dump_in_its_order(name):
-    text = (DATA / f"{name}.txt").read_text(encoding="utf-8")
-    lines = text.partition("\n\nI/O Tensors:")[0].splitlines()[1:]
-    kernels = map_kernels(read_dump(text), Products())
+    lines = dumped(name).partition("\n\nI/O Tensors:")[0].splitlines()[1:]
+    kernels = map_kernels(kernels_in(name), Products())
     assert len(kernels) == len(lines)
     for kernel, line in zip(kernels, lines, strict=True):
         assert line.startswith(f"Name: {kernel.name}, LayerType: {kernel.layer_type}, ")
@@ -28,12 +26,10 @@ def test_a_map_has_every_tensor_of_the_dump_in_its_order(name):
         expected = TENSOR.findall(line)
         found = [*kernel.inputs, *kernel.constants, *kernel.outputs]
         assert [(tensor.name, ",".join(map(str, tensor.shape))) for tensor in found] == [each[:2] for each in expected]
-        sizes: dict[str, int] = {}
+        sizes: Counter[str] = Counter()
         for _, dims, kind in expected:
-            count = 1
-            for dim in dims.split(","):
-                count *= int(dim)
-            sizes[SIZES[kind][0]] = sizes.get(SIZES[kind][0], 0) + count * SIZES[kind][1]
+            name_of_type, size = SIZES[kind]
+            sizes[name_of_type] += size * math.prod(map(int, dims.split(",")))
         assert kernel.bytes == sizes
 
 
@@ -46,25 +42,17 @@ def test_bytes_are_unknown_where_one_extent_is():
 
 
 def test_multiply_accumulates_are_summed_by_the_type_of_the_kernels():
-    def kernel(name: str, kind: str) -> Kernel:
-        return Kernel(name=name, layer_type="gemm", inputs=tensors(kind), constants=tensors(kind))
-
+    types = {"a": "int8", "b": "float32", "c": "int8", "d": "int8", "e": "int8"}
     products = Products({0: 100, 1: 7, 2: None, 4: 20}, ("lost",))
     kernels = map_kernels(
-        [kernel("a", "int8"), kernel("b", "float32"), kernel("c", "int8"), kernel("d", "int8"), kernel("e", "int8")],
+        [typed_kernel(name=name, layer_type="gemm", inputs=[kind], constants=[kind]) for name, kind in types.items()],
         products,
     )
-    assert [(each.computes, each.macs) for each in kernels] == [
-        ("int8", 100),
-        ("float32", 7),
-        ("int8", None),
-        (None, 0),
-        ("int8", 20),
-    ]
+    expected = [("int8", 100), ("float32", 7), ("int8", None), (None, 0), ("int8", 20)]
+    assert [(each.computes, each.macs) for each in kernels] == expected
     macs = sum_macs(kernels, products)
     assert macs.by_type == {"float32": 7, "int8": 120}
-    assert macs.unknown_kernels == ("c",)
-    assert macs.nodes_without_kernel == ("lost",)
+    assert (macs.unknown_kernels, macs.nodes_without_kernel) == (("c",), ("lost",))
 
 
 def test_records_that_only_synchronize_are_no_kernels():

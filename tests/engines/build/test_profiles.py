@@ -23,16 +23,23 @@ def resolve(proto, **options):
     return resolve_profiles(proto, ShapeOptions(**options))
 
 
-def test_static_inputs_need_no_profile():
-    assert resolve(model(x=(1, 3, 8, 8))) == ()
-
-
-def test_the_batch_becomes_one():
-    assert resolve(model(x=("N", 3))) == (InputProfile("x", (1, 3), (1, 3), (1, 3)),)
-
-
-def test_an_unnamed_first_dimension_becomes_one_too():
-    assert resolve(model(x=(None, 3))) == (InputProfile("x", (1, 3), (1, 3), (1, 3)),)
+@pytest.mark.parametrize(
+    ("proto", "options", "expected"),
+    [
+        (model(x=(1, 3, 8, 8)), {}, None),
+        (model(x=("N", 3)), {}, [(1, 3)] * 3),
+        (model(x=(None, 3)), {}, [(1, 3)] * 3),
+        (IMAGE, {"opt": {"x": (1, 3, 9, 9)}}, [(1, 3, 9, 9)] * 3),
+        (IMAGE, {"fixed": {"x": (2, 3, 9, 9)}}, [(2, 3, 9, 9)] * 3),
+        (
+            *(IMAGE, {"min": {"x": (1, 3, 8, 8)}, "max": {"x": (4, 3, 16, 16)}}),
+            [(1, 3, 8, 8), (4, 3, 16, 16), (4, 3, 16, 16)],
+        ),
+    ],
+    ids=["static", "batch", "unnamed batch", "opt alone", "fixed", "optimized for the upper end"],
+)
+def test_the_smallest_the_optimal_and_the_largest_shape(proto, options, expected):
+    assert resolve(proto, **options) == ((InputProfile("x", *expected),) if expected else ())
 
 
 def test_the_batch_symbol_counts_wherever_it_stands():
@@ -50,19 +57,6 @@ def test_a_symbol_that_is_named_like_a_number_is_no_number():
     proto = model(x=("3", 4), y=("n", 3))
     _, y = resolve_profiles(proto, ShapeOptions(opt={"x": (7, 4)}), {"y": InputProfile("y", (1, 3), (2, 3), (2, 3))})
     assert (y.min, y.max) == ((1, 3), (2, 3))
-
-
-def test_opt_alone_is_the_only_shape():
-    assert resolve(IMAGE, opt={"x": (1, 3, 9, 9)}) == (InputProfile("x", *[(1, 3, 9, 9)] * 3),)
-
-
-def test_input_shapes_fix_the_shape():
-    assert resolve(IMAGE, fixed={"x": (2, 3, 9, 9)}) == (InputProfile("x", *[(2, 3, 9, 9)] * 3),)
-
-
-def test_a_range_without_opt_is_optimized_for_its_upper_end():
-    (profile,) = resolve(IMAGE, min={"x": (1, 3, 8, 8)}, max={"x": (4, 3, 16, 16)})
-    assert profile == InputProfile("x", (1, 3, 8, 8), (4, 3, 16, 16), (4, 3, 16, 16))
 
 
 def test_a_missing_shape_ends_with_the_option_to_paste():

@@ -28,11 +28,7 @@ def test_the_first_gpu_is_used(monkeypatch):
         ("tensorrt-rtx", {"cuda.bindings"}, "`pip install cuda-python`"),
         ("tensorrt-rtx", {"cuda.bindings", "tensorrt_rtx"}, "`pip install cuda-python tensorrt-rtx`"),
         ("tensorrt", {"tensorrt"}, "`pip install tensorrt`"),
-        (
-            "onnxruntime",
-            {"onnxruntime_ep_nv_tensorrt_rtx"},
-            "`pip install onnxruntime-ep-nv-tensorrt-rtx-cu13`",
-        ),
+        ("onnxruntime", {"onnxruntime_ep_nv_tensorrt_rtx"}, "`pip install onnxruntime-ep-nv-tensorrt-rtx-cu13`"),
     ],
 )
 def test_one_line_installs_all_that_is_absent(library, absent, line, monkeypatch):

@@ -19,10 +19,7 @@ NETWORKS = {
     "half": Network({"x": ("HALF", (2, 3))}, {"y": ("HALF", (2, 3))}, lambda x: {"y": -x}),
     "scalar": Network({"x": ("FLOAT", ())}, {"y": ("FLOAT", ())}, lambda x: {"y": x + 1}),
     "positive": Network(
-        {"x": ("FLOAT", (-1, 3))},
-        {"y": ("INT64", (-1, 2))},
-        lambda x: {"y": np.argwhere(x > 2)},
-        ranges=RANGE,
+        {"x": ("FLOAT", (-1, 3))}, {"y": ("INT64", (-1, 2))}, lambda x: {"y": np.argwhere(x > 2)}, ranges=RANGE
     ),
     "reshape": Network(
         {"x": ("FLOAT", (2, 3)), "shape": ("INT64", (2,))},

@@ -6,51 +6,44 @@ The files in data/ are what TensorRT for RTX 1.7.1 printed for the models of the
 import json
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.kernels import DUMPS, dumped, kernels_in
 
 from qdqtool.engines.tensorrt.inspector import onnx_type, read_dump
 from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
-
-DATA = Path(__file__).parent / "data"
-
-
-def dump(name):
-    return (DATA / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def by_name(kernels, start):
     return next(kernel for kernel in kernels if kernel.name.startswith(start))
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in DATA.glob("*.txt")))
+@pytest.mark.parametrize("name", sorted(path.stem for path in DUMPS.glob("*.txt")))
 def test_every_line_of_a_real_dump_is_read(name):
-    assert len(read_dump(dump(name))) == dump(name).count("LayerType: ")
+    assert len(kernels_in(name)) == dumped(name).count("LayerType: ")
 
 
 def test_an_int8_conv_reads_int8_data_and_an_int8_constant():
-    kernel = by_name(read_dump(dump("mixed_axes")), "b.Conv")
+    kernel = by_name(kernels_in("mixed_axes"), "b.Conv")
     assert (kernel.layer_type, kernel.input_types, kernel.weight_types) == ("correlation", ("int8",), ("int8",))
     assert kernel.output_types == ("float32",)
     assert kernel.nodes == ("b.Conv", "r_d.DequantizeLinear", "w2_d.DequantizeLinear")
 
 
 def test_a_conv_that_fell_back_reads_floats():
-    kernel = by_name(read_dump(dump("mixed_axes")), "a.Conv")
-    assert set(kernel.input_types) == {"float32"}
+    assert set(by_name(kernels_in("mixed_axes"), "a.Conv").input_types) == {"float32"}
 
 
 def test_scales_and_biases_are_no_constants_of_a_kernel():
-    kernel = by_name(read_dump(dump("matmul_axis_k")), "__myl_CastMulCast")
+    kernel = by_name(kernels_in("matmul_axis_k"), "__myl_CastMulCast")
     assert kernel.weight_types == ("int8",)
     assert len(kernel.constants) > 1
 
 
 def test_nodes_of_a_branch_carry_their_call_path():
-    nodes = [node for kernel in read_dump(dump("branches")) for node in kernel.nodes]
+    nodes = [node for kernel in kernels_in("branches") for node in kernel.nodes]
     assert "then.then_y.MatMul | then (then_branch) | y.If (If)" in nodes
     assert "node_of_else_y | else (else_branch) | y.If (If)" in nodes
 
@@ -103,11 +96,8 @@ listed = st.lists(
 @st.composite
 def records(draw):
     """A line of the dump, and the kernel that it is about."""
-    name, layer_type, tactic = (
-        draw(words),
-        draw(st.sampled_from(["gemm", "kgen", "branch, JumpTargetThen: 4"])),
-        draw(words),
-    )
+    name, tactic = draw(words), draw(words)
+    layer_type = draw(st.sampled_from(["gemm", "kgen", "branch, JumpTargetThen: 4"]))
     inputs, outputs, constants = draw(listed), draw(listed), draw(st.none() | listed)
     nodes = draw(st.lists(words, max_size=3))
     given_constants = "" if constants is None else f", Constants: {tensors(constants)}"
@@ -116,15 +106,8 @@ def records(draw):
         f"Name: {name}, LayerType: {layer_type}, Inputs: {tensors(inputs)}{given_constants},"
         f" Outputs: {tensors(outputs)}, TacticName: {tactic}, StreamId: 0, Metadata: {metadata}"
     )
-    return text, Kernel(
-        name=name,
-        layer_type=layer_type,
-        inputs=read(inputs),
-        constants=read(constants or []),
-        outputs=read(outputs),
-        tactic=tactic,
-        nodes=tuple(nodes),
-    )
+    made = {"inputs": read(inputs), "constants": read(constants or []), "outputs": read(outputs)}
+    return text, Kernel(name=name, layer_type=layer_type, tactic=tactic, nodes=tuple(nodes), **made)
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)
@@ -156,7 +139,7 @@ def test_what_is_no_dump_has_no_kernels(text):
 
 def test_names_that_look_like_fields_do_not_break_the_other_lines():
     evil = "x, Inputs: [ { Name: y, Dimensions: [1,2], Datatype: Int8, Format: z }], Metadata: [ONNX Layer: b.Conv]"
-    text = dump("mixed_axes").replace("Name: x, Dimensions", f"Name: {evil}, Dimensions")
+    text = dumped("mixed_axes").replace("Name: x, Dimensions", f"Name: {evil}, Dimensions")
     assert by_name(read_dump(text), "b.Conv").input_types == ("int8",)
 
 
@@ -167,9 +150,6 @@ def test_reading_takes_time_in_proportion_to_the_text():
     assert time.perf_counter() - started < 5
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("Half", "float16"), ("Float", "float32"), ("FP8", "float8e4m3fn"), ("FP4E2M1", "float4e2m1"), ("Bool", "bool")],
-)
-def test_types_are_named_as_onnx_names_them(name, expected):
-    assert onnx_type(name) == expected
+@pytest.mark.parametrize("name", TYPES)
+def test_types_are_named_as_onnx_names_them(name):
+    assert onnx_type(name) == TYPES[name]

@@ -123,13 +123,6 @@ def test_builder_errors_come_once_each():
 
 
 def test_the_layer_that_a_builder_error_names():
-    (refusal,) = builder_refusals(
-        [
-            (
-                "ERROR",
-                "IBuilder::b: Error Code 4: API Usage Error (IScaleLayer w_DQ: w_DQ: odd volume. In f at /a:1)",
-            )
-        ],
-        None,
-    )
+    text = "IBuilder::b: Error Code 4: API Usage Error (IScaleLayer w_DQ: w_DQ: odd volume. In f at /a:1)"
+    (refusal,) = builder_refusals([("ERROR", text)], None)
     assert refusal.node == "w_DQ"

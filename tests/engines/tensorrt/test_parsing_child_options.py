@@ -118,7 +118,6 @@ def test_what_the_builder_does_not_take_is_found(tmp_path, deaf):
     found = set_options(api(), config, {**EVERYTHING, "timing_cache": str(tmp_path / "t.cache")}, [])
     options = {member: option for option, member in EVERYTHING["flags"].items()}
     options |= {member: f"--mem-pool-size {name}" for name, member in POOLS.items()}
-    assert found is not None
     assert found[0] == {**options, "cache": "--timing-cache-file"}[deaf]
 
 

@@ -158,28 +158,20 @@ def test_an_operand_that_is_not_there_is_float() -> None:
     assert ([each.format for each in node.operands], node.one_sided) == (["int8", None], True)
 
 
-def test_a_bias_is_no_operand() -> None:
+@pytest.mark.parametrize("quantized", [False, True])
+def test_a_quantized_bias_is_no_operand_and_does_not_make_a_quantized_weight_int32(quantized: bool) -> None:
     net = Net()
     net.initializers.append(helper.make_tensor("bias", TensorProto.INT32, [16], bytes(64), raw=True))
     bias = net.op("DequantizeLinear", ["bias", net.scale("bias_s")], "bias_d")
-    net.op("Conv", ["x", net.float_weight("w", (16, 16, 3, 3)), bias], "y")
-    assert planned(net, IMAGE) == []
-
-
-def test_a_quantized_bias_does_not_make_a_quantized_weight_int32() -> None:
-    net = Net()
-    net.initializers.append(helper.make_tensor("bias", TensorProto.INT32, [16], bytes(64), raw=True))
-    bias = net.op("DequantizeLinear", ["bias", net.scale("bias_s")], "bias_d")
-    net.op("Conv", [net.activation("x"), net.weight("w", (16, 16, 3, 3), axis=0), bias], "y")
-    (node,) = planned(net, IMAGE)
-    assert node.planned == "int8"
+    x = net.activation("x") if quantized else "x"
+    w = net.weight("w", (16, 16, 3, 3), axis=0) if quantized else net.float_weight("w", (16, 16, 3, 3))
+    net.op("Conv", [x, w, bias], "y")
+    assert [node.planned for node in planned(net, IMAGE)] == (["int8"] if quantized else [])
 
 
 def test_nodes_of_bodies_and_functions_are_planned_too() -> None:
-    assert {node.node.scope.path for node in planned_nodes(Model(branches()))} == {
-        ("y.then_branch",),
-        ("y.else_branch",),
-    }
+    paths = {node.node.scope.path for node in planned_nodes(Model(branches()))}
+    assert paths == {("y.then_branch",), ("y.else_branch",)}
     (inside,) = planned_nodes(Model(in_a_function()))
     assert inside.planned == "int8"
 

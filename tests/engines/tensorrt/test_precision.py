@@ -1,26 +1,12 @@
 """Planned against actual types: on stored layer dumps, and with the real builder for every pattern that matters."""
 
-import dataclasses
-from pathlib import Path
-
 import pytest
 from onnx import TensorProto, helper
-from support.engine_models import (
-    FP8,
-    IMAGE,
-    INT4,
-    Net,
-    branches,
-    conv,
-    in_a_function,
-    matmul,
-    mixed_axes,
-    save,
-)
-from support.kernels import typed_kernel
+from support.engine_models import FP8, IMAGE, INT4, Net, branches, conv, in_a_function, matmul, mixed_axes, save
+from support.kernels import DUMPS, dumped, engine_of, kernels_in, typed_kernel
 
 from qdqtool.engines.tensorrt.backends.tensorrt_rtx import BUILDER
-from qdqtool.engines.tensorrt.builder import Built, EngineRequest
+from qdqtool.engines.tensorrt.builder import EngineRequest
 from qdqtool.engines.tensorrt.child import plain_name
 from qdqtool.engines.tensorrt.inspector import read_dump, read_inspector
 from qdqtool.engines.tensorrt.planned_types import planned_nodes
@@ -28,27 +14,10 @@ from qdqtool.engines.tensorrt.precision import compare, computes_in, engine_name
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
 
-DATA = Path(__file__).parent / "data"
-
-
-def dump(name):
-    return (DATA / f"{name}.txt").read_text(encoding="utf-8")
-
-
-def built(text, evidence="aot-dump"):
-    return Built(
-        version="0",
-        evidence=evidence,
-        kernels=read_dump(text),
-        layer_dump=text,
-        warnings=(),
-        parse_seconds=0,
-        build_seconds=0,
-    )
-
 
 def lines(model, name, evidence="aot-dump"):
-    found = compare(planned_nodes(Model(model)), built(dump(name) if name else "", evidence))
+    kernels = kernels_in(name) if name else ()
+    found = compare(planned_nodes(Model(model)), engine_of(*kernels, evidence=evidence))
     return {node.name: (node.planned, node.actual, node.reason) for node in found}
 
 
@@ -61,19 +30,16 @@ def test_one_of_three_nodes_falls_back_and_says_why():
 
 
 def test_nodes_without_names_are_found_by_their_outputs():
-    text = dump("mixed_axes")
+    text = dumped("mixed_axes")
     for name, output in (("a.Conv", "a"), ("b.Conv", "b"), ("y.MatMul", "y")):
         text = text.replace(name, f"node_of_{output}")
-    found = compare(planned_nodes(Model(mixed_axes(names=False))), built(text))
-    assert [(node.name, node.actual) for node in found] == [
-        ("Conv -> a", "float32"),
-        ("Conv -> b", "int8"),
-        ("MatMul -> y", "int8"),
-    ]
+    found = compare(planned_nodes(Model(mixed_axes(names=False))), engine_of(*read_dump(text)))
+    expected = [("Conv -> a", "float32"), ("Conv -> b", "int8"), ("MatMul -> y", "int8")]
+    assert [(node.name, node.actual) for node in found] == expected
 
 
 def test_each_branch_of_an_if_finds_its_own_kernel():
-    found = compare(planned_nodes(Model(branches())), built(dump("branches")))
+    found = compare(planned_nodes(Model(branches())), engine_of(*kernels_in("branches")))
     assert {(node.graph, node.actual) for node in found} == {("y.then_branch", "int8"), ("y.else_branch", "int8")}
     assert len({node.kernel for node in found}) == 2
 
@@ -82,7 +48,8 @@ def test_a_branch_does_not_take_the_kernel_of_a_node_of_the_same_name_elsewhere(
     model = branches()
     for attribute in model.graph.node[0].attribute:
         attribute.g.name = f"other_{attribute.g.name}"
-    assert {node.actual for node in compare(planned_nodes(Model(model)), built(dump("branches")))} == {"unknown"}
+    found = compare(planned_nodes(Model(model)), engine_of(*kernels_in("branches")))
+    assert {node.actual for node in found} == {"unknown"}
 
 
 def test_a_node_in_a_local_function_is_found():
@@ -100,9 +67,9 @@ def test_names_keep_what_the_dump_and_the_json_can_hold():
 
 
 def test_operands_of_unknown_type_prove_nothing():
-    sample = (DATA / "inspector" / "10_dynamic_shapes.json").read_text(encoding="utf-8").replace(": conv]", ": y.Conv]")
-    engine = dataclasses.replace(built("", "inspector"), kernels=read_inspector(sample))
-    (found,) = compare(planned_nodes(Model(conv())), engine)
+    sample = (DUMPS / "inspector" / "10_dynamic_shapes.json").read_text(encoding="utf-8")
+    kernels = read_inspector(sample.replace(": conv]", ": y.Conv]"))
+    found = of_kernels(conv(), *kernels, evidence="inspector")
     assert (found.actual, found.kernel) == ("unknown", "w + w_QuantizeLinear + conv + relu")
     assert found.reason == "TensorRT does not tell the types that its kernel reads, as for dynamic shapes"
 
@@ -142,51 +109,36 @@ def attention():
 
 def hostile():
     model = conv()
-    model.graph.node[
-        -1
-    ].name = "evil]\n[ONNX Layer: x], Outputs: [ { Datatype: Float }] \x1b[31m\x1f\u202e, LayerType: "
+    name = "evil]\n[ONNX Layer: x], Outputs: [ { Datatype: Float }] \x1b[31m\x1f\u202e, LayerType: "
+    model.graph.node[-1].name = name
     return model
 
 
 def of_kernels(model, *kernels, evidence="aot-dump"):
     """What is said of the one planned node of a model whose engine has these kernels."""
-    engine = Built(
-        version="0",
-        evidence=evidence,
-        kernels=kernels,
-        layer_dump="",
-        warnings=(),
-        parse_seconds=0,
-        build_seconds=0,
-    )
-    (found,) = compare(planned_nodes(Model(model)), engine)
+    (found,) = compare(planned_nodes(Model(model)), engine_of(*kernels, evidence=evidence))
     return found
+
+
+def of_one(model, node, name="k", layer_type="gemm", **types):
+    """What is said of that node where one kernel names it."""
+    return of_kernels(model, typed_kernel(name=name, layer_type=layer_type, nodes=(node,), **types))
 
 
 INT8_KERNEL = {"inputs": ("int8",), "constants": ("int8",), "outputs": ("float32",)}
 FLOAT_KERNEL = {"inputs": ("float32",), "constants": ("float32",), "outputs": ("float32",)}
 
+ONE_SIDED = "only one of its two operands is quantized; quantize the other one too"
+UNPACKED = "its weight is dequantized by a kernel of its own, and the product is computed in float"
 FAULTS = {
-    "one quantized activation": (
-        lambda: matmul(w=False),
-        "only one of its two operands is quantized; quantize the other one too",
-    ),
-    "one quantized activation of a conv": (
-        lambda: conv(quantize_w=False),
-        "only one of its two operands is quantized; quantize the other one too",
-    ),
+    "one quantized activation": (lambda: matmul(w=False), ONE_SIDED),
+    "one quantized activation of a conv": (lambda: conv(quantize_w=False), ONE_SIDED),
     "weight of a conv": (
         lambda: conv(quantize_x=False),
         "only its weight is quantized, and it has no weight-only kernel; quantize its activation too",
     ),
-    "int8 weight of a product": (
-        lambda: matmul(x_kind=None),
-        "its weight is dequantized by a kernel of its own, and the product is computed in float",
-    ),
-    "int4 weight in blocks": (
-        lambda: matmul(kind=INT4, x_kind=None, axis=0, block=16),
-        "its weight is dequantized by a kernel of its own, and the product is computed in float",
-    ),
+    "int8 weight of a product": (lambda: matmul(x_kind=None), UNPACKED),
+    "int4 weight in blocks": (lambda: matmul(kind=INT4, x_kind=None, axis=0, block=16), UNPACKED),
     "int4 weight with an axis": (
         lambda: matmul(kind=INT4, x_kind=None),
         "int4 weights stay packed only with block scales; the weight is dequantized before a float kernel",
@@ -209,8 +161,7 @@ FAULTS = {
 def test_a_fallback_is_explained_by_what_is_wrong_in_the_model(case):
     make, reason = FAULTS[case]
     model = make()
-    name = model.graph.node[-1].name
-    found = of_kernels(model, typed_kernel(name=f"{name}_myl0", layer_type="gemm", nodes=(name,), **FLOAT_KERNEL))
+    found = of_one(model, model.graph.node[-1].name, **FLOAT_KERNEL)
     assert (found.actual, found.reason) == ("float32", reason)
 
 
@@ -224,48 +175,41 @@ def test_nothing_is_said_where_no_kernel_or_no_evidence_is_there(case):
 
 
 def test_a_node_that_runs_as_planned_needs_no_reason():
-    found = of_kernels(
-        conv(), typed_kernel(name="y.Conv_myl0", layer_type="correlation", nodes=("y.Conv",), **INT8_KERNEL)
-    )
+    found = of_one(conv(), "y.Conv", name="y.Conv_myl0", layer_type="correlation", **INT8_KERNEL)
     assert (found.name, found.op_type, found.graph) == ("y.Conv", "Conv", "")
     assert (found.planned, found.actual, found.kernel, found.reason) == ("int8", "int8", "y.Conv_myl0", None)
 
 
 def test_two_formats_may_be_brought_to_one():
     model = matmul(kind=INT4, axis=0, block=64)
-    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
+    found = of_one(model, "y.MatMul", **INT8_KERNEL)
     assert (found.planned, found.actual) == ("int8 x int4", "int8")
     assert found.reason == "both operands are brought to int8 before an int8 kernel"
-    as_planned = {"inputs": ("int8",), "constants": ("int4",)}
-    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **as_planned))
+    found = of_one(model, "y.MatMul", inputs=("int8",), constants=("int4",))
     assert (found.actual, found.reason) == ("int8 x int4", None)
-    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **FLOAT_KERNEL))
+    found = of_one(model, "y.MatMul", **FLOAT_KERNEL)
     assert (found.actual, found.reason) == ("float32", "the builder chose a float kernel")
 
 
 def test_a_type_that_nobody_planned_is_not_explained_by_two_formats():
-    kinds = {"inputs": ("float8e4m3fn",), "constants": ("float8e4m3fn",)}
-    found = of_kernels(conv(), typed_kernel(name="k", layer_type="gemm", nodes=("y.Conv",), **kinds))
-    assert found.reason == "the kernel reads quantized data but dequantizes it before it multiplies"
+    found = of_one(conv(), "y.Conv", inputs=("float8e4m3fn",), constants=("float8e4m3fn",))
+    assert found.reason == DEQUANTIZES
+
+
+DEQUANTIZES = "the kernel reads quantized data but dequantizes it before it multiplies"
 
 
 @pytest.mark.parametrize(
-    ("layer_type", "inputs", "constants", "reads"),
+    ("layer_type", "inputs", "constants", "reason"),
     [
-        ("gemm", ("int8", "float32"), (), True),
-        ("gemm", ("float16",), ("int8", "float16"), True),
-        ("gemm", ("float32", "bool", "int32"), ("int64",), False),
-        ("kgen", ("int8",), ("int8",), False),
+        ("gemm", ("int8", "float32"), (), DEQUANTIZES),
+        ("gemm", ("float16",), ("int8", "float16"), DEQUANTIZES),
+        ("gemm", ("float32", "bool", "int32"), ("int64",), "the builder chose a float kernel"),
+        ("kgen", ("int8",), ("int8",), "the builder chose a float kernel"),
     ],
 )
-def test_a_kernel_that_dequantizes_itself_is_told_from_a_float_one(layer_type, inputs, constants, reads):
-    kernel = typed_kernel(name="k", layer_type=layer_type, nodes=("y.Conv",), inputs=inputs, constants=constants)
-    reason = of_kernels(conv(), kernel).reason
-    assert reason == (
-        "the kernel reads quantized data but dequantizes it before it multiplies"
-        if reads
-        else "the builder chose a float kernel"
-    )
+def test_a_kernel_that_dequantizes_itself_is_told_from_a_float_one(layer_type, inputs, constants, reason):
+    assert of_one(conv(), "y.Conv", layer_type=layer_type, inputs=inputs, constants=constants).reason == reason
 
 
 ROW = ("float32", "float16", "bfloat16", "bool", "int32", "int64")
@@ -387,8 +331,7 @@ def test_of_several_kernels_that_name_a_node_its_own_product_counts():
     ],
 )
 def test_a_node_of_a_local_function_is_named_with_its_call(entry, found):
-    kernel = typed_kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL)
-    assert of_kernels(in_a_function(), kernel).actual == ("int8" if found else "unknown")
+    assert of_one(in_a_function(), entry, **INT8_KERNEL).actual == ("int8" if found else "unknown")
 
 
 def around(model, op_type, name, *bodies, outputs=("out",)):
@@ -406,10 +349,8 @@ def around(model, op_type, name, *bodies, outputs=("out",)):
 def test_a_node_of_a_branch_is_named_with_its_branch(name, spelled):
     model = around(matmul(), "If", name, "then_branch", "else_branch")
     entry = f"y.MatMul | in side (then_branch) | {spelled} (If)"
-    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL))
-    assert found.actual == "int8"
-    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
-    assert found.actual == "unknown"
+    assert of_one(model, entry, **INT8_KERNEL).actual == "int8"
+    assert of_one(model, "y.MatMul", **INT8_KERNEL).actual == "unknown"
 
 
 def test_a_branch_in_a_branch_is_named_from_the_inside_out():
@@ -418,19 +359,15 @@ def test_a_branch_in_a_branch_is_named_from_the_inside_out():
     inner.graph.output[0].name = inner.graph.node[0].output[0] = "mid"
     outer = around(inner, "If", "b", "else_branch", "then_branch")
     entry = "y.MatMul | in side (then_branch) | a (If) | in side (else_branch) | b (If)"
-    found = of_kernels(outer, typed_kernel(name="k", layer_type="gemm", nodes=(entry,), **INT8_KERNEL))
-    assert found.actual == "int8"
+    assert of_one(outer, entry, **INT8_KERNEL).actual == "int8"
 
 
 def test_a_node_of_a_loop_has_its_own_name_alone():
-    model = around(matmul(), "Loop", "loop", "body")
-    found = of_kernels(model, typed_kernel(name="k", layer_type="gemm", nodes=("y.MatMul",), **INT8_KERNEL))
-    assert found.actual == "int8"
+    assert of_one(around(matmul(), "Loop", "loop", "body"), "y.MatMul", **INT8_KERNEL).actual == "int8"
 
 
 @pytest.mark.parametrize(
-    ("name", "outputs", "spelled"),
-    [("a\tb", ["o"], "a b"), ("", ["o\n", "p"], "node_of_o "), ("", [], "node_of_")],
+    ("name", "outputs", "spelled"), [("a\tb", ["o"], "a b"), ("", ["o\n", "p"], "node_of_o "), ("", [], "node_of_")]
 )
 def test_the_parser_names_a_node_by_its_first_output_where_it_has_no_name(name, outputs, spelled):
     model = conv()
@@ -441,43 +378,27 @@ def test_the_parser_names_a_node_by_its_first_output_where_it_has_no_name(name, 
     assert engine_name(node.node) == spelled
 
 
+INT8_ONLY, INT4_ONLY = "int8-weight-only", "int4-weight-only"
 CASES = {
     "conv": (conv, "int8", "int8", ""),
     "conv, per-tensor weight": (lambda: conv(axis=None), "int8", "int8", ""),
     "conv, fp8": (lambda: conv(kind=FP8), "float8e4m3fn", "float8e4m3fn", ""),
     "conv, per-axis activation": (lambda: conv(x_axis=1), "int8", "float32", "more than one scale"),
-    "conv, weight only": (lambda: conv(quantize_x=False), "int8-weight-only", "float32", "only its weight"),
+    "conv, weight only": (lambda: conv(quantize_x=False), INT8_ONLY, "float32", "only its weight"),
     "conv, activation only": (lambda: conv(quantize_w=False), "int8", "float32", "only one of its two operands"),
     "conv transpose": (lambda: conv(op_type="ConvTranspose", axis=None), "int8", "float32", "ConvTranspose runs"),
     "gemm": (lambda: matmul(op_type="Gemm"), "int8", "int8", ""),
     "gemm, transposed": (lambda: matmul(op_type="Gemm", transB=1, axis=0), "int8", "int8", ""),
-    "gemm, transposed, wrong axis": (
-        lambda: matmul(op_type="Gemm", transB=1, axis=1),
-        "int8",
-        "float32",
-        "along axis 1",
-    ),
+    "gemm, wrong axis": (lambda: matmul(op_type="Gemm", transB=1, axis=1), "int8", "float32", "along axis 1"),
     "matmul, axis of K": (lambda: matmul(axis=0), "int8", "float32", "along axis 0"),
     "matmul, activation only": (lambda: matmul(w=False), "int8", "float32", "only one of its two operands"),
-    "matmul, weight only": (lambda: matmul(x_kind=None), "int8-weight-only", "int8-weight-only", ""),
-    "matmul, int4 blocks": (
-        lambda: matmul(kind=INT4, x_kind=None, axis=0, block=16),
-        "int4-weight-only",
-        "int4-weight-only",
-        "",
-    ),
-    "matmul, int4 per axis": (lambda: matmul(kind=INT4, x_kind=None), "int4-weight-only", "float32", "block scales"),
-    "matmul, int8 blocks": (
-        lambda: matmul(x_kind=None, axis=0, block=16),
-        "int8-weight-only",
-        "float32",
-        "dequantized by a kernel of its own",
-    ),
+    "matmul, weight only": (lambda: matmul(x_kind=None), INT8_ONLY, INT8_ONLY, ""),
+    "matmul, int4 blocks": (lambda: matmul(kind=INT4, x_kind=None, axis=0, block=16), INT4_ONLY, INT4_ONLY, ""),
+    "matmul, int4 per axis": (lambda: matmul(kind=INT4, x_kind=None), INT4_ONLY, "float32", "block scales"),
+    "matmul, int8 blocks": (lambda: matmul(x_kind=None, axis=0, block=16), INT8_ONLY, "float32", UNPACKED),
     "matmul, int4 weight, int8 activation": (
-        lambda: matmul(kind=INT4, axis=0, block=64),
-        "int8 x int4",
-        "int8",
-        "brought to int8",
+        *(lambda: matmul(kind=INT4, axis=0, block=64), "int8 x int4"),
+        *("int8", "brought to int8"),
     ),
     "cast in between": (through_cast, "int8", "float32", "a Cast stands"),
     "max pool in between": (through_maxpool, "int8", "int8", ""),

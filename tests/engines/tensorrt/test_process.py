@@ -34,15 +34,10 @@ def rtx():
 
 
 @BUILDER
-def test_a_crash_of_the_builder_names_the_signal_and_the_stage(rtx, tmp_path):
-    with pytest.raises(BuilderFailedError, match="crashed with SIGSEGV while building"):
-        rtx.build(request(crashing(), tmp_path))
-
-
-@BUILDER
-def test_a_crash_of_the_parser_names_the_signal_and_the_stage(rtx, tmp_path):
-    with pytest.raises(BuilderFailedError, match="crashed with SIGSEGV while parsing the model"):
-        rtx.build(request(recursive(), tmp_path))
+@pytest.mark.parametrize(("make", "stage"), [(crashing, "building"), (recursive, "parsing the model")])
+def test_a_crash_names_the_signal_and_the_stage(rtx, tmp_path, make, stage):
+    with pytest.raises(BuilderFailedError, match=f"crashed with SIGSEGV while {stage}"):
+        rtx.build(request(make(), tmp_path))
 
 
 @BUILDER
@@ -100,9 +95,18 @@ def test_a_builder_that_hangs_is_stopped_in_time(tmp_path, monkeypatch):
     assert time.monotonic() - started < 30
 
 
-def test_a_module_that_does_not_load_is_a_missing_capability(tmp_path, monkeypatch):
-    fake_module(tmp_path, monkeypatch, "tensorrt", "raise ImportError('libnvinfer.so.11: cannot open')\n")
-    with pytest.raises(CapabilityError, match=r"cannot be loaded: libnvinfer\.so\.11"):
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        ("ImportError('libnvinfer.so.11: cannot open')", CapabilityError, r"cannot be loaded: libnvinfer\.so\.11"),
+        ("ValueError('odd')", BuilderFailedError, "stopped while starting: ValueError: odd"),
+    ],
+)
+def test_a_module_that_does_not_load_is_a_missing_capability_and_a_bug_says_its_last_line(
+    tmp_path, monkeypatch, line, error, message
+):
+    fake_module(tmp_path, monkeypatch, "tensorrt", f"raise {line}\n")
+    with pytest.raises(error, match=message):
         TENSORRT.build(request(conv(), tmp_path))
 
 
@@ -121,12 +125,6 @@ def test_tensorrt_without_a_gpu_points_to_the_backend_that_needs_none(tmp_path, 
     with pytest.raises(CapabilityError, match="finds no NVIDIA GPU") as caught:
         TENSORRT.build(request(conv(), tmp_path))
     assert "--backend tensorrt-rtx" in str(caught.value.hint)
-
-
-def test_a_bug_in_the_child_says_its_last_line(tmp_path, monkeypatch):
-    fake_module(tmp_path, monkeypatch, "tensorrt", "raise ValueError('odd')\n")
-    with pytest.raises(BuilderFailedError, match="stopped while starting: ValueError: odd"):
-        TENSORRT.build(request(conv(), tmp_path))
 
 
 def test_an_absent_package_is_a_missing_capability_with_the_install_line(tmp_path, monkeypatch):

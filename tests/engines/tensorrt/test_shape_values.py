@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.command import qdqtool
+from support.small import nodes_of
 
 from qdqtool.engines.report import InputProfile
 from qdqtool.engines.tensorrt.shape_values import (
@@ -103,11 +104,7 @@ NETWORKS = {
     "slice": ([helper.make_node("Slice", ["x", "a", "b"], ["y"])], {"a": [2], "b": [2]}, [4, 4]),
     "a name to quote": ([helper.make_node("Expand", ["x", "a b"], ["y"])], {"a b": [2]}, [1, 4]),
     "scalar": (
-        [
-            helper.make_node("Constant", [], ["axis"], value_ints=[0]),
-            helper.make_node("Unsqueeze", ["a", "axis"], ["u"]),
-            helper.make_node("Expand", ["x", "u"], ["y"]),
-        ],
+        nodes_of("axis = Constant <value_ints = [0]> ()  u = Unsqueeze (a, axis)  y = Expand (x, u)"),
         {"a": []},
         [4, 1],
     ),
@@ -125,7 +122,6 @@ def test_the_hint_as_printed_builds_the_engine(name: str, tmp_path: Path):
     assert refused.code == 2
     assert "the builder needs to know them" in refused.err
     found = re.search(r"for example: `(--opt-shape-values .*?)`", refused.err)
-    assert found is not None
     done = qdqtool("build", path, "-o", tmp_path / "e", *shlex.split(found[1]))
     assert done.code == 0, done.err
     assert "values of input a" in done.out
@@ -135,14 +131,8 @@ def test_the_hint_as_printed_builds_the_engine(name: str, tmp_path: Path):
 def test_a_range_and_data_reach_the_builder_and_the_manifest(tmp_path: Path):
     pytest.importorskip("tensorrt_rtx")
     path = saved(tmp_path, *NETWORKS["resize"])
-    ranged = (
-        "--min-shape-values",
-        "a:1x3x8x8",
-        "--opt-shape-values",
-        "a:1x3x16x16",
-        "--max-shape-values",
-        "a:1x3x32x32",
-    )
+    sizes = {"min": 8, "opt": 16, "max": 32}
+    ranged = [word for key, n in sizes.items() for word in (f"--{key}-shape-values", f"a:1x3x{n}x{n}")]
     done = qdqtool("build", path, "-o", tmp_path / "e", *ranged)
     assert "values of input a: 1x3x8x8 to 1x3x32x32, optimized for 1x3x16x16" in done.out
     (tmp_path / "d").mkdir()

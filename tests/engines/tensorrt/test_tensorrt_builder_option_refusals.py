@@ -36,7 +36,6 @@ def found(wanted: DeploymentOptions, log: str = "", **facts: str) -> tuple[type,
 )
 def test_a_message_is_explained_where_its_option_was_given(wanted, log, kind, words):
     error = found(wanted, log, problem="refused")
-    assert error is not None
     assert error[0] is kind
     assert words in error[1]
     assert found(DeploymentOptions(), log, problem="refused") is None

@@ -78,13 +78,11 @@ def test_two_workers_give_the_bytes_of_one_run_and_so_does_one_after_the_other_i
     arguments = (folder / "m.onnx", folder / "data.npz")
 
     report = calibrate_to_file(*arguments, tmp_path / "two.json", place=place)
-    assert report.cluster is not None
     assert (report.cluster.lost, report.cluster.sent, report.cluster.other_processors) == ((), 0, ())
     assert report.cluster.workers in {1, 2}, "a busy machine may leave all to one"
     assert (tmp_path / "two.json").read_bytes() == whole
 
     report = calibrate_to_file(*arguments, tmp_path / "one.json", progress=killer(first), place=place)
-    assert report.cluster is not None
     assert len(report.cluster.lost) == 1
     assert (tmp_path / "one.json").read_bytes() == whole
 
@@ -120,13 +118,8 @@ def test_workers_that_do_not_see_the_model_get_it_also_those_that_come_later(
     progress = killer(first, then=lambda: later.append(cluster.add_worker(wait=False)))
     monkeypatch.setattr(collector_module, "GONE_SECONDS", 60.0)
 
-    report = calibrate_to_file(
-        OWN_FOLDER / "m.onnx",
-        folder / "data.npz",
-        tmp_path / "r.json",
-        progress=progress,
-        place=CalibrationPlace(dask=cluster.address),
-    )
+    arguments = OWN_FOLDER / "m.onnx", folder / "data.npz", tmp_path / "r.json"
+    report = calibrate_to_file(*arguments, progress=progress, place=CalibrationPlace(dask=cluster.address))
 
     assert report.cluster is not None
     assert (report.cluster.workers, report.cluster.sent, len(report.cluster.lost)) == (2, 2, 1)
@@ -135,27 +128,24 @@ def test_workers_that_do_not_see_the_model_get_it_also_those_that_come_later(
     later[0].wait()
 
 
+def require_resumed(folder: Path, output: Path, whole: bytes) -> None:
+    """Require that a calibration goes on where it was stopped, to the bytes of one run."""
+    resumed = calibrate_to_file(folder / "m.onnx", folder / "data.npz", output)
+    assert CHUNK <= resumed.resumed < COUNT
+    assert output.read_bytes() == whole
+
+
 def test_where_all_workers_are_gone_the_samples_that_are_done_are_kept(
     cluster: DaskCluster, folder: Path, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(collector_module, "GONE_SECONDS", 1.0)
     # Some batches are done when their worker is killed, and their ranges are lost with it.
     monkeypatch.setattr(collector_module, "FETCH_SECONDS", 2.0)
-    worker = cluster.add_worker()
-    output = tmp_path / "r.json"
-
+    progress, place = killer(cluster.add_worker()), CalibrationPlace(dask=cluster.address)
+    arguments = folder / "m.onnx", folder / "data.npz", tmp_path / "r.json"
     with pytest.raises(CapabilityError, match=r"all workers of tcp://.* are gone, and none came back within 1 s"):
-        calibrate_to_file(
-            folder / "m.onnx",
-            folder / "data.npz",
-            output,
-            progress=killer(worker),
-            place=CalibrationPlace(dask=cluster.address),
-        )
-
-    resumed = calibrate_to_file(folder / "m.onnx", folder / "data.npz", output)
-    assert CHUNK <= resumed.resumed < COUNT
-    assert output.read_bytes() == whole
+        calibrate_to_file(*arguments, progress=progress, place=place)
+    require_resumed(folder, tmp_path / "r.json", whole)
 
 
 @pytest.mark.slow(reason="starts workers")
@@ -171,21 +161,13 @@ def test_local_workers_give_the_bytes_of_one_run(folder: Path, whole: bytes, tmp
 
 @pytest.mark.slow(reason="starts workers")
 def test_where_the_scheduler_is_gone_the_samples_that_are_done_are_kept(folder: Path, whole: bytes, tmp_path: Path):
-    output = tmp_path / "r.json"
+    arguments = folder / "m.onnx", folder / "data.npz", tmp_path / "r.json"
     with dask_cluster(tmp_path / "dask") as cluster:
         cluster.add_worker()
+        progress, place = killer(cluster.processes[0]), CalibrationPlace(dask=cluster.address)
         with pytest.raises(CapabilityError, match=r"scheduler tcp://\S+ does not answer any more"):
-            calibrate_to_file(
-                folder / "m.onnx",
-                folder / "data.npz",
-                output,
-                progress=killer(cluster.processes[0]),
-                place=CalibrationPlace(dask=cluster.address),
-            )
-
-    resumed = calibrate_to_file(folder / "m.onnx", folder / "data.npz", output)
-    assert CHUNK <= resumed.resumed < COUNT
-    assert output.read_bytes() == whole
+            calibrate_to_file(*arguments, progress=progress, place=place)
+    require_resumed(folder, tmp_path / "r.json", whole)
 
 
 def future(error: Exception, *, status: str = "error") -> Any:
@@ -197,14 +179,14 @@ def future(error: Exception, *, status: str = "error") -> Any:
     return SimpleNamespace(result=result, cancelled=lambda: status == "cancelled", status=status)
 
 
+KILLED, FULL = distributed.KilledWorker("task", None, 3), OSError(28, "No space left")
+
+
 @pytest.mark.parametrize(
     ("failed", "message"),
     [
-        (
-            future(distributed.KilledWorker("task", None, 3)),
-            "samples 16 to 17 ended every worker process that ran them",
-        ),
-        (future(OSError(28, "No space left")), r"samples 16 to 17 fail on the workers: OSError: .*No space left"),
+        (future(KILLED), "samples 16 to 17 ended every worker process that ran them"),
+        (future(FULL), r"samples 16 to 17 fail on the workers: OSError: .*No space left"),
         (future(RuntimeError("lost"), status="cancelled"), "scheduler tcp://s:1 does not answer any more"),
     ],
     ids=["crash", "disk", "cancelled"],

@@ -4,9 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from support.small import conv_model
 
 from qdqtool.errors import CapabilityError
 from qdqtool.jobs.calibrate import calibrate
@@ -24,12 +22,6 @@ from qdqtool.samples.sample import Sample, sample_digest
 
 RECIPE = Recipe(method="max", preparation=Preparation(equalize=False, smoothquant=None, bias_correction=False))
 COUNT = CHUNK + 4
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    onnx.save(conv_model(), tmp_path / "m.onnx")
-    return tmp_path / "m.onnx"
 
 
 def images(count: int = COUNT) -> np.ndarray:

@@ -4,8 +4,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
-from support.small import make_model, matmul_model
+from support.small import make_model, matmul_model, nodes_of
 
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
@@ -83,11 +82,7 @@ def test_the_opset_rises_to_what_every_pair_needs(before: int, places: list[Plac
 
 
 def three_readers() -> onnx.ModelProto:
-    nodes = [
-        helper.make_node("Mul", ["x", "x"], ["a"], name="square"),
-        helper.make_node("Exp", ["x"], ["b"], name="exp"),
-        helper.make_node("MatMul", ["a", "w"], ["c"], name="product"),
-    ]
+    nodes = nodes_of("[square] a = Mul (x, x)  [exp] b = Exp (x)  [product] c = MatMul (a, w)")
     return make_model(
         nodes, {"x": (4, 4)}, {"b": (4, 4), "c": (4, 4)}, {"w": np.eye(4, dtype=np.float32)}, opset=21, ir_version=10
     )
@@ -102,41 +97,14 @@ def test_each_pair_is_told_with_its_scales_and_readers() -> None:
             placement("w", "int4", PerAxis(1), np.array([0.5, 0.125, 4, 2], np.float32)),
         )
     )
-    shared = {"graph": "", "reason": "a test"}
-    assert apply_plan(Model(three_readers()), plan).report == (
-        QuantizedTensor(
-            tensor="x",
-            kind="activation",
-            format="int8",
-            granularity="per-tensor",
-            scales=1,
-            scale_min=1,
-            scale_max=1,
-            consumers=("exp", "square"),
-            **shared,
-        ),
-        QuantizedTensor(
-            tensor="a",
-            kind="activation",
-            format="uint8",
-            granularity="per-tensor",
-            scales=1,
-            scale_min=0.5,
-            scale_max=0.5,
-            consumers=("product",),
-            **shared,
-        ),
-        QuantizedTensor(
-            tensor="w",
-            kind="weight",
-            format="int4",
-            granularity=str(PerAxis(1)),
-            scales=4,
-            scale_min=0.125,
-            scale_max=4,
-            consumers=("product",),
-            **shared,
-        ),
+    columns = ("tensor", "kind", "format", "granularity", "scales", "scale_min", "scale_max", "consumers")
+    rows = (
+        ("x", "activation", "int8", "per-tensor", 1, 1, 1, ("exp", "square")),
+        ("a", "activation", "uint8", "per-tensor", 1, 0.5, 0.5, ("product",)),
+        ("w", "weight", "int4", str(PerAxis(1)), 4, 0.125, 4, ("product",)),
+    )
+    assert apply_plan(Model(three_readers()), plan).report == tuple(
+        QuantizedTensor(graph="", reason="a test", **dict(zip(columns, row, strict=True))) for row in rows
     )
 
 

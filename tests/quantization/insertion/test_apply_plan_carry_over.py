@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
 from onnx.reference import ReferenceEvaluator
 from support.qdq import text_model
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.errors import ModelError
 from qdqtool.jobs.insert import insert_plan
@@ -27,11 +26,7 @@ SCALE = 1e-3
 
 def softmax_model() -> onnx.ModelProto:
     """Opset 11: the Softmax flattens its input, and a Neg reads the same tensor."""
-    nodes = [
-        helper.make_node("Abs", ["x"], ["a"], name="abs"),
-        helper.make_node("Softmax", ["a"], ["s"], name="softmax", axis=1),
-        helper.make_node("Neg", ["a"], ["n"], name="neg"),
-    ]
+    nodes = nodes_of("[abs] a = Abs (x)  [softmax] s = Softmax <axis = 1> (a)  [neg] n = Neg (a)")
     return make_model(nodes, {"x": X.shape}, {"s": X.shape, "n": X.shape}, {}, opset=11)
 
 

@@ -32,6 +32,12 @@ def plain(format_name: str = "int8", zero_point: object = None) -> QuantParams:
     return QuantParams(scheme(format_name, PerTensor()), np.asarray(STEP), zero_point)
 
 
+def two_level(scale: np.ndarray, zero_point: object = None) -> QuantParams:
+    """Blocks of two in float4e2m1, whose scales are quantized to float8e4m3fn."""
+    outer = QuantParams(scheme("float8e4m3fn", PerTensor()), np.asarray(np.float32(0.25)))
+    return QuantParams(scheme("float4e2m1", Blocked(0, 2), outer.scheme), scale, zero_point, outer)
+
+
 def applied(
     model: onnx.ModelProto,
     *places: tuple[str, QuantParams] | tuple[str, QuantParams, tuple[UseRef, ...] | None],
@@ -72,28 +78,15 @@ def test_an_activation_and_a_packed_weight() -> None:
         ("DequantizeLinear", "w_quantized,w_scale,w_zero_point", "w_DequantizeLinear_Output", {}),
         ("MatMul", "x_DequantizeLinear_Output,w_DequantizeLinear_Output", "y", {}),
     ]
-    assert [node.name for node in model.graph.node] == [
-        "x_QuantizeLinear",
-        "x_DequantizeLinear",
-        "w_DequantizeLinear",
-        "product",
-    ]
-    constants = stored(model)
-    assert constants.keys() == {"x_scale", "x_zero_point", "w_quantized", "w_scale", "w_zero_point"}
-    assert [constants[name].tolist() for name in ("x_scale", "x_zero_point", "w_scale", "w_zero_point")] == [
-        0.5,
-        0,
-        0.5,
-        4,
-    ]
-    assert {name: array.dtype for name, array in constants.items()} == {
-        "x_scale": np.float32,
-        "x_zero_point": np.int8,
-        "w_quantized": np.uint8,
-        "w_scale": np.float32,
-        "w_zero_point": np.uint8,
+    names = ["x_QuantizeLinear", "x_DequantizeLinear", "w_DequantizeLinear", "product"]
+    assert [node.name for node in model.graph.node] == names
+    assert {name: (array.dtype, array.tolist()) for name, array in stored(model).items()} == {
+        "x_scale": (np.float32, 0.5),
+        "x_zero_point": (np.int8, 0),
+        "w_quantized": (np.uint8, [[5, 2], [8, 7]]),
+        "w_scale": (np.float32, 0.5),
+        "w_zero_point": (np.uint8, 4),
     }
-    assert constants["w_quantized"].tolist() == [[5, 2], [8, 7]]
 
 
 @pytest.mark.parametrize(
@@ -126,22 +119,17 @@ def test_a_weight_kept_as_float_stays_in_front_of_its_pair() -> None:
 
 @pytest.mark.parametrize("storage", WeightStorage)
 def test_scales_that_are_quantized_have_a_dq_of_their_own(storage: WeightStorage) -> None:
-    outer = QuantParams(scheme("float8e4m3fn", PerTensor()), np.asarray(np.float32(0.25)))
-    scale = np.array([[0.25, 0.5]], np.float32)
-    params = QuantParams(scheme("float4e2m1", Blocked(0, 2), outer.scheme), scale, scale_params=outer)
-    model = applied(product(), ("w", params), storage=storage)
+    model = applied(product(), ("w", two_level(np.array([[0.25, 0.5]], np.float32))), storage=storage)
     attributes = {"axis": 0, "block_size": 2}
     quantizer = ("QuantizeLinear", "w,w_scale", "w_QuantizeLinear_Output", attributes | {"output_dtype": 23})
     codes = "w_QuantizeLinear_Output" if storage is QDQ else "w_quantized"
-    assert sorted(told(model), key=str) == sorted(
-        [
-            ("DequantizeLinear", "w_scale_quantized,w_scale_scale", "w_scale", {}),
-            *([quantizer] if storage is QDQ else []),
-            ("DequantizeLinear", f"{codes},w_scale", "w_DequantizeLinear_Output", attributes),
-            ("MatMul", "x,w_DequantizeLinear_Output", "y", {}),
-        ],
-        key=str,
-    )
+    expected = [
+        ("DequantizeLinear", "w_scale_quantized,w_scale_scale", "w_scale", {}),
+        *([quantizer] if storage is QDQ else []),
+        ("DequantizeLinear", f"{codes},w_scale", "w_DequantizeLinear_Output", attributes),
+        ("MatMul", "x,w_DequantizeLinear_Output", "y", {}),
+    ]
+    assert sorted(told(model), key=str) == sorted(expected, key=str)
     constants = stored(model)
     assert constants["w_scale_quantized"].astype(float).tolist() == [[1, 2]]
     assert constants["w_scale_scale"].tolist() == 0.25
@@ -152,9 +140,7 @@ def test_scales_that_are_quantized_have_a_dq_of_their_own(storage: WeightStorage
 def test_a_dq_of_scales_says_its_type_where_its_own_scale_has_another(
     inner: type[np.generic], wanted: dict[str, int]
 ) -> None:
-    outer = QuantParams(scheme("float8e4m3fn", PerTensor()), np.asarray(np.float32(0.25)))
-    params = QuantParams(scheme("float4e2m1", Blocked(0, 2), outer.scheme), np.ones((1, 2), inner), scale_params=outer)
-    model = applied(product(), ("w", params))
+    model = applied(product(), ("w", two_level(np.ones((1, 2), inner))))
     of_scale, of_weight = (node for node in told(model) if node[0] == "DequantizeLinear")
     assert of_scale[3] == wanted
     # W is float32
@@ -282,21 +268,16 @@ def test_names_that_are_taken_get_a_number() -> None:
 
 
 def test_a_zero_point_that_is_given_is_written_where_scales_are_quantized_too() -> None:
-    outer = QuantParams(scheme("float8e4m3fn", PerTensor()), np.asarray(np.float32(0.25)))
-    of_weight = scheme("float4e2m1", Blocked(0, 2), outer.scheme)
-    zero = np.zeros((1, 2), ml_dtypes.float4_e2m1fn)
-    params = QuantParams(of_weight, np.ones((1, 2), np.float32), zero, outer)
+    params = two_level(np.ones((1, 2), np.float32), np.zeros((1, 2), ml_dtypes.float4_e2m1fn))
     model = applied(product(), ("w", params), storage=QDQ)
     assert ("QuantizeLinear", "w,w_scale,w_zero_point") in [node[:2] for node in told(model)]
     assert [node[3] for node in told(model) if node[0] == "QuantizeLinear"] == [{"axis": 0, "block_size": 2}]
 
 
 def test_a_tensor_of_an_unknown_type_is_float32() -> None:
-    outer = QuantParams(scheme("float8e4m3fn", PerTensor()), np.asarray(np.float32(0.25)))
-    params = QuantParams(scheme("float4e2m1", Blocked(0, 2), outer.scheme), np.ones((1, 2), np.float32), None, outer)
     nodes = [helper.make_node("Mystery", ["x"], ["a"], domain="other"), helper.make_node("Exp", ["a"], ["y"])]
     model = make_model(nodes, {"x": (2, 2)}, {"y": (2, 2)}, {}, opset=23, ir_version=11)
     model.opset_import.append(helper.make_opsetid("other", 1))
-    plan = QuantPlan((Placement(Slot((), "a"), params, "a test"),))
+    plan = QuantPlan((Placement(Slot((), "a"), two_level(np.ones((1, 2), np.float32)), "a test"),))
     result = apply_plan(Model(model), plan).model.proto
     assert [node[3] for node in told(result) if node[0] == "DequantizeLinear"] == [{}, {"axis": 0, "block_size": 2}]

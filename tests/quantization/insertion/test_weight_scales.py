@@ -96,13 +96,7 @@ def test_many_weights_have_fewer_points(tmp_path, monkeypatch):
     assert numbers(w.largest) == pytest.approx(scale.max(axis=1), rel=6e-4)
 
 
-@given(
-    st.integers(1, 40),
-    st.integers(1, 5),
-    st.integers(1, 12),
-    st.integers(0, 1),
-    st.integers(0, 2**32 - 1),
-)
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 12), st.integers(0, 1), st.integers(0, 2**32 - 1))
 def test_points_are_the_extremes_of_neighbouring_channels(channels, others, points, axis, seed):
     random = np.random.default_rng(seed)
     scale = random.uniform(0.1, 2, (channels, others))

@@ -37,12 +37,6 @@ SAMPLES = ROOT / "sample_models"
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    np.savez(tmp_path / "data.npz", x=np.random.default_rng(2).normal(size=(4, 3, 8, 8)).astype(np.float32))
-    return tmp_path / "data.npz"
-
-
-@pytest.fixture
 def half(tmp_path: Path, data: Path) -> Path:
     """A model whose first layer is quantized, and whose second one the user excluded."""
     onnx.save(conv_model(), tmp_path / "float.onnx")
@@ -227,29 +221,24 @@ def test_a_product_whose_result_a_pair_makes_a_graph_output_is_quantized_too() -
     assert proposed(net, "t_d") == ({"x": ["t"], "w": ["t"]}, [])
 
 
-def test_a_layer_that_would_stay_float_without_the_pairs_stays_float_with_the_same_reason() -> None:
-    """One tiny product beside a large one; the large one is quantized, and both others are float."""
+@pytest.mark.parametrize("einsum", [False, True])
+def test_a_layer_that_would_stay_float_without_the_pairs_stays_float_with_the_same_reason(einsum: bool) -> None:
+    """One tiny product beside a large one; the large one is quantized, and both others are float.
+
+    Where the other one is an Einsum, it has no two sides to compare, so that only the whole model has a larger one, and
+    one tensor keeps the uses that gain.
+    """
     net = Net(21)
     net.op("MatMul", [net.activation("x"), net.weight("w", (64, 64), axis=1)], "a")
-    net.op("MatMul", ["a", net.float_weight("v", (64, 64))], "b")
-    net.op("MatMul", ["b", net.float_weight("u", (64, 4))], "y")
-    (pairs, skipped), few = proposed(net), "it has 64 input and 4 output channels, and no kernel gains below 16"
-    assert pairs == {"a": ["b"], "v": ["b"]}
+    if einsum:
+        net.op("MatMul", ["a", net.float_weight("u", (64, 4))], "tiny")
+        net.op("Einsum", ["a", net.float_weight("v", (64, 8, 8))], "large", equation="ij,jkl->ikl")
+    else:
+        net.op("MatMul", ["a", net.float_weight("v", (64, 64))], "large")
+        net.op("MatMul", ["large", net.float_weight("u", (64, 4))], "tiny")
+    pairs, skipped = proposed(net, "large" if einsum else "tiny")
+    assert pairs == {"a": ["large"], "v": ["large"]}
     assert [(node, text.partition(";")[0]) for node, text in skipped] == [
         ("a.MatMul", "it is quantized already"),
-        ("y.MatMul", few),
-    ]
-
-
-def test_one_tensor_keeps_the_uses_that_gain() -> None:
-    """Of the float layers the Einsum has no two sides to compare, so that only the whole model has a larger one."""
-    net = Net(21)
-    net.op("MatMul", [net.activation("x"), net.weight("w", (64, 64), axis=1)], "a")
-    net.op("MatMul", ["a", net.float_weight("u", (64, 4))], "b")
-    net.op("Einsum", ["a", net.float_weight("v", (64, 8, 8))], "y", equation="ij,jkl->ikl")
-    (pairs, skipped), few = proposed(net), "it has 64 input and 4 output channels, and no kernel gains below 16"
-    assert pairs == {"a": ["y"], "v": ["y"]}
-    assert [(node, text.partition(";")[0]) for node, text in skipped] == [
-        ("a.MatMul", "it is quantized already"),
-        ("b.MatMul", few),
+        ("tiny.MatMul", "it has 64 input and 4 output channels, and no kernel gains below 16"),
     ]

@@ -29,18 +29,6 @@ AS_IT_IS = Preparation(equalize=False, smoothquant=None, bias_correction=False)
 SCALE = np.float32(0.0123456789)
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    onnx.save(conv_model(), tmp_path / "float.onnx")
-    return tmp_path / "float.onnx"
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    np.savez(tmp_path / "data.npz", x=np.random.default_rng(2).normal(size=(4, 3, 8, 8)).astype(np.float32))
-    return tmp_path / "data.npz"
-
-
 def cache(folder: Path, **scales: np.float32) -> Path:
     lines = [f"{name}: {struct.pack('>f', scale).hex()}" for name, scale in scales.items()]
     (folder / "calibration.cache").write_text("\n".join(["TRT-8601-EntropyCalibration2", *lines]) + "\n")

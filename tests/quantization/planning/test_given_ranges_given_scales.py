@@ -43,15 +43,10 @@ def dequantized(path: Path) -> dict[str, np.ndarray]:
     found = {}
     for node in graph.node:
         if node.op_type == "DequantizeLinear" and node.input[0] in stored:
-            opset = [helper.make_opsetid("", 23)]
-            one = helper.make_graph(
-                [node],
-                "dq",
-                [],
-                [helper.make_empty_tensor_value_info(node.output[0])],
-                [stored[name] for name in node.input if name],
-            )
-            (array,) = ReferenceEvaluator(helper.make_model(one, opset_imports=opset, ir_version=11)).run(None, {})
+            output = helper.make_empty_tensor_value_info(node.output[0])
+            one = helper.make_graph([node], "dq", [], [output], [stored[name] for name in node.input if name])
+            model = helper.make_model(one, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+            (array,) = ReferenceEvaluator(model).run(None, {})
             found[node.input[0].removesuffix("_quantized")] = array
     return found
 
@@ -80,17 +75,13 @@ def require_aimets(kind: str, found: dict[str, np.ndarray], names: str) -> None:
         ("int8-0.6.1", "int8"),
         *[(f"{kind}-{version}", "int4") for kind in ("blocks", "lpbq", "int4") for version in ("1.0.0", "2.0.0")],
         *[(f"half-{version}", "int8-weight-only") for version in ("1.0.0", "2.0.0")],
+        ("fp8-2.0.0", "fp8"),
     ],
 )
 def test_insert_takes_the_mode_of_the_file_and_gives_the_weights_of_aimet(name, mode, tmp_path):
     report = inserted(name, tmp_path)
     assert (report.given.mode, report.given.weights) == (mode, 2)
     require_aimets(name.split("-")[0], dequantized(tmp_path / "q.onnx"), "mg")
-
-
-def test_fp8_weights_are_those_of_aimet(tmp_path):
-    assert inserted("fp8-2.0.0", tmp_path).given.mode == "fp8"
-    require_aimets("fp8", dequantized(tmp_path / "q.onnx"), "mg")
 
 
 @pytest.mark.builder
@@ -150,13 +141,9 @@ def test_blocks_that_cannot_be_told_apart_are_refused_with_the_reason(tmp_path):
 
 def test_a_file_of_activations_is_of_no_use_to_weights(tmp_path):
     np.savez(tmp_path / "r.npz", f=3.0, h=2.0)
+    cache, options = CachedRanges(path=tmp_path / "r.npz"), QuantizeOptions(recipe=Recipe(quantize_mode="int4"))
     with pytest.raises(UsageError, match=r"has no use for ranges .*, which are of activations"):
-        quantize_model(
-            MODEL,
-            CachedRanges(path=tmp_path / "r.npz"),
-            tmp_path / "q.onnx",
-            QuantizeOptions(recipe=Recipe(quantize_mode="int4")),
-        )
+        quantize_model(MODEL, cache, tmp_path / "q.onnx", options)
 
 
 def test_float_activations_need_a_mode_of_weights_and_the_message_says_so(tmp_path):
@@ -165,9 +152,7 @@ def test_float_activations_need_a_mode_of_weights_and_the_message_says_so(tmp_pa
     assert "--quantize-mode" in caught.value.hint
 
 
-@pytest.mark.parametrize("name", ["tensorrt-cache", "npz"])
-def test_other_files_are_for_int8(name, tmp_path):
-    del name
+def test_other_files_are_for_int8(tmp_path):
     np.savez(tmp_path / "r.npz", f=3.0)
     assert nearest_mode(load_model(MODEL), read_encodings(tmp_path / "r.npz").found) == "int8"
 
@@ -232,39 +217,16 @@ def test_an_axis_may_count_from_the_end():
 
 
 @pytest.mark.parametrize(
-    ("values", "granularity", "shape", "where", "message"),
+    ("given", "shape", "message"),
     [
-        (np.ones(5), PerAxis(1), (5, 5), {"axis": 0}, "has 5 scales on axis 0 in the file, 5 on axis 1 here"),
-        (np.ones(4), PerAxis(1), (3, 5), {}, "has 4 scales in the file, 5 on axis 1 here"),
-        (np.ones((3, 2)), PerAxis(0), (3, 8), {"axis": 1, "block_size": 4}, "has blocks of 4 in the file, one scale a"),
-        (np.ones(4), PerTensor(), (4,), {}, "has 4 scales in the file, one here"),
-        (
-            np.ones((2, 8)),
-            Blocked(1, 16),
-            (8, 64),
-            {"axis": 0, "block_size": 4},
-            r"shape \[2, 8\] in the file, \[8, 16\]",
-        ),
-        (np.ones(7), Blocked(1, 16), (8, 64), {"block_size": 16}, r"block scales of shape \[7\] in the file, \[8, 4\]"),
-        (np.ones((8, 7)), Blocked(1, 16), (8, 64), {"axis": 1, "block_size": 10}, "which tensorrt does not take"),
-        (np.ones(8), Blocked(1, 16), (8, 64, 2), {"axis": 0}, "has scales of channels in the file, and 3 dimensions"),
+        (ConstantScales("int4", np.ones(1)), ("N", 4), "unknown shape"),
+        (ConstantScales("int4", np.ones(1)), None, "unknown shape"),
+        (ConstantScales("uint4", np.ones(1), problem="is asymmetric in the file"), (4,), "is asymmetric"),
     ],
 )
-def test_scales_that_do_not_fit_are_told_with_both_sides(values, granularity, shape, where, message):
+def test_an_unknown_shape_and_asymmetric_constants_fit_nothing(given, shape, message):
     with pytest.raises(ScalesProblem, match=message):
-        fit(values, granularity, shape, **where)
-
-
-def test_an_unknown_shape_and_asymmetric_constants_fit_nothing():
-    with pytest.raises(ScalesProblem, match="unknown shape"):
-        fit_scales(ConstantScales("int4", np.ones(1)), ("N", 4), scheme(PerTensor()), "tensorrt")
-    with pytest.raises(ScalesProblem, match="is asymmetric"):
-        fit_scales(
-            ConstantScales("uint4", np.ones(1), problem="is asymmetric in the file"),
-            (4,),
-            scheme(PerTensor()),
-            "tensorrt",
-        )
+        fit_scales(given, shape, scheme(PerTensor()), "tensorrt")
 
 
 def test_a_weight_that_the_file_lacks_has_positive_scales_behind_a_q(tmp_path):
@@ -280,39 +242,33 @@ def test_a_weight_that_the_file_lacks_has_positive_scales_behind_a_q(tmp_path):
 
 SHAPE = (64, 8)
 TABLE = np.arange(1.0, 33.0).reshape(4, 8)
+ROWS, COLUMNS = {"axis": 0, "block_size": 16}, {"axis": 1, "block_size": 16}
 
 
 @pytest.mark.parametrize(
     ("values", "granularity", "shape", "where", "message"),
     [
+        (np.ones(5), PerAxis(1), (5, 5), {"axis": 0}, "has 5 scales on axis 0 in the file, 5 on axis 1 here"),
+        (np.ones(4), PerAxis(1), (3, 5), {}, "has 4 scales in the file, 5 on axis 1 here"),
+        (np.ones((3, 2)), PerAxis(0), (3, 8), {"axis": 1, "block_size": 4}, "has blocks of 4 in the file, one scale a"),
+        (np.ones(4), PerTensor(), (4,), {}, "has 4 scales in the file, one here"),
+        (np.ones((2, 8)), Blocked(1, 16), (8, 64), ROWS | {"block_size": 4}, "of shape [2, 8] in the file, [8, 16]"),
+        (np.ones(7), Blocked(1, 16), (8, 64), {"block_size": 16}, "of shape [7] in the file, [8, 4]"),
+        (np.ones((8, 7)), Blocked(1, 16), (8, 64), COLUMNS | {"block_size": 10}, "has blocks of 10 on axis 1 in the f"),
+        (np.ones(8), Blocked(1, 16), (8, 64, 2), {"axis": 0}, "has scales of channels in the file, and 3 dimensions"),
         (np.ones(2), PerTensor(), (4,), {}, "has 2 scales in the file, one here"),
         (np.ones(1), PerTensor(), (4,), {"axis": 0, "block_size": 4}, "has blocks of 4 in the file, one scale here"),
         (np.ones((1, 5)), PerAxis(1), (3, 5), {}, "has 5 scales in the file, 5 on axis 1 here"),
         (TABLE.T, Blocked(0, 16), SHAPE, {"block_size": 16}, "of shape [8, 4] in the file, [4, 8] on axis 0 here"),
-        (TABLE.ravel(), Blocked(0, 16), SHAPE, {"axis": 0, "block_size": 16}, "of shape [32] in the file, [4, 8]"),
+        (TABLE.ravel(), Blocked(0, 16), SHAPE, ROWS, "of shape [32] in the file, [4, 8]"),
         (np.ones(64), Blocked(0, 16), (64, 8, 2), {"block_size": 16}, "of shape [64] in the file, [4, 8, 2]"),
-        (TABLE, Blocked(0, 16), SHAPE, {"axis": 1, "block_size": 16}, "of shape [4, 8] in the file, [4, 8] on axis 0"),
-        (TABLE[:1], Blocked(0, 16), SHAPE, {"axis": 0, "block_size": 16}, "of shape [1, 8] in the file, [4, 8]"),
-        (TABLE[:, :3], Blocked(0, 16), SHAPE, {"axis": 0, "block_size": 16}, "of shape [4, 3] in the file, [4, 8]"),
+        (TABLE, Blocked(0, 16), SHAPE, COLUMNS, "of shape [4, 8] in the file, [4, 8] on axis 0"),
+        (TABLE[:1], Blocked(0, 16), SHAPE, ROWS, "of shape [1, 8] in the file, [4, 8]"),
+        (TABLE[:, :3], Blocked(0, 16), SHAPE, ROWS, "of shape [4, 3] in the file, [4, 8]"),
+        (np.ones((4, 3, 2)), Blocked(0, 16), (64, 8, 2), ROWS, "of shape [4, 3, 2] in the file, [4, 8, 2]"),
+        (np.ones((1, 8)), Blocked(0, 16), (40, 8), ROWS | {"block_size": 40}, "has one block in the file, which co"),
         (
-            np.ones((4, 3, 2)),
-            Blocked(0, 16),
-            (64, 8, 2),
-            {"axis": 0, "block_size": 16},
-            "of shape [4, 3, 2] in the file, [4, 8, 2]",
-        ),
-        (
-            np.ones((1, 8)),
-            Blocked(0, 16),
-            (40, 8),
-            {"axis": 0, "block_size": 40},
-            "has one block in the file, which co",
-        ),
-        (
-            np.ones((7, 8)),
-            Blocked(0, 16),
-            SHAPE,
-            {"axis": 0, "block_size": 10},
+            *(np.ones((7, 8)), Blocked(0, 16), SHAPE, ROWS | {"block_size": 10}),
             "has blocks of 10 on axis 0 in the file, which tensorrt does not take",
         ),
     ],
@@ -321,11 +277,6 @@ def test_what_does_not_fit_is_told_in_one_sentence(values, granularity, shape, w
     with pytest.raises(ScalesProblem) as caught:
         fit(values, granularity, shape, **where)
     assert str(caught.value).removeprefix("has block scales ").startswith(message)
-
-
-def test_a_constant_of_unknown_rank_fits_nothing():
-    with pytest.raises(ScalesProblem, match="unknown shape"):
-        fit_scales(ConstantScales("int4", np.ones(1)), None, scheme(PerTensor()), "tensorrt")
 
 
 @pytest.mark.parametrize("values", [np.float64(3), np.full(1, 3.0), np.full((1, 1), 3.0)])

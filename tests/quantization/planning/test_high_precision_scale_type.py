@@ -19,33 +19,26 @@ INT8 = QuantScheme(formats.get("int8"), PerTensor())
 
 
 @pytest.mark.parametrize(
-    ("elem_type", "high_precision", "dtype"),
-    [
-        (TensorProto.FLOAT, FP32, F32),
-        (TensorProto.FLOAT, FP16, F16),
-        (TensorProto.FLOAT16, FP32, F16),
-        (TensorProto.FLOAT16, FP16, F16),
-        (TensorProto.BFLOAT16, FP32, BF16),
-        (TensorProto.BFLOAT16, FP16, BF16),
-    ],
+    ("elem_type", "of_fp32", "of_fp16"),
+    [(TensorProto.FLOAT, F32, F16), (TensorProto.FLOAT16, F16, F16), (TensorProto.BFLOAT16, BF16, BF16)],
 )
-def test_scales_are_derived_in_the_type_that_will_be_written(elem_type, high_precision, dtype):
-    rule = rule_for(elem_type, high_precision)
-    assert rule.dtype == dtype
-    assert rule.narrow_range
-    assert not rule.either_sign
+def test_scales_are_derived_in_the_type_that_will_be_written(elem_type, of_fp32, of_fp16):
+    rules = [rule_for(elem_type, high_precision) for high_precision in (FP32, FP16)]
+    assert [rule.dtype for rule in rules] == [of_fp32, of_fp16]
+    assert all(rule.narrow_range and not rule.either_sign for rule in rules)
 
 
 @pytest.mark.parametrize(
-    ("scale", "elem_type", "dtype"),
+    ("given", "elem_type", "dtype"),
     [
-        (np.array(0.1, np.float16), TensorProto.FLOAT, F32),
-        (np.array(0.1, np.float16), TensorProto.FLOAT16, F16),
-        (np.array(0.1, np.float32), TensorProto.FLOAT, F32),
-        (np.array(0.1, np.float32), TensorProto.FLOAT16, F32),
+        (F16, TensorProto.FLOAT, F32),
+        (F16, TensorProto.FLOAT16, F16),
+        (F32, TensorProto.FLOAT, F32),
+        (F32, TensorProto.FLOAT16, F32),
     ],
 )
-def test_only_scales_of_float16_are_widened_to_the_type_of_the_tensor(scale, elem_type, dtype):
+def test_only_scales_of_float16_are_widened_to_the_type_of_the_tensor(given, elem_type, dtype):
+    scale = np.array(0.1, given)
     found = as_stored(QuantParams(INT8, scale), elem_type)
     assert found.scale.dtype == dtype
     assert float(found.scale) == float(scale)

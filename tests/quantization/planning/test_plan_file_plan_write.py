@@ -38,10 +38,7 @@ def written(*placements: Placement) -> list[dict[str, object]]:
     ("params", "keys"),
     [
         (QuantParams(scheme(PerTensor()), np.array(0.1, np.float32)), {"scale": float(np.float32(0.1))}),
-        (
-            QuantParams(scheme(PerAxis(1)), np.array([0.5, 0.25], np.float16)),
-            {"axis": 1, "scale": [0.5, 0.25]},
-        ),
+        (QuantParams(scheme(PerAxis(1)), np.array([0.5, 0.25], np.float16)), {"axis": 1, "scale": [0.5, 0.25]}),
         (
             QuantParams(scheme(Blocked(0, 2), fmt="int4"), np.array([[0.5], [0.25]], np.float32)),
             {"axis": 0, "block_size": 2, "scale": [[0.5], [0.25]], "format": "int4"},

@@ -1,6 +1,7 @@
 """Plan files: strict decoding, matching, and parameters that fit their tensors."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import save_file
-from support.small import conv_model, make_model, matmul_model
+from support.small import conv_model, make_model, matmul_model, nodes_of
 
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -37,20 +38,17 @@ def refusal(folder: Path, *entries: dict[str, Any], model: onnx.ModelProto | Non
     return caught.value.message
 
 
+TENSOR = "schema_version = 1\n[[tensors]]\ntensor='x'\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "schema_version = 1\ntensor = []\n",
-            "unknown key 'tensor'; legal: schema_version, tensors; did you mean 'tensors'?",
-        ),
+        ("schema_version = 1\ntensor = []\n", "unknown key 'tensor'; legal: schema_version, tensors; did you mean '"),
         ("schema_version = 1\n", "missing required field 'tensors'"),
-        ("schema_version = 1\ntensors = []\n", "names no tensor"),
-        ("schema_version = 2\n[[tensors]]\ntensor='x'\nformat='int8'\nscale=1.0\n", "schema_version 2"),
-        ("schema_version = 1\n[[tensors]]\ntensor='x'\nfromat='int8'\nscale=1.0\n", "entry 1: unknown key 'fromat'"),
-        ("schema_version = 1\n[[tensors]]\ntensor='x'\nformat='int8'\n", "missing required field 'scale'"),
-        ("schema_version = 1\n[[tensors]]\ntensor='x'\nformat='int8'\nscale='big'\n", r"\$\.tensors\[0\]\.scale"),
-        ("schema_version = 1\n[[tensors]]\ntensor='x'\nformat='int8'\nscale=1.0\naxis=1.5\n", "Expected 'int | null'"),
+        (f"{TENSOR}format='int8'\n", "missing required field 'scale'"),
+        (f"{TENSOR}format='int8'\nscale='big'\n", r"\$\.tensors\[0\]\.scale"),
+        (f"{TENSOR}format='int8'\nscale=1.0\naxis=1.5\n", "Expected 'int | null'"),
         ("schema_version = = 1", "not valid TOML"),
         ("\xff\xfe", "not valid TOML"),
     ],
@@ -153,7 +151,6 @@ def test_a_damaged_array_file_is_a_usage_error_or_gives_the_array(name: str, tmp
         ({"scale": ["a"]}, "is not a number"),
         ({"format": "int9"}, "format 'int9' is unknown; legal:"),
         ({"format": "float8e8m0"}, "cannot be the output of QuantizeLinear"),
-        ({"zero_point": 200}, "zero_point is 200; int8 has integers from -128 to 127"),
         ({"format": "float8e4m3fn", "zero_point": 1}, "zero_point must be 0 for float8e4m3fn"),
     ],
 )
@@ -195,11 +192,7 @@ def test_an_exact_name_overrides_a_glob_and_equals_conflict(tmp_path: Path) -> N
 
 
 def test_tensors_that_cannot_be_quantized_say_why(tmp_path: Path) -> None:
-    nodes = [
-        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
-        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        helper.make_node("Reshape", ["d", "shape"], ["y"]),
-    ]
+    nodes = nodes_of("q = QuantizeLinear (x, s, z)  d = DequantizeLinear (q, s, z)  y = Reshape (d, shape)")
     constants = {"s": np.float32(1), "z": np.int8(0), "shape": np.array([2], np.int64), "idle": np.ones(2, np.float32)}
     graph_model = make_model(nodes, {"x": (2,)}, {"y": (2,)}, {})
     graph_model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items())
@@ -274,30 +267,18 @@ def test_a_scope_with_brackets_is_taken_literally(tmp_path: Path) -> None:
 def test_the_empty_scope_is_the_main_graph_alone(tmp_path: Path) -> None:
     (placed,) = resolve(tmp_path, entry("u", scope=""), model=inner_model())
     assert placed.slot.scope == ()
-    assert refusal(tmp_path, entry("t", scope=""), model=inner_model()) == (
-        "plan entry 1: no float tensor matches 't' in scope ''"
-    )
-    assert refusal(tmp_path, entry("u"), entry("c*"), model=inner_model()) == (
-        "plan entry 2: no float tensor matches 'c*'"
-    )
 
 
 def test_a_qualified_name_stands_for_the_tensor_of_one_scope(tmp_path: Path) -> None:
     (placed,) = resolve(tmp_path, entry(f"{DEEP}/t"), model=inner_model())
     assert "/".join(placed.slot.scope) == DEEP
-    assert refusal(tmp_path, entry("t", consumers=["Nothing"]), model=inner_model()) == (
-        f"plan entry 1: tensor '{ELSE}/t' has no consumer 'Nothing'; it has o"
-    )
 
 
 def test_globs_leave_out_tensors_that_cannot_be_quantized(tmp_path: Path) -> None:
     """Integers, tensors beside a Q or DQ, and constants that nothing reads."""
-    nodes = [
-        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
-        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
-        helper.make_node("Reshape", ["d", "shape"], ["m"]),
-        helper.make_node("Relu", ["m"], ["y"]),
-    ]
+    nodes = nodes_of(
+        "q = QuantizeLinear (x, s, z)  d = DequantizeLinear (q, s, z)  m = Reshape (d, shape)  y = Relu (m)"
+    )
     model = make_model(nodes, {"x": (2,)}, {"y": (2,)}, {"s": np.float32(1), "z": np.int8(0)})
     model.graph.initializer.append(numpy_helper.from_array(np.array([2]), "shape"))
     model.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "idle"))
@@ -336,13 +317,21 @@ def test_consumers_are_named_by_node_or_output(
     assert [(use.node[0], use.index) for use in placed.slot.uses] == uses
 
 
-def test_a_tensor_without_consumers_has_none_to_name(tmp_path: Path) -> None:
-    assert refusal(tmp_path, entry("y", consumers=["z"]), model=read_twice()) == (
-        "plan entry 1: tensor 'y' has no consumer 'z'; it has none"
-    )
-    assert refusal(tmp_path, entry("x", consumers=["z"]), model=read_twice()) == (
-        "plan entry 1: tensor 'x' has no consumer 'z'; it has both[0], first, n"
-    )
+@pytest.mark.parametrize(
+    ("model", "entries", "message"),
+    [
+        (conv_model, [entry("x", scale=0)], "tensor 'x': scale is 0; every scale must be finite and greater than 0"),
+        (inner_model, [entry("t", scope="")], "no float tensor matches 't' in scope ''"),
+        (inner_model, [entry("u"), entry("c*")], "no float tensor matches 'c*'"),
+        (inner_model, [entry("t", consumers=["no"])], f"tensor '{ELSE}/t' has no consumer 'no'; it has o"),
+        (read_twice, [entry("y", consumers=["z"])], "tensor 'y' has no consumer 'z'; it has none"),
+        (read_twice, [entry("x", consumers=["z"])], "tensor 'x' has no consumer 'z'; it has both[0], first, n"),
+    ],
+)
+def test_an_entry_that_fits_nothing_is_named(
+    tmp_path: Path, model: Callable[[], onnx.ModelProto], entries: list[dict[str, Any]], message: str
+) -> None:
+    assert refusal(tmp_path, *entries, model=model()) == f"plan entry {len(entries)}: {message}"
 
 
 def test_two_entries_may_share_a_tensor_but_no_use_of_it(tmp_path: Path) -> None:
@@ -370,7 +359,6 @@ def test_a_scheme_is_symmetric_where_every_zero_point_is_zero(
     if zero_point is None:
         assert placed.params.zero_point is None
     else:
-        assert placed.params.zero_point is not None
         assert placed.params.zero_point.tolist() == (np.zeros(4, int) + zero_point).tolist()
 
 
@@ -383,12 +371,6 @@ def constant_weight() -> onnx.ModelProto:
         helper.make_node("MatMul", ["m", "v"], ["y"]),
     ]
     return make_model(nodes, {"x": (4, 4)}, {"y": (4, 4)}, {"v": np.ones((4, 4), np.float32)})
-
-
-def test_a_scale_of_zero_is_refused_as_such(tmp_path: Path) -> None:
-    assert refusal(tmp_path, entry("x", scale=0)) == (
-        "plan entry 1: tensor 'x': scale is 0; every scale must be finite and greater than 0"
-    )
 
 
 def test_only_stored_weights_have_negative_scales(tmp_path: Path) -> None:
@@ -435,6 +417,9 @@ def test_scales_of_tensors_whose_shape_is_known_in_part(
     assert placed.params.scale.shape == expected
 
 
+ONE_FOR_ALL = "one scale for all blocks needs a tensor of known shape; list the scales"
+
+
 @pytest.mark.parametrize(
     ("shape", "keys", "message"),
     [
@@ -447,16 +432,8 @@ def test_scales_of_tensors_whose_shape_is_known_in_part(
             {"scale": [[1, 1]], "axis": 1},
             "scale has shape [1, 2]; per-axis 1 on a tensor of shape [3, 2] needs [2]",
         ),
-        (
-            None,
-            {"scale": 1, "axis": 1, "block_size": 2},
-            "one scale for all blocks needs a tensor of known shape; list the scales",
-        ),
-        (
-            ("N", 4),
-            {"scale": 1, "axis": 1, "block_size": 2},
-            "one scale for all blocks needs a tensor of known shape; list the scales",
-        ),
+        (None, {"scale": 1, "axis": 1, "block_size": 2}, ONE_FOR_ALL),
+        (("N", 4), {"scale": 1, "axis": 1, "block_size": 2}, ONE_FOR_ALL),
     ],
 )
 def test_scales_that_cannot_fit_whatever_the_shape_is(
@@ -469,7 +446,6 @@ def test_scales_that_cannot_fit_whatever_the_shape_is(
 def test_zero_points_are_codes_of_the_format(tmp_path: Path, zero_point: int, *, legal: bool) -> None:
     if legal:
         (placed,) = resolve(tmp_path, entry("x", zero_point=zero_point))
-        assert placed.params.zero_point is not None
         assert placed.params.zero_point.tolist() == zero_point
         assert placed.params.zero_point.dtype == np.int8
         return
@@ -485,5 +461,4 @@ def test_zero_points_of_a_file_are_integers_and_have_one_for_each_scale(tmp_path
         tmp_path, entry("w", **keys, zero_point={"file": "z.npz", "key": "half"})
     )
     (placed,) = resolve(tmp_path, entry("w", **keys, zero_point={"file": "z.npz", "key": "good"}))
-    assert placed.params.zero_point is not None
     assert placed.params.zero_point.tolist() == [1, 2, 3, 4]

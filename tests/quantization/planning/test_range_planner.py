@@ -5,18 +5,25 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import helper
 from support.magnitudes import seen as counted
-from support.small import conv_model, make_model, matmul_model
+from support.refusals import refused
+from support.small import conv_model, make_model, matmul_model, nodes_of
 
 from qdqtool.errors import UsageError
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
+from qdqtool.models.plan import Placement, Slot
+from qdqtool.numerics import formats
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.planning.existing_pairs import NEVER_RUN, NOT_GIVEN, propose_for
-from qdqtool.quantization.planning.placement import Selection, SkippedNode
+from qdqtool.quantization.planning.placement import ProposedSlot, Selection, SkippedNode
 from qdqtool.quantization.planning.planner import Planned
-from qdqtool.quantization.planning.range_planner import RangePlanner
+from qdqtool.quantization.planning.range_planner import RangePlanner, share_scales
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.method_choice import encode_choice
 from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges, TensorRange
@@ -81,10 +88,8 @@ def test_a_weight_that_is_not_finite_is_named(value):
     weights = onnx.numpy_helper.to_array(model.graph.initializer[0]).copy()
     weights[1, 2, 0, 1] = value
     model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
-    with pytest.raises(UsageError) as caught:
+    with refused(UsageError, "weight 'w' has NaN or infinities", hint="exclude the nodes that use it"):
         planned(model, {"x": seen(5.0), "r": seen(3.0)})
-    assert caught.value.message == "weight 'w' has NaN or infinities"
-    assert caught.value.hint == "exclude the nodes that use it"
 
 
 def test_a_weight_whose_data_is_missing_is_named():
@@ -92,10 +97,8 @@ def test_a_weight_whose_data_is_missing_is_named():
     onnx.external_data_helper.set_external_data(proto.graph.initializer[0], "lost")
     proto.graph.initializer[0].ClearField("raw_data")
     ranges = Ranges(planned_record(), {((), "x"): seen(1.0), ((), "r"): seen(1.0)})
-    with pytest.raises(UsageError) as caught:
+    with refused(UsageError, "weight 'w' cannot be read", hint="exclude the nodes that use it"):
         RangePlanner(Recipe(), ranges).plan(ModelIndex.of(Model(proto, missing_data=frozenset({"lost"}))))
-    assert caught.value.message == "weight 'w' cannot be read"
-    assert caught.value.hint == "exclude the nodes that use it"
 
 
 def planned_record() -> CalibrationRecord:
@@ -103,10 +106,12 @@ def planned_record() -> CalibrationRecord:
 
 
 def test_ranges_that_lack_a_tensor_are_refused():
-    with pytest.raises(UsageError) as caught:
+    with refused(
+        UsageError,
+        "the ranges have no tensor 'r', which is to be quantized",
+        hint="calibrate with the same options: other excludes may need other tensors",
+    ):
         planned(conv_model(), {"x": seen(5.0)})
-    assert caught.value.message == "the ranges have no tensor 'r', which is to be quantized"
-    assert caught.value.hint == "calibrate with the same options: other excludes may need other tensors"
 
 
 @pytest.mark.parametrize(("samples", "why"), [(1, NEVER_RUN), (0, NOT_GIVEN)])
@@ -127,13 +132,8 @@ def test_where_nothing_has_a_range_nothing_is_left():
 
 def moved_weight() -> onnx.ModelProto:
     """Two products read one weight behind a Transpose, and a third reads it in front."""
-    nodes = [
-        helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]),
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("MatMul", ["x", "t"], ["y"], "first"),
-        helper.make_node("MatMul", ["a", "t"], ["z"], "second"),
-        helper.make_node("MatMul", ["a", "w"], ["u"], "third"),
-    ]
+    nodes = nodes_of("""t = Transpose <perm = [1, 0]> (w)  a = Relu (x)  [first] y = MatMul (x, t)
+        [second] z = MatMul (a, t)  [third] u = MatMul (a, w)""")
     weights = {"w": np.random.default_rng(1).normal(size=(32, 32)).astype(np.float32)}
     return make_model(nodes, {"x": (4, 32)}, dict.fromkeys("yzu", (4, 32)), weights)
 
@@ -190,14 +190,8 @@ def test_only_what_is_selected_needs_a_range():
 
 def test_the_pairs_of_activations_alone_are_those_of_the_plan():
     """A residual Add whose two inputs share a scale, and a product whose input no sample computed."""
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], name="one"),
-        helper.make_node("Add", ["c", "x"], ["s"], name="add"),
-        helper.make_node("Relu", ["s"], ["r"]),
-        helper.make_node("Conv", ["r", "v"], ["d"], name="two"),
-        helper.make_node("Abs", ["d"], ["a"]),
-        helper.make_node("Conv", ["a", "v"], ["y"], name="three"),
-    ]
+    nodes = nodes_of("""[one] c = Conv (x, w)  [add] s = Add (c, x)  r = Relu (s)  [two] d = Conv (r, v)  a = Abs (d)
+        [three] y = Conv (a, v)""")
     eye = np.eye(16, dtype=np.float32).reshape(16, 16, 1, 1)
     model = make_model(nodes, {"x": (1, 16, 4, 4)}, {"y": (1, 16, 4, 4)}, {"w": eye, "v": 2 * eye})
     ranges = {name: seen(amax) for name, amax in (("x", 1.0), ("c", 3.0), ("s", 4.0), ("r", 4.0), ("d", 8.0))}
@@ -227,15 +221,29 @@ def test_the_method_that_was_chosen_for_auto_makes_the_scales():
 
 
 def test_a_tensor_of_zeros_does_not_decide_the_scale_of_its_group():
-    nodes = [
-        helper.make_node("Mul", ["x", "zero"], ["t"]),
-        helper.make_node("MatMul", ["t", "w"], ["p"]),
-        helper.make_node("Concat", ["x", "t"], ["both"], name="join", axis=1),
-        helper.make_node("MatMul", ["both", "v"], ["q"]),
-        helper.make_node("Add", ["p", "q"], ["y"]),
-    ]
+    nodes = nodes_of("""t = Mul (x, zero)  p = MatMul (t, w)  [join] both = Concat <axis = 1> (x, t)
+        q = MatMul (both, v)  y = Add (p, q)""")
     constants = {"w": np.eye(4, 8, dtype=np.float32), "v": np.eye(8, dtype=np.float32), "zero": np.zeros(1, np.float32)}
     model = make_model(nodes, {"x": ("n", 4)}, {"y": ("n", 8)}, constants)
     ranges = {"x": seen(0.03), "t": TensorRange(0, 0, 0, 9), "both": seen(0.03)}
     found = scales(planned(model, ranges, selection=Selection(op_types_to_quantize=("*", "Concat"))))
     assert found["t"] == found["both"] == np.float32(0.03 / 127)
+
+
+INT8 = QuantScheme(formats.get("int8"), PerTensor())
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(0, 2), st.floats(2.0**-20, 2.0**20, width=32)), max_size=8))
+def test_each_member_gets_the_largest_scale_of_its_group_and_others_keep_theirs(
+    members: list[tuple[int | None, float]],
+) -> None:
+    entries, placements = [], []
+    for number, (group, scale) in enumerate(members):
+        slot = Slot((), f"t{number}")
+        entries.append(ProposedSlot(slot, "activation", INT8, "", range_group=group))
+        placements.append(Placement(slot, QuantParams(INT8, np.float32(scale).reshape(())), f"r{number}"))
+    found = share_scales(entries, iter(placements), lambda number: members[number][1])
+    assert [(each.slot, each.reason) for each in found] == [(each.slot, each.reason) for each in placements]
+    for (group, scale), each in zip(members, found, strict=True):
+        shared = [other for number, other in members if number == group]
+        assert float(each.params.scale) == (scale if group is None else max(shared))

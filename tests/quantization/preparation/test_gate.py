@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.calibration_report import GATE_LIMIT
@@ -21,13 +20,7 @@ FIRST, SECOND = RNG.normal(size=(8, 6)).astype(np.float32), RNG.normal(size=(6, 
 
 def network(first: np.ndarray = FIRST, second: np.ndarray = SECOND) -> Model:
     """Two products and a Softmax that gives 1, 0 and 0, whatever comes in."""
-    nodes = [
-        helper.make_node("MatMul", ["x", "v"], ["m"]),
-        helper.make_node("Relu", ["m"], ["r"]),
-        helper.make_node("MatMul", ["r", "w"], ["n"]),
-        helper.make_node("Add", ["n", "b"], ["s"]),
-        helper.make_node("Softmax", ["s"], ["y"]),
-    ]
+    nodes = nodes_of("m = MatMul (x, v)  r = Relu (m)  n = MatMul (r, w)  s = Add (n, b)  y = Softmax (s)")
     constants = {"v": first.astype(np.float32), "w": second.astype(np.float32), "b": np.float32([9000, 0, 0])}
     return Model(make_model(nodes, {"x": ("N", 8)}, {"y": ("N", 3)}, constants))
 

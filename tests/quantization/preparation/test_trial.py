@@ -9,9 +9,8 @@ import onnx
 import onnxruntime
 import pytest
 from click.testing import CliRunner
-from onnx import helper
 from support.paths import ROOT
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.cli import command
 from qdqtool.errors import CapabilityError
@@ -60,12 +59,8 @@ def misjudged() -> onnx.ModelProto:
         "second": second,
         "last": np.arange(20, 24),
     }
-    nodes = [
-        helper.make_node("MatMul", ["x", "first"], ["h"], name="one"),
-        helper.make_node("Relu", ["h"], ["r"], name="relu"),
-        helper.make_node("MatMul", ["r", "second"], ["all"], name="two"),
-        helper.make_node("Gather", ["all", "last"], ["y"], name="pick", axis=-1),
-    ]
+    nodes = nodes_of("""[one] h = MatMul (x, first)  [relu] r = Relu (h)  [two] all = MatMul (r, second)
+        [pick] y = Gather <axis = -1> (all, last)""")
     return make_model(nodes, {"x": ("N", 64, 16)}, {"y": ("N", 64, 4)}, weights)
 
 
@@ -119,13 +114,7 @@ def sqnr(float_path: Path, quantized_path: Path, feeds: list[dict[str, np.ndarra
 
 
 def quantized(
-    model: Path,
-    data: Path,
-    output: Path,
-    *,
-    equalize: bool = True,
-    method: str = "max",
-    validation: Path | None = None,
+    model: Path, data: Path, output: Path, *, equalize: bool = True, method: str = "max", validation: Path | None = None
 ) -> QuantizeReport:
     recipe = Recipe(method=method, preparation=Preparation(equalize=equalize))
     return quantize_model(model, data, output, QuantizeOptions(recipe=recipe, validation_data=validation))
@@ -177,11 +166,7 @@ def test_a_trial_measures_what_the_written_model_does(tmp_path):
         "v": (rng.normal(size=(16, 32)) * factors).astype(np.float32),
         "w": (rng.normal(size=(32, 16)) / factors[:, np.newaxis]).astype(np.float32),
     }
-    nodes = [
-        helper.make_node("MatMul", ["x", "v"], ["h"]),
-        helper.make_node("Relu", ["h"], ["r"]),
-        helper.make_node("MatMul", ["r", "w"], ["y"]),
-    ]
+    nodes = nodes_of("h = MatMul (x, v)  r = Relu (h)  y = MatMul (r, w)")
     model = tmp_path / "m.onnx"
     onnx.save(make_model(nodes, {"x": (1, 16)}, {"y": (1, 16)}, weights), model)
     x = rng.normal(size=(8, 16)).astype(np.float32)
@@ -373,12 +358,9 @@ def largest_of_points() -> onnx.ModelProto:
         "first": random.normal(size=(64, 3, 1)).astype(np.float32) * np.exp(random.normal(0, 1, (64, 1, 1))),
         "second": random.normal(size=(128, 64, 1)).astype(np.float32) / 8,
     }
-    nodes = [
-        helper.make_node("Conv", ["x", "first"], ["a"]),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("Conv", ["b", "second"], ["c"]),
-        helper.make_node("ReduceMax", ["c"], ["y"], axes=[2], keepdims=0),
-    ]
+    nodes = nodes_of(
+        "a = Conv (x, first)  b = Relu (a)  c = Conv (b, second)  y = ReduceMax <axes = [2], keepdims = 0> (c)"
+    )
     constants = {name: array.astype(np.float32) for name, array in weights.items()}
     return make_model(nodes, {"x": (1, 3, 256)}, {"y": (1, 128)}, constants)
 

@@ -22,7 +22,6 @@ def test_counts_are_those_of_the_values(name: str, upto: float):
     values = VALUES[name].astype(np.float32)
     found = coarse_counts(histogram(values), upto)
 
-    assert found is not None
     assert np.frexp(found.bin_width)[0] == 0.5
     assert 0 < len(found.counts) <= MOST_BINS
     bins = np.floor(np.abs(values.astype(np.float64)) / found.bin_width)[values != 0]
@@ -35,7 +34,6 @@ def test_counts_are_those_of_the_values(name: str, upto: float):
 def test_all_values_are_shown_in_more_than_half_of_the_bins(name: str):
     found = coarse_counts(histogram(VALUES[name].astype(np.float32)))
 
-    assert found is not None
     assert found.beyond == 0
     assert len(found.counts) > MOST_BINS / 2
     assert found.counts[-1] > 0
@@ -45,7 +43,6 @@ def test_values_up_to_a_magnitude_are_seen_apart_from_far_ones():
     values = VALUES["far apart"].astype(np.float32)
     found = coarse_counts(histogram(values), 4.0)
 
-    assert found is not None
     assert (found.bin_width, found.beyond) == (1.0, 1)  # the histogram itself has no narrower ones
     near = np.abs(values[np.abs(values) < 100])
     assert found.counts.tolist() == [int(((near >= low) & (near < low + 1) & (near > 0)).sum()) for low in range(4)]
@@ -54,7 +51,6 @@ def test_values_up_to_a_magnitude_are_seen_apart_from_far_ones():
 def test_bins_without_a_value_are_one_empty_bin():
     found = coarse_counts(counted({500: 2, 16000: 1}, exponent=0), 0.5)
 
-    assert found is not None
     assert (found.bin_width, found.counts.tolist(), found.beyond) == (1.0, [0], 3)
 
 

@@ -50,15 +50,7 @@ def test_it_is_the_threshold_of_the_method(name: str, peaked: bool, first: str, 
 
 def test_auto_is_the_method_that_was_chosen_for_the_model():
     made = choice(VALUES["normal"], "max")
-    recorded = CalibrationRecord(
-        method="auto",
-        samples=1,
-        random=False,
-        seed=None,
-        data_sha256="",
-        model_sha256="",
-        preparation=(encode_choice("entropy"),),
-    )
+    recorded = replace(RECORD, preparation=(encode_choice("entropy"),))
 
     assert made.by("auto", recorded).own == calibrators.get("entropy").threshold(made.seen, made.goal)
     assert made.by("mse", recorded).own == calibrators.get("mse").threshold(made.seen, made.goal)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.magnitudes import seen
+from support.refusals import refused
 
 from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges.file import encode_ranges, read_stored
@@ -25,30 +26,26 @@ def stored(
     return path, ranges
 
 
-@pytest.mark.parametrize("method", [None, "max"])
-def test_ranges_without_histograms_are_those_of_max(tmp_path, method):
-    path, ranges = stored(tmp_path, PLAIN, UNSEEN)
-    assert read_stored(path, method) == ranges
+ANY = (None, "entropy", "mse", "auto", "percentile", "max")
 
 
-@pytest.mark.parametrize("method", [None, "entropy", "mse", "auto", "percentile", "max"])
-def test_ranges_with_histograms_are_those_of_any_method(tmp_path, method):
-    path, ranges = stored(tmp_path, COUNTED, UNSEEN, method="entropy")
-    assert read_stored(path, method) == ranges
+@pytest.mark.parametrize(("found", "recorded", "methods"), [(PLAIN, "max", (None, "max")), (COUNTED, "entropy", ANY)])
+def test_ranges_are_those_of_any_method_with_histograms_and_of_max_without(tmp_path, found, recorded, methods):
+    path, ranges = stored(tmp_path, found, UNSEEN, method=recorded)
+    for method in methods:
+        assert read_stored(path, method) == ranges
 
 
 @pytest.mark.parametrize("method", ["entropy", "mse", "auto", "percentile"])
 @pytest.mark.parametrize("found", [(PLAIN,), (COUNTED, PLAIN)])
 def test_one_tensor_without_a_histogram_is_enough_to_refuse(tmp_path, method, found):
     path, _ = stored(tmp_path, *found)
-    with pytest.raises(UsageError) as caught:
+    with refused(
+        UsageError,
+        f"ranges {path} have no histograms, which method '{method}' needs; they were found for 'max'",
+        hint=f"quantize with `--calibration-method max`, or calibrate again with `--calibration-method {method}`",
+    ):
         read_stored(path, method)
-    assert caught.value.message == (
-        f"ranges {path} have no histograms, which method '{method}' needs; they were found for 'max'"
-    )
-    assert caught.value.hint == (
-        f"quantize with `--calibration-method max`, or calibrate again with `--calibration-method {method}`"
-    )
 
 
 def test_the_method_of_the_file_decides_where_none_is_named(tmp_path):
@@ -74,8 +71,6 @@ def test_the_method_of_the_file_decides_where_none_is_named(tmp_path):
 )
 def test_a_part_of_the_samples_is_taken_by_force_only(tmp_path, part, held, hint):
     path, ranges = stored(tmp_path, PLAIN, part=part)
-    with pytest.raises(UsageError) as caught:
+    with refused(UsageError, f"ranges {path} {held}", hint=hint):
         read_stored(path)
-    assert caught.value.message == f"ranges {path} {held}"
-    assert caught.value.hint == hint
     assert read_stored(path, force=True) == ranges

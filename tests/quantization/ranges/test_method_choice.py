@@ -1,15 +1,27 @@
 """The method that auto uses for a whole model: how it is kept, read and applied."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.magnitudes import seen
+from support.refusals import refused
 
 from qdqtool.errors import UsageError
 from qdqtool.numerics import formats
 from qdqtool.quantization.ranges import calibrators
-from qdqtool.quantization.ranges.method_choice import METHOD_CHOICE, chosen_method, encode_choice, threshold
+from qdqtool.quantization.ranges.method_choice import (
+    DOMINANT_LAYER,
+    METHOD_CHOICE,
+    PLANNED,
+    DominantLayer,
+    chosen_method,
+    encode_choice,
+    encode_dominant,
+    recorded_dominant,
+    threshold,
+)
 from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, TensorRange
 
 RECORD = CalibrationRecord(method="auto", samples=8, random=False, seed=None, data_sha256="", model_sha256="")
@@ -47,13 +59,12 @@ def test_another_method_is_not_overruled(method):
 @pytest.mark.parametrize("parameters", [{}, {"method": None}, {"method": 1}, {"method": ["max"]}, {"method": "best"}])
 def test_a_malformed_or_unknown_choice_is_refused(parameters):
     record = with_steps(PreparationStep(METHOD_CHOICE, parameters))
-    with pytest.raises(UsageError) as caught:
+    with refused(
+        UsageError,
+        f"the ranges have a malformed step '{METHOD_CHOICE}': method {parameters.get('method')!r}",
+        hint="calibrate again, or use the qdqtool that wrote them",
+    ):
         chosen_method(record, "auto")
-    assert (
-        caught.value.message
-        == f"the ranges have a malformed step '{METHOD_CHOICE}': method {parameters.get('method')!r}"
-    )
-    assert caught.value.hint == "calibrate again, or use the qdqtool that wrote them"
     # Nobody asks for it.
     assert chosen_method(record, "mse") == "mse"
 
@@ -84,3 +95,27 @@ def test_distant_values_are_clipped_whatever_method_was_chosen_for_auto(method, 
 def test_a_method_of_the_user_does_with_distant_values_what_it_does(value, count):
     values = far(value, count)
     assert threshold("max", values, INT8, automatic=False).amax == abs(value)
+
+
+LAYER = DominantLayer(
+    nodes=(((), ("y",)), (("a.then",), ("z", ""))), noise_share=0.97, macs_share=0.001, weights_share=0.0
+)
+
+
+def test_the_layer_is_read_back_from_json():
+    step = encode_dominant(LAYER)
+    stored = PreparationStep(step.step, json.loads(json.dumps(step.parameters)))
+    assert recorded_dominant([encode_choice("max"), stored]) == LAYER
+
+
+def test_there_is_none_among_other_steps():
+    assert recorded_dominant([encode_choice("max")]) is None
+    assert {encode_choice("max").step, encode_dominant(LAYER).step} == PLANNED
+
+
+@pytest.mark.parametrize("change", [{"nodes": 3}, {"nodes": [[["a"], "y"]]}, {"noise_share": "much"}])
+def test_a_malformed_record_is_refused(change):
+    step = PreparationStep(DOMINANT_LAYER, {**encode_dominant(LAYER).parameters, **change})
+    with pytest.raises(UsageError, match=f"malformed step '{DOMINANT_LAYER}'") as error:
+        recorded_dominant([step])
+    assert error.value.hint is not None

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.errors import ModelError, UsageError
 from qdqtool.models.graph.index.view import Value
@@ -105,10 +105,7 @@ def test_a_model_with_an_output_that_nothing_makes_is_refused(runs: FloatRuns) -
 
 def test_a_model_that_only_the_optimizations_of_onnx_runtime_break_runs_without_them() -> None:
     """It fuses the Pad into the MaxPool, and then finds that the pads are not below the kernel."""
-    nodes = [
-        helper.make_node("Pad", ["x", "pads"], ["p"]),
-        helper.make_node("MaxPool", ["p"], ["y"], kernel_shape=[1, 1]),
-    ]
+    nodes = nodes_of("p = Pad (x, pads)  y = MaxPool <kernel_shape = [1, 1]> (p)")
     pads = {"pads": np.array([0, 0, 1, 1, 0, 0, 1, 1])}
     model = Model(make_model(nodes, {"x": (1, 1, 2, 2)}, {"y": (1, 1, 4, 4)}, pads))
     with pytest.raises(ModelError, match="Pad should be smaller"):

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
@@ -46,21 +46,11 @@ def exact(arrays: Iterable[np.ndarray]) -> np.ndarray:
 
 def products() -> onnx.ModelProto:
     """Every form of a product that takes blocks, and two whose channels are not on the last axis."""
-    nodes = [
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("MatMul", ["x", "w"], ["y0"]),
-        helper.make_node("MatMul", ["a", "w"], ["y1"]),
-        helper.make_node("Add", ["w", "w"], ["y2"]),
-        helper.make_node("Gemm", ["a", "v"], ["y3"], transB=1),
-        helper.make_node("Transpose", ["u"], ["t"], perm=[1, 0]),
-        helper.make_node("MatMul", ["x", "t"], ["y4"]),
-        helper.make_node("MatMul", ["a", "t"], ["y5"]),
-        helper.make_node("Gemm", ["x", "g"], ["y6"], transA=1),
-        helper.make_node("Conv", ["image", "k"], ["y7"]),
-        helper.make_node("MatMul", ["words", "w3"], ["y8"]),
-        helper.make_node("Gemm", ["x", "square"], ["y9"]),
-        helper.make_node("Gemm", ["a", "square"], ["y10"], transB=1),
-    ]
+    nodes = nodes_of("""a = Relu (x)  y0 = MatMul (x, w)  y1 = MatMul (a, w)  y2 = Add (w, w)
+        y3 = Gemm <transB = 1> (a, v)  t = Transpose <perm = [1, 0]> (u)  y4 = MatMul (x, t)
+        y5 = MatMul (a, t)  y6 = Gemm <transA = 1> (x, g)
+        y7 = Conv (image, k)  y8 = MatMul (words, w3)  y9 = Gemm (x, square)
+        y10 = Gemm <transB = 1> (a, square)""")
     shapes = {"w": (K, 4), "v": (5, K), "u": (3, K), "g": (4, K), "k": (2, K, 1, 1), "w3": (K, 2), "square": (K, K)}
     inputs = {"x": (4, K), "image": (1, K, 4, 4), "words": (2, "n", K)}
     weights = {name: whole_numbers(9, *shape) for name, shape in shapes.items()}

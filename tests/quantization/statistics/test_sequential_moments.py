@@ -7,7 +7,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
@@ -28,14 +28,8 @@ def weights() -> dict[str, np.ndarray]:
 
 def network() -> onnx.ModelProto:
     """Three products; the second reads its weight through a Transpose, the third beside a skip connection."""
-    nodes = [
-        helper.make_node("MatMul", ["x", "first"], ["a"]),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("Transpose", ["second"], ["t"], perm=[1, 0]),
-        helper.make_node("MatMul", ["b", "t"], ["c"]),
-        helper.make_node("Add", ["c", "a"], ["d"]),
-        helper.make_node("Gemm", ["d", "third"], ["y"]),
-    ]
+    nodes = nodes_of("""a = MatMul (x, first)  b = Relu (a)  t = Transpose <perm = [1, 0]> (second)  c = MatMul (b, t)
+        d = Add (c, a)  y = Gemm (d, third)""")
     return make_model(nodes, {"x": ("n", K)}, {"y": ("n", K)}, weights())
 
 
@@ -96,11 +90,7 @@ def test_each_weight_is_measured_behind_what_became_of_those_in_front_of_it(batc
 
 
 def test_a_weight_that_two_activations_are_multiplied_with_is_left_out():
-    nodes = [
-        helper.make_node("MatMul", ["x", "first"], ["a"]),
-        helper.make_node("MatMul", ["a", "first"], ["b"]),
-        helper.make_node("MatMul", ["b", "second"], ["y"]),
-    ]
+    nodes = nodes_of("a = MatMul (x, first)  b = MatMul (a, first)  y = MatMul (b, second)")
     two = {name: weights()[name] for name in NAMES[:2]}
     model = make_model(nodes, {"x": ("n", K)}, {"y": ("n", K)}, two)
     shared = Slot((), "first", (UseRef((), ("a",), 1), UseRef((), ("b",), 1)))
@@ -110,14 +100,8 @@ def test_a_weight_that_two_activations_are_multiplied_with_is_left_out():
 
 
 def test_weights_that_read_one_activation_come_together_and_are_measured_once():
-    nodes = [
-        helper.make_node("MatMul", ["x", "first"], ["a"]),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("MatMul", ["b", "second"], ["c"]),
-        helper.make_node("MatMul", ["a", "third"], ["d"]),
-        helper.make_node("MatMul", ["b", "fourth"], ["e"]),
-        helper.make_node("Sum", ["c", "d", "e"], ["y"]),
-    ]
+    nodes = nodes_of("""a = MatMul (x, first)  b = Relu (a)  c = MatMul (b, second)  d = MatMul (a, third)
+        e = MatMul (b, fourth)  y = Sum (c, d, e)""")
     four = {**weights(), "fourth": weights()["first"]}
     places = {"first": "a", "second": "c", "third": "d", "fourth": "e"}
     slots = {name: Slot((), name, (UseRef((), (made,), 1),)) for name, made in places.items()}

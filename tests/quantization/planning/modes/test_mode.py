@@ -2,6 +2,7 @@
 
 import onnx
 import pytest
+from support.refusals import refused
 
 from qdqtool.errors import ArgumentError
 from qdqtool.models import ops
@@ -66,9 +67,8 @@ def test_block_sizes_are_those_of_the_mode():
     int4, int8 = modes.get("int4"), modes.get("int8-weight-only")
     assert [int4.block_size(asked) for asked in (None, 32, 64, 128)] == [128, 32, 64, 128]
     assert int8.block_size(None) is None
-    with pytest.raises(ArgumentError) as caught:
+    with refused(ArgumentError, "block_size is 16; legal for this mode: 32, 64, 128"):
         int4.block_size(16)
-    assert caught.value.message == "block_size is 16; legal for this mode: 32, 64, 128"
     with pytest.raises(ArgumentError) as caught:
         int8.block_size(32)
     told = "block_size is set, but this mode has one scale for each output channel; leave it out"
@@ -79,6 +79,5 @@ def test_the_example_for_targets_has_the_blocks_of_the_mode():
     schemes = {name: modes.get(name).example_scheme() for name in ("int4", "nvfp4", "int8")}
     assert [each.granularity for each in schemes.values()] == [Blocked(0, 128), Blocked(0, 16), PerTensor()]
     inner = schemes["nvfp4"].scale_scheme
-    assert inner is not None
     assert (inner.format.name, inner.granularity) == ("float8e4m3fn", PerTensor())
     assert schemes["int4"].scale_scheme is None

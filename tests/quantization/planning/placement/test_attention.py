@@ -1,7 +1,5 @@
 """Attention in all the forms that exporters write: placement makes each of them one kernel that reads codes."""
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
@@ -9,7 +7,6 @@ from onnx import TensorProto, helper
 from support.engine_models import Net
 from support.layer_dump import kernels_of, multiplied_types
 from support.placed import place
-from support.trt_verdict import TrtOracle
 
 pytestmark = pytest.mark.builder
 
@@ -145,23 +142,7 @@ class Cached(Layer):
         return self.net.op("Concat", [f"past_{name}", heads], f"{name}_joined", axis=2)
 
 
-FORMS: tuple[Callable[..., Layer], ...] = (
-    Layer,
-    ScaledOperands,
-    MaskedByInput,
-    CausalByWhere,
-    WideSoftmax,
-    SharedKeys,
-    Rotated,
-    Cached,
-)
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    judge = TrtOracle()
-    yield judge
-    judge.close()
+FORMS = (Layer, *Layer.__subclasses__())
 
 
 @pytest.mark.parametrize("number_format", CODES)

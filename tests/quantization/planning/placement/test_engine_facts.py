@@ -10,7 +10,6 @@ from onnx import TensorProto, helper
 from support.engine_models import FP8, IMAGE, INT8, Net
 from support.layer_dump import input_types, kernels_of, multiplied_types, output_types
 from support.placed import place, proposal
-from support.trt_verdict import TrtOracle
 
 from qdqtool.quantization.planning.placement import Selection
 
@@ -20,13 +19,6 @@ CODES = {"int8": "Int8", "float8e4m3fn": "FP8"}
 KINDS = {"int8": INT8, "float8e4m3fn": FP8}
 FUSED_ATTENTION = r"_gemm_mha"
 BOTH = pytest.mark.parametrize("number_format", CODES)
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    judge = TrtOracle()
-    yield judge
-    judge.close()
 
 
 @pytest.fixture
@@ -90,13 +82,9 @@ def pooled(op, **attributes):
 WINDOW = {"kernel_shape": [2, 2], "strides": [2, 2]}
 
 
-def test_a_maxpool_in_front_of_a_pair_moves_int8_codes(build):
-    assert input_types(one_kernel(build(pooled("MaxPool", **WINDOW)), "p.MaxPool")) == ["Int8"]
-
-
-def test_a_maxpool_has_no_fp8_kernel(build):
-    kernel = one_kernel(build(pooled("MaxPool", **WINDOW), "float8e4m3fn"), "p.MaxPool")
-    assert input_types(kernel) == ["Float"]
+@pytest.mark.parametrize(("number_format", "read"), [("int8", "Int8"), ("float8e4m3fn", "Float")])
+def test_a_maxpool_in_front_of_a_pair_moves_int8_codes_and_has_no_fp8_kernel(number_format, read, build):
+    assert input_types(one_kernel(build(pooled("MaxPool", **WINDOW), number_format), "p.MaxPool")) == [read]
 
 
 @BOTH

@@ -9,16 +9,8 @@ import pytest
 from support.engine_models import IMAGE, ROWS, Net
 from support.layer_dump import input_types, kernels_of, multiplied_types
 from support.placed import place
-from support.trt_verdict import TrtOracle
 
 pytestmark = pytest.mark.builder
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    judge = TrtOracle()
-    yield judge
-    judge.close()
 
 
 def conv_chain():

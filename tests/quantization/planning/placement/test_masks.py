@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from support.engine_models import Net
+from support.metrics import sqnr_db
 from support.placed import proposal
 from support.small import run
 
@@ -14,7 +15,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Slot
-from qdqtool.quantization.planning.placement import Selection
+from qdqtool.quantization.planning.placement import Reason, Selection
 from qdqtool.quantization.planning.placement.context import PlacementContext
 from qdqtool.quantization.planning.placement.masks import adds_mask, carried_mask, carries_mask, feeds_softmax
 
@@ -42,10 +43,6 @@ def constant_added(net, scores, low=-1e4):
     return net.op("Add", [scores, "mask"], "masked")
 
 
-def constant_lowest(net, scores):
-    return constant_added(net, scores, LOWEST)
-
-
 def sliced_constant(net, scores):
     net.constant("buffer", np.triu(np.full((2 * LENGTH, 2 * LENGTH), -1e4, np.float32), 1))
     for name, values in (("from", [0, 0]), ("to", [LENGTH, LENGTH]), ("over", [0, 1])):
@@ -56,10 +53,6 @@ def sliced_constant(net, scores):
 def inverted_times(net, scores, low=-1e4):
     net.constant("low", np.float32(low))
     return net.op("Add", [scores, net.op("Mul", [inverted(net), "low"], "mask")], "masked")
-
-
-def inverted_times_lowest(net, scores):
-    return inverted_times(net, scores, LOWEST)
 
 
 def less_one_times(net, scores):
@@ -104,19 +97,19 @@ def bounded_below(net, scores):
     return net.op("Max", [inverted_times(net, scores, LOWEST), "lowest"], "bounded")
 
 
-FORMS = [
-    constant_added,
-    constant_lowest,
-    sliced_constant,
-    inverted_times,
-    inverted_times_lowest,
-    less_one_times,
-    kept_less_inverted,
-    where_minus_infinity,
-    where_then_added,
-    added_to_a_position_bias,
-    bounded_below,
-]
+FORMS = {
+    "constant": constant_added,
+    "lowest constant": lambda net, scores: constant_added(net, scores, LOWEST),
+    "sliced constant": sliced_constant,
+    "inverted": inverted_times,
+    "inverted, lowest": lambda net, scores: inverted_times(net, scores, LOWEST),
+    "less one": less_one_times,
+    "kept, less inverted": kept_less_inverted,
+    "Where": where_minus_infinity,
+    "Where, added": where_then_added,
+    "position bias": added_to_a_position_bias,
+    "bounded below": bounded_below,
+}
 
 
 def softmax(net, masked):
@@ -129,36 +122,39 @@ def softmax_in_steps(net, masked):
     return net.op("Div", [power, net.op("ReduceSum", [power, net.constant("last", np.array([-1]))], "sum")], "weights")
 
 
-def attention(form, normalize=softmax):
+def with_flags(net, shape):
+    """The model of a network with an input ``x``, and ``keep`` where a node reads it."""
+    needs_mask = any("keep" in node.input for node in net.nodes)
+    return net.model({"x": shape} | ({"keep": (LENGTH,)} if needs_mask else {}))
+
+
+def attention(form, normalize):
     net = Net(17)
     q, k, v = (net.op("MatMul", ["x", net.float_weight(f"w{name}", (WIDTH, WIDTH))], name) for name in "qkv")
     net.op("MatMul", [q, net.op("Transpose", [k], "kt", perm=[1, 0])], "scores")
     net.op("Div", ["scores", net.constant("width", np.float32(8))], "scaled")
     net.op("MatMul", [normalize(net, form(net, "scaled")), v], "y")
-    needs_mask = any("keep" in node.input for node in net.nodes)
-    return net.model({"x": (LENGTH, WIDTH)} | ({"keep": (LENGTH,)} if needs_mask else {}))
+    return with_flags(net, (LENGTH, WIDTH))
 
 
 def feeds(model):
-    rng = np.random.default_rng(0)
-    names = [value.name for value in model.graph.input]
     keep = np.ones((4, LENGTH), np.float32)
     keep[:, -5:] = 0
-    both = {"x": rng.normal(size=(4, LENGTH, WIDTH)).astype(np.float32), "keep": keep}
-    return {name: both[name] for name in names}
+    x = np.random.default_rng(0).normal(size=(4, LENGTH, WIDTH)).astype(np.float32)
+    return {value.name: {"x": x, "keep": keep}[value.name] for value in model.graph.input}
 
 
 @pytest.mark.parametrize("normalize", [softmax, softmax_in_steps])
 @pytest.mark.parametrize("form", FORMS)
 def test_no_model_collapses_and_no_range_holds_a_mask(form, normalize, tmp_path):
-    model, data = attention(form, normalize), feeds(attention(form, normalize))
+    model = attention(FORMS[form], normalize)
+    data = feeds(model)
     np.savez(tmp_path / "data.npz", **data)
     onnx.save(model, tmp_path / "m.onnx")
     quantize_model(tmp_path / "m.onnx", tmp_path / "data.npz", tmp_path / "q.onnx")
     first = {name: array[0] for name, array in data.items()}
     (before,), (after,) = (run(str(tmp_path / name), first) for name in ("m.onnx", "q.onnx"))
-    noise = np.sum((before.astype(np.float64) - after) ** 2)
-    assert 10 * np.log10(np.sum(before.astype(np.float64) ** 2) / noise) > LEAST_SQNR
+    assert sqnr_db(before, after) > LEAST_SQNR
     ranges = calibrate(Model(model), tmp_path / "data.npz").tensors
     assert all(found.amax < 1000 for found in ranges.values())
 
@@ -166,9 +162,8 @@ def test_no_model_collapses_and_no_range_holds_a_mask(form, normalize, tmp_path)
 @pytest.mark.parametrize("form", FORMS)
 def test_a_product_that_reads_masked_scores_stays_float_and_says_why(form, tmp_path):
     net = Net(17)
-    net.op("MatMul", [form(net, "x"), net.float_weight("w", (LENGTH, 32))], "y")
-    needs_mask = any("keep" in node.input for node in net.nodes)
-    model = net.model({"x": (LENGTH, LENGTH)} | ({"keep": (LENGTH,)} if needs_mask else {}))
+    net.op("MatMul", [FORMS[form](net, "x"), net.float_weight("w", (LENGTH, 32))], "y")
+    model = with_flags(net, (LENGTH, LENGTH))
     found = proposal(model)
     assert not found.slots
     (reason,) = (node.reason.text for node in found.skipped if node.op_type == "MatMul")
@@ -211,41 +206,40 @@ def moved(net, tensor, steps):
 
 def low_mask(net, low=-1e4):
     """``(1 - keep) * low``."""
-    net.constant("one", np.float32(1))
-    net.constant("low", np.float32(low))
-    return net.op("Mul", [net.op("Sub", ["one", "keep"], "out"), "low"], "mask")
+    return net.op("Mul", [one_minus(net), low_number(net, low)], "mask")
 
 
-def constant_of(net, low):
-    net.constant("low", np.float32(low))
-    net.op("Add", ["x", "low"], "y")
+def times_thousands(net, left, right="keep", op="Sub", high=1e4):
+    """``(left - right) * high``."""
+    return net.op("Mul", [net.op(op, [left, right], "flag"), net.constant("high", np.float32(high))], "grams")
 
 
-def product_of(net, low):
-    net.op("Add", [low_mask(net, low), "x"], "y")
+def added(net, mask, to="x"):
+    return net.op("Add", [to, mask], "y")
 
 
-def selection_of(net, low):
-    net.constant("low", np.float32(low))
-    net.op("Where", ["b", "x", "low"], "y")
+def one_minus(net, number=1):
+    return net.op("Sub", [net.constant("one", np.float32(number)), "keep"], "out")
 
 
-def selection_added(net, low):
-    net.constant("low", np.float32(low))
-    net.op("Add", ["x", net.op("Where", ["b", "keep", "low"], "mask")], "y")
+def low_number(net, low=-1e4):
+    return net.constant("low", np.float32(low))
 
 
-def huge_times_flag(net, low):
-    net.constant("high", np.float32(-low))
-    net.constant("one", np.float32(1))
-    net.op("Add", ["x", net.op("Mul", [net.op("Sub", ["keep", "one"], "out"), "high"], "mask")], "y")
+LOW = {
+    "constant": lambda net, low: added(net, low_number(net, low)),
+    "product": lambda net, low: added(net, low_mask(net, low)),
+    "selection": lambda net, low: net.op("Where", ["b", "x", low_number(net, low)], "y"),
+    "selection, added": lambda net, low: added(net, net.op("Where", ["b", "keep", low_number(net, low)], "mask")),
+    "flag": lambda net, low: added(net, times_thousands(net, "keep", net.constant("one", np.float32(1)), high=-low)),
+}
 
 
-@pytest.mark.parametrize("form", [constant_of, product_of, selection_of, selection_added, huge_times_flag])
+@pytest.mark.parametrize("form", LOW)
 @pytest.mark.parametrize(("low", "expected"), [(-1000.0, True), (-999.0, False), (-1e30, True), (0.5, False)])
 def test_a_mask_is_a_constant_of_minus_a_thousand_or_less(form, low, expected):
     net = Net(17)
-    form(net, low)
+    LOW[form](net, low)
     assert masked(net) is expected
 
 
@@ -280,16 +274,8 @@ def test_a_mask_is_found_behind_two_more_sums(joins, expected, left):
 
 
 ONWARD = {
-    "Mul": ["s", "keep"],
-    "Div": ["s", "keep"],
-    "Clip": ["s"],
-    "Transpose": ["s"],
-    "Identity": ["s"],
-    "Dropout": ["s"],
-    "Add": ["s", "keep"],
-    "Sub": ["s", "keep"],
-    "Max": ["s", "keep"],
-    "Min": ["s", "keep"],
+    **{op: ["s"] for op in ("Clip", "Transpose", "Identity", "Dropout")},
+    **{op: ["s", "keep"] for op in ("Mul", "Div", "Add", "Sub", "Max", "Min")},
     "Where": ["b", "s", "keep"],
 }
 
@@ -308,13 +294,8 @@ def test_a_mask_ends_where_values_are_computed_from_it(op, inputs, expected):
     net.op("Clip", [net.op("Add", ["x", low_mask(net)], "sum")], "s")
     net.op(op, inputs, "y")
     assert masked(net) is expected
-    reason = carried_mask(*looked_at(net, "y"))
-    assert (reason is not None) is expected
-    if reason is not None:
-        assert (reason.code, reason.text) == (
-            "attention-mask",
-            "'y' carries an attention mask, which one scale would not survive",
-        )
+    text = "'y' carries an attention mask, which one scale would not survive"
+    assert carried_mask(*looked_at(net, "y")) == (Reason("attention-mask", text) if expected else None)
 
 
 @pytest.mark.parametrize(
@@ -328,98 +309,31 @@ def test_scores_are_scaled_and_moved_before_their_softmax(op, inputs, expected):
     assert feeds_softmax(looked_at(net, "s")[0].producer) is expected
 
 
-def constant_behind_a_sign(net):
-    net.op("Add", ["x", net.op("Neg", [net.constant("high", np.float32(1e4))], "low")], "y")
+MASKS = {
+    "negative constant": lambda net: added(net, net.op("Neg", [net.constant("high", np.float32(1e4))], "low")),
+    "Cast": lambda net: added(net, net.op("Cast", [low_mask(net)], "same", to=onnx.TensorProto.FLOAT)),
+    "triangle": lambda net: added(net, net.op("Trilu", [low_mask(net)], "upper")),
+}
+NO_MASKS = {
+    "Cast of nothing": lambda net: added(net, net.op("Cast", [""], "bias", to=onnx.TensorProto.FLOAT)),
+    "factor": lambda net: net.op("Mul", ["x", low_number(net)], "y"),
+    "bounded mask": lambda net: added(net, net.op("Tanh", [low_mask(net)], "bounded")),
+    "random": lambda net: added(net, net.op("RandomNormal", [], "noise", shape=[LENGTH, LENGTH])),
+    "one and a flag": lambda net: added(net, times_thousands(net, net.constant("one", np.float32(1)), op="Add")),
+    "two less a flag": lambda net: added(net, times_thousands(net, net.constant("two", np.float32(2)))),
+    "difference of inputs": lambda net: added(net, times_thousands(net, "x")),
+    "flag without an operand": lambda net: added(net, times_thousands(net, "")),
+    "flag or large": lambda net: added(
+        net, net.op("Where", ["b", one_minus(net), net.constant("high", np.float32(1e4))], "chosen")
+    ),
+    "integers": lambda net: added(net, net.constant("low", np.int64(-10000)), to="i"),
+    "no operand": lambda net: added(net, "x", to=""),
+    "no inner operand": lambda net: added(net, net.op("Add", ["", "keep"], "bias")),
+}
 
 
-def cast_of_a_mask(net):
-    net.op("Add", ["x", net.op("Cast", [low_mask(net)], "same", to=onnx.TensorProto.FLOAT)], "y")
-
-
-def triangle_of_a_mask(net):
-    net.op("Add", ["x", net.op("Trilu", [low_mask(net)], "upper")], "y")
-
-
-@pytest.mark.parametrize("form", [constant_behind_a_sign, cast_of_a_mask, triangle_of_a_mask])
-def test_computed_masks_are_masks(form):
+@pytest.mark.parametrize("form", [*MASKS, *NO_MASKS])
+def test_computed_masks_are_masks_and_what_only_looks_like_one_is_none(form):
     net = Net(17)
-    form(net)
-    assert masked(net)
-
-
-def factor(net):
-    net.op("Mul", ["x", net.constant("low", np.float32(-1e4))], "y")
-
-
-def squashed(net):
-    net.op("Add", ["x", net.op("Tanh", [low_mask(net)], "bounded")], "y")
-
-
-def random(net):
-    net.op("Add", ["x", net.op("RandomNormal", [], "noise", shape=[LENGTH, LENGTH])], "y")
-
-
-def no_flag(net, op="Add", one=1.0):
-    net.constant("one", np.float32(one))
-    net.constant("high", np.float32(1e4))
-    flag = net.op(op, ["one", "keep"], "flag")
-    net.op("Add", ["x", net.op("Mul", [flag, "high"], "grams")], "y")
-
-
-def flag_of_two(net):
-    no_flag(net, "Sub", 2.0)
-
-
-def difference_of_inputs(net):
-    net.constant("high", np.float32(1e4))
-    net.op("Add", ["x", net.op("Mul", [net.op("Sub", ["x", "keep"], "flag"), "high"], "grams")], "y")
-
-
-def flag_without_an_operand(net):
-    net.constant("high", np.float32(1e4))
-    net.op("Add", ["x", net.op("Mul", [net.op("Sub", ["", "keep"], "flag"), "high"], "grams")], "y")
-
-
-def flag_or_large(net):
-    net.constant("one", np.float32(1))
-    net.constant("high", np.float32(1e4))
-    net.op("Add", ["x", net.op("Where", ["b", net.op("Sub", ["one", "keep"], "flag"), "high"], "chosen")], "y")
-
-
-def integers(net):
-    net.op("Add", ["i", net.constant("low", np.int64(-10000))], "y")
-
-
-def operand_missing(net):
-    net.op("Add", ["", "x"], "y")
-
-
-def inner_operand_missing(net):
-    net.op("Add", ["x", net.op("Add", ["", "keep"], "bias")], "y")
-
-
-def cast_without_an_operand(net):
-    net.op("Add", ["x", net.op("Cast", [""], "bias", to=onnx.TensorProto.FLOAT)], "y")
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        cast_without_an_operand,
-        factor,
-        squashed,
-        random,
-        no_flag,
-        flag_of_two,
-        difference_of_inputs,
-        flag_without_an_operand,
-        flag_or_large,
-        integers,
-        operand_missing,
-        inner_operand_missing,
-    ],
-)
-def test_what_only_looks_like_a_mask_is_none(form):
-    net = Net(17)
-    form(net)
-    assert not masked(net)
+    (MASKS | NO_MASKS)[form](net)
+    assert masked(net) is (form in MASKS)

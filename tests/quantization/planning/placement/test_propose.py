@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper, parser
 from support.engine_models import IMAGE, ROWS, Net
 from support.placed import proposal
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.quantization.planning.placement import Selection, residual
 
@@ -61,7 +61,7 @@ def test_bias_stays_float():
     assert set(slots(net.model(IMAGE))) == {"x", "w", "f", "v"}
 
 
-def block(*, downsample=False, swapped=False, spoil=None):
+def block(*, downsample=False, swapped=False):
     """A residual block between two Convs: r0 -> c1 -> r1 -> c2; Add with r0 or with the 1x1 Conv cd."""
     net = Net(17)
     net.op("Relu", [conv(net, "x", "c0")], "r0")
@@ -70,8 +70,6 @@ def block(*, downsample=False, swapped=False, spoil=None):
     skip = conv(net, "r0", "cd", shape=(16, 16, 1, 1)) if downsample else "r0"
     net.op("Add", [skip, "c2"] if swapped else ["c2", skip], "a")
     conv(net, net.op("Relu", ["a"], "ra"), "y")
-    if spoil is not None:
-        spoil(net)
     return net.model(IMAGE)
 
 
@@ -91,56 +89,6 @@ def test_of_two_convs_the_shallow_one_is_the_skip_branch(swapped):
     assert "c2" not in found
 
 
-def test_an_add_whose_conv_stays_float_stays_float():
-    model = block()
-    assert skipped(model, nodes_to_exclude=("c2",))["a.Add"] == "the Conv that it joins stays float"
-    assert slots(model, nodes_to_exclude=("c2",))["r0"] == ("per-tensor", ["c1"])
-
-
-@pytest.mark.parametrize("skip_too", [False, True])
-def test_an_add_whose_conv_is_quantized_already_is_not_said_to_join_a_float_conv(skip_too):
-    net = Net(17)
-    net.op("Conv", [net.activation("x"), net.weight("w", (16, 16, 1, 1), axis=0)], "c")
-    net.op("Relu", ["x_d"], "s")
-    net.op("Add", ["c", net.activation("s") if skip_too else "s"], "a")
-    reason = skipped(net.model(IMAGE, "a"))["a.Add"]
-    other = "the Conv that it joins is quantized already; `--existing replace` quantizes both anew"
-    assert reason == ("it is quantized already" if skip_too else other)
-
-
-def conv_read_twice(net):
-    net.op("Relu", ["c2"], "also")
-
-
-def no_conv(net):
-    put_between(net, "Sigmoid", "c2", 0)
-
-
-def broadcast(net):
-    put_between(net, "GlobalMaxPool", "r0", 1)
-
-
-def put_between(net, op, tensor, index):
-    """Let input ``index`` of the Add read ``op`` of ``tensor``."""
-    position = [node.output[0] for node in net.nodes].index("a")
-    net.nodes[position].input[index] = f"{tensor}_{op}"
-    net.nodes.insert(position, helper.make_node(op, [tensor], [f"{tensor}_{op}"]))
-
-
-@pytest.mark.parametrize(
-    ("spoil", "reason"),
-    [
-        (conv_read_twice, "neither input comes straight from a Conv"),
-        (no_conv, "neither input comes straight from a Conv"),
-        (broadcast, "its inputs have different shapes"),
-    ],
-)
-def test_an_add_that_joins_no_branch_stays_float(spoil, reason):
-    model = block(spoil=spoil)
-    assert reason in skipped(model)["a.Add"]
-    assert "a" not in [reader for _, readers in slots(model).values() for reader in readers]
-
-
 @pytest.mark.parametrize(
     ("op", "shape", "attributes", "granularity"),
     [
@@ -155,19 +103,6 @@ def test_weight_scales_stand_on_the_output_channels(op, shape, attributes, granu
     net = Net(17)
     net.op(op, ["x", net.float_weight("w", shape)], "y", **attributes)
     assert slots(net.model(ROWS)) == {"x": ("per-tensor", ["y"]), "w": (granularity, ["y"])}
-
-
-def test_a_constant_on_the_left_and_two_activations():
-    net = Net(17)
-    net.op("MatMul", [net.float_weight("w", (4, 8)), "x"], "m")
-    net.op("Transpose", ["m"], "t", perm=[1, 0])
-    net.op("MatMul", ["m", "t"], "y")
-    assert slots(net.model(ROWS)) == {
-        "w": ("per-tensor", ["m"]),
-        "x": ("per-tensor", ["m"]),
-        "m": ("per-tensor", ["y"]),
-        "t": ("per-tensor", ["y"]),
-    }
 
 
 def test_a_weight_behind_transposes_is_quantized_where_it_is_stored():
@@ -214,15 +149,6 @@ def test_a_graph_output_keeps_its_float_value():
     assert slots(model)["r"] == ("per-tensor", ["y"])
 
 
-def test_a_conv_with_a_computed_weight_stays_float_on_both_sides():
-    net = Net(17)
-    net.op("Relu", ["x"], "w")
-    net.op("Conv", ["x", "w"], "y")
-    model = net.model({"x": (16, 16, 1, 1)})
-    assert slots(model) == {}
-    assert skipped(model) == {"y.Conv": "its weight 'w' is not constant; quantizing its input alone would gain nothing"}
-
-
 def test_a_transposed_conv_is_quantized_only_when_it_is_asked_for():
     net = Net(17)
     net.op("ConvTranspose", ["x", net.float_weight("w", (16, 8, 2, 2))], "y")
@@ -259,40 +185,29 @@ def causal(net, low=-1e4):
     return net.constant("mask", np.triu(np.full((8, 8), low, np.float32), 1))
 
 
-def added(net):
-    return net.op("Add", ["scaled", causal(net)], "masked")
-
-
-def computed(net):
-    return net.op("Add", ["scaled", net.op("Log", ["scaled"], "bias")], "masked")
-
-
-def chosen(net):
+def masked_where(net):
     net.constant("low", np.float32(-np.inf))
     return net.op("Where", [net.constant("keep", np.tri(8, dtype=bool)), "scaled", "low"], "masked")
 
 
-@pytest.mark.parametrize("mask", [added, computed, chosen])
+MASKS = {
+    "added": lambda net: net.op("Add", ["scaled", causal(net)], "masked"),
+    "computed": lambda net: net.op("Add", ["scaled", net.op("Log", ["scaled"], "bias")], "masked"),
+    "chosen": masked_where,
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
 def test_attention_is_quantized_around_its_masked_scores(mask):
-    found = slots(attention(mask))
+    found = slots(attention(MASKS[mask]))
     activations = {tensor: readers for tensor, (granularity, readers) in found.items() if granularity == "per-tensor"}
     assert activations == {"x": ["q", "k", "v"], "q": ["scores"], "kt": ["scores"], "weights": ["y"], "v": ["y"]}
     assert {tensor for tensor, (granularity, _) in found.items() if granularity == "per-axis 1"} == {"wq", "wk", "wv"}
 
 
-def test_the_add_of_a_mask_says_why_it_stays_float():
-    assert "attention mask" in skipped(attention(added))["masked.Add"]
-    assert "Softmax" in skipped(attention(computed))["masked.Add"]
-
-
-def test_a_masked_tensor_is_never_quantized_even_before_a_matmul():
-    net = Net(17)
-    net.op("Add", ["x", causal(net)], "masked")
-    net.op("Transpose", ["masked"], "t", perm=[1, 0])
-    net.op("MatMul", ["t", net.float_weight("w", (8, 4))], "y")
-    model = net.model({"x": (8, 8)})
-    assert slots(model) == {}
-    assert "'t' carries an attention mask" in skipped(model)["y.MatMul"]
+@pytest.mark.parametrize(("mask", "reason"), [("added", "attention mask"), ("computed", "Softmax")])
+def test_the_add_of_a_mask_says_why_it_stays_float(mask, reason):
+    assert reason in skipped(attention(MASKS[mask]))["masked.Add"]
 
 
 def test_a_trained_bias_is_no_mask():
@@ -302,14 +217,12 @@ def test_a_trained_bias_is_no_mask():
     assert set(slots(net.model({"x": (8, 8)}))) == {"shifted", "w"}
 
 
-HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'
-
-
 def test_other_types_are_named_and_integers_are_no_question():
-    text = "g (double[2,4] x, int32[2,4] i) => (double[2,2] y, int32[2,2] j)"
     model = parser.parse_model(
-        f"{HEAD}{text} <double[4,2] w = {{1,2,3,4,5,6,7,8}}, int32[4,2] v = {{1,2,3,4,5,6,7,8}}>"
-        "{ [wide] y = MatMul (x, w) [whole] j = MatMul (i, v) }"
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (double[2,4] x, int32[2,4] i) => (double[2,2] y, int32[2,2] j)
+        <double[4,2] w = {1,2,3,4,5,6,7,8}, int32[4,2] v = {1,2,3,4,5,6,7,8}>
+        { [wide] y = MatMul (x, w) [whole] j = MatMul (i, v) }"""
     )
     assert slots(model) == {}
     assert skipped(model) == {"wide": "'x' is float64; TensorRT 11 quantizes bfloat16, float16, float32"}
@@ -325,12 +238,8 @@ def test_what_is_quantized_already_is_left():
 
 
 def test_a_product_behind_an_operator_on_codes_points_to_normalize():
-    nodes = [
-        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
-        helper.make_node("QLinearMatMul", ["xq", "s", "z", "w", "s", "z", "s", "z"], ["c"], "codes"),
-        helper.make_node("DequantizeLinear", ["c", "s", "z"], ["a"]),
-        helper.make_node("MatMul", ["a", "v"], ["y"], "product"),
-    ]
+    nodes = nodes_of("""xq = QuantizeLinear (x, s, z)  [codes] c = QLinearMatMul (xq, s, z, w, s, z, s, z)
+        a = DequantizeLinear (c, s, z)  [product] y = MatMul (a, v)""")
     weights = {"s": np.float32(0.1), "z": np.int8(0), "w": np.ones((16, 16), np.int8), "v": np.ones((16, 16), "f4")}
     model = make_model(nodes, {"x": (4, 16)}, {"y": (4, 16)}, weights)
     reason = "it reads what QLinearMatMul 'codes' makes; `qdqtool normalize` makes pairs of such operators"
@@ -389,9 +298,7 @@ def test_codes_that_no_int8_kernel_takes_are_no_reason_to_quantize_the_data(dequ
     assert skipped(model) == {"product": "it is quantized already"}
 
 
-BODY = (
-    HEAD
-    + """
+BODY = """<ir_version: 8, opset_import: ["": 17]>
 g (float[2,4] x, bool flag, int64 times) => (float[2,4] y)
 <float[4,4] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}, bool yes = {1}> {
     [outside] o = MatMul (x, w)
@@ -405,7 +312,6 @@ g (float[2,4] x, bool flag, int64 times) => (float[2,4] y)
     }>
 }
 """
-)
 
 
 def test_bodies_are_quantized_with_weights_and_activations_of_the_scope_that_has_them():
@@ -469,15 +375,6 @@ def test_an_attribute_that_a_caller_gives_is_named():
     }
 
 
-def test_an_unknown_type_is_named():
-    net = Net(17)
-    net.nodes.append(helper.make_node("Mystery", ["x"], ["m"], domain="nowhere"))
-    net.op("MatMul", ["m", net.float_weight("w", (64, 4))], "y")
-    model = net.model(ROWS)
-    model.opset_import.append(helper.make_opsetid("nowhere", 1))
-    assert skipped(model) == {"y.MatMul": "the type of 'm' is unknown"}
-
-
 def test_the_same_model_gives_the_same_proposal():
     model = block(downsample=True)
     assert proposal(model) == proposal(onnx.load_from_string(model.SerializeToString()))
@@ -518,14 +415,9 @@ def test_what_is_not_computed_in_float_at_run_time_is_no_question_even_for_those
         "low": np.full((2, 2), -1e4, np.float32),
         "low2": np.full((2, 2), -2e4, np.float32),
     }
-    nodes = [
-        helper.make_node("Cast", ["x"], ["q"], to=TensorProto.INT8),
-        helper.make_node("MaxPool", ["q"], ["a"], "pool", kernel_shape=[2, 2]),
-        helper.make_node("Concat", ["q", "q"], ["b"], "concat", axis=1),
-        helper.make_node("Add", ["i", "i"], ["c"], "folded_integers"),
-        helper.make_node("Add", ["low", "low2"], ["d"], "folded"),
-        helper.make_node("Concat", ["low", "low2"], ["e"], "folded_concat", axis=0),
-    ]
+    nodes = nodes_of("""q = Cast <to = 3> (x)  [pool] a = MaxPool <kernel_shape = [2, 2]> (q)
+        [concat] b = Concat <axis = 1> (q, q)  [folded_integers] c = Add (i, i)  [folded] d = Add (low, low2)
+        [folded_concat] e = Concat <axis = 0> (low, low2)""")
     model = make_model(nodes, {"x": (1, 2, 4, 4)}, {"a": ()}, constants)
     assert skipped(model, op_types_to_quantize=NAMED) == {}
     assert slots(model, op_types_to_quantize=NAMED) == {}
@@ -537,12 +429,8 @@ def test_a_layer_without_its_first_output_is_named_all_the_same():
     net.float_weight("r", (1, 64, 16))
     net.nodes.append(helper.make_node("LSTM", ["x", "w", "r"], ["", "h"], "lstm", hidden_size=16))
     (found,) = proposal(net.model({"x": (4, 2, 64)}, "h")).skipped
-    assert (found.node, found.op_type, found.reason.code, found.reason.on_request) == (
-        "lstm",
-        "LSTM",
-        "float-operator",
-        False,
-    )
+    assert (found.node, found.op_type) == ("lstm", "LSTM")
+    assert (found.reason.code, found.reason.on_request) == ("float-operator", False)
     assert found.reason.text.endswith("its state is a float tensor inside the layer")
 
 
@@ -583,14 +471,7 @@ def pooled(x: str) -> onnx.ModelProto:
     return net.model(IMAGE, "p")
 
 
-@pytest.mark.parametrize(
-    ("x", "reason"),
-    [
-        ("", "an operand is missing"),
-        ("c", "its input is constant"),
-        ("x", None),
-    ],
-)
+@pytest.mark.parametrize(("x", "reason"), [("", "an operand is missing"), ("c", "its input is constant"), ("x", None)])
 def test_a_pool_that_is_asked_for_takes_a_pair_on_an_activation_alone(x, reason):
     named = {"op_types_to_quantize": ("GlobalAveragePool",)}
     assert skipped(pooled(x), **named) == ({"p.GlobalAveragePool": reason} if reason else {})

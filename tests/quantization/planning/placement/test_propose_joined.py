@@ -9,7 +9,6 @@ from onnx import numpy_helper
 from support.engine_models import IMAGE, Net
 from support.layer_dump import kernels_of, output_types
 from support.placed import place, proposal
-from support.trt_verdict import TrtOracle
 
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.quantization.planning.placement import Selection
@@ -175,20 +174,17 @@ def test_quantize_writes_the_largest_scale_of_the_group(tmp_path):
 
 
 @pytest.mark.builder
-def test_the_float_copy_of_the_skip_tensor_is_gone(tmp_path):
-    oracle = TrtOracle()
-    try:
-        model = place(skip_connection(), tmp_path)
-        layers = oracle.judge(model).layers
-        (scale,) = {
-            node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear" and node.input[0] == "low"
-        }
-        (tensor,) = (tensor for tensor in model.graph.initializer if tensor.name == scale)
-        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(0.5), scale))
-        apart = oracle.judge(model).layers
-    finally:
-        oracle.close()
-    assert [output_types(kernel) for kernel in kernels_of(layers, "skip.Relu", "LayerType")] == [["Int8"]]
-    assert [sorted(output_types(kernel)) for kernel in kernels_of(apart, "skip.Relu", "LayerType")] == [
-        ["Float", "Int8"]
-    ]
+def test_the_float_copy_of_the_skip_tensor_is_gone(oracle, tmp_path):
+    model = place(skip_connection(), tmp_path)
+    layers = oracle.judge(model).layers
+    (scale,) = {
+        node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear" and node.input[0] == "low"
+    }
+    (tensor,) = (tensor for tensor in model.graph.initializer if tensor.name == scale)
+    tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(0.5), scale))
+    apart = oracle.judge(model).layers
+    written, copied = (
+        [output_types(one) for one in kernels_of(each, "skip.Relu", "LayerType")] for each in (layers, apart)
+    )
+    assert written == [["Int8"]]
+    assert [sorted(types) for types in copied] == [["Float", "Int8"]]

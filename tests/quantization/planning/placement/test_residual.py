@@ -35,59 +35,74 @@ def decision(model, **selection):
     return (reasons + pairs or [None])[0]
 
 
-@ORDERS
-def test_a_bias_is_no_branch(swapped):
-    net = Net(17)
-    add(net, conv(net, "x", "c"), net.float_weight("b", (16, 1, 1)), swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) is None
+def float_conv(net):
+    return conv(net, "x", "c")
+
+
+def quantized_conv(net, data=None, axis=0):
+    return net.op("Conv", [data or net.activation("x"), net.weight("w", (16, 16, 1, 1), axis=axis)], "c")
+
+
+def masked(net):
+    net.constant("low", np.full((8, 8), -1e4, np.float32))
+    return net.op("Clip", [net.op("Add", ["s", "low"], "m")], "k")
+
+
+def conv_read_twice(net):
+    net.op("Relu", [float_conv(net)], "also")
+    return "c"
+
+
+BRANCHES = {
+    "bias": (float_conv, lambda net: net.float_weight("b", (16, 1, 1)), None),
+    "missing operand": (float_conv, lambda _: "", "an operand is missing"),
+    "graph input": (float_conv, lambda _: "s", "s"),
+    "inputs alone": (lambda _: "x", lambda _: "s", NO_CONV),
+    "Sigmoid behind a Conv": (lambda net: net.op("Sigmoid", [float_conv(net)], "n"), lambda _: "s", NO_CONV),
+    "Conv read twice": (conv_read_twice, lambda _: "s", NO_CONV),
+    "mask": (float_conv, masked, "'k' carries an attention mask, which one scale would not survive"),
+    "pair": (float_conv, lambda net: net.activation("s"), QUANTIZED),
+    "quantized Conv": (quantized_conv, lambda _: "s", CONV_QUANTIZED),
+    "quantized Conv and pair": (quantized_conv, lambda net: net.activation("s"), QUANTIZED),
+    "quantized weight": (lambda net: quantized_conv(net, "x"), lambda _: "s", "s"),
+    "quantized weight of no kernel": (lambda net: quantized_conv(net, "x", 1), lambda _: "s", FLOAT_CONV),
+    "Conv without data": (lambda net: conv(net, "", "c"), lambda _: "s", FLOAT_CONV),
+}
 
 
 @ORDERS
-def test_a_missing_operand_is_named(swapped):
+@pytest.mark.parametrize("name", BRANCHES)
+def test_what_a_conv_is_added_to(name, swapped):
+    left, right, expected = BRANCHES[name]
     net = Net(17)
-    add(net, conv(net, "x", "c"), "", swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) == "an operand is missing"
-
-
-@ORDERS
-def test_a_graph_input_is_a_skip_branch(swapped):
-    net = Net(17)
-    add(net, conv(net, "x", "c"), "s", swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) == "s"
+    add(net, left(net), right(net), swapped=swapped)
+    assert decision(net.model(IMAGE, "a")) == expected
 
 
 OPEN = {"x": ("n", 16, "h", "w"), "s": ("n", 16, "h2", "w2")}
 
 
+BROADCAST = [(1, 16, 1, 1), ("n", 16, 1, 1), (1, 16, 8, 4), (16, 8, 8), ("n", 1, "h", "w")]
+
+
 @ORDERS
-def test_extents_that_are_open_may_be_the_same(swapped):
-    """Shape inference names the extents behind every Conv anew, so those of the two inputs differ."""
+@pytest.mark.parametrize(
+    ("inputs", "other", "expected"),
+    [(OPEN, "x", "x"), *((IMAGE | {"s": shape}, "s", OTHER_SHAPE) for shape in BROADCAST)],
+)
+def test_an_input_that_is_broadcast_is_no_branch_and_open_extents_may_be_the_same(swapped, inputs, other, expected):
+    """Shape inference names the extents behind every Conv anew, so open ones of the two inputs differ."""
     net = Net(17)
-    add(net, conv(net, "x", "c"), "x", swapped=swapped)
-    assert decision(net.model(OPEN, "a")) == "x"
+    add(net, conv(net, "x", "c"), other, swapped=swapped)
+    assert decision(net.model(inputs, "a")) == expected
 
 
 @ORDERS
-@pytest.mark.parametrize("shape", [(1, 16, 1, 1), ("n", 16, 1, 1), (1, 16, 8, 4), (16, 8, 8), ("n", 1, "h", "w")])
-def test_an_input_that_is_broadcast_is_no_branch(swapped, shape):
-    net = Net(17)
-    add(net, conv(net, "x", "c"), "s", swapped=swapped)
-    assert decision(net.model(IMAGE | {"s": shape}, "a")) == OTHER_SHAPE
-
-
-@ORDERS
-def test_inputs_of_the_model_alone_are_nothing_to_fuse(swapped):
-    net = Net(17)
-    add(net, "x", "s", swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) == NO_CONV
-
-
-@ORDERS
-def test_a_conv_that_is_an_output_is_not_fused(swapped):
+def test_a_conv_that_is_excluded_or_an_output_is_not_fused(swapped):
     net = Net(17)
     add(net, conv(net, "x", "c"), "s", swapped=swapped)
     model = net.model(IMAGE, "a")
-    assert decision(model) == "s"
+    assert decision(model, nodes_to_exclude=("c",)) == FLOAT_CONV
     model.graph.output.append(helper.make_tensor_value_info("c", TensorProto.FLOAT, (1, 16, 8, 8)))
     assert decision(model) == NO_CONV
 
@@ -99,55 +114,6 @@ def test_an_unknown_shape_is_no_other_shape(swapped):
     model = net.model(IMAGE, "a")
     model.graph.input[1].type.tensor_type.ClearField("shape")
     assert decision(model) == "s"
-
-
-@ORDERS
-def test_a_branch_with_a_mask_gets_no_pair(swapped):
-    net = Net(17)
-    net.constant("low", np.full((8, 8), -1e4, np.float32))
-    net.op("Clip", [net.op("Add", ["s", "low"], "m")], "k")
-    add(net, conv(net, "x", "c"), "k", swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) == "'k' carries an attention mask, which one scale would not survive"
-
-
-@ORDERS
-def test_a_branch_with_a_pair_gets_no_other(swapped):
-    net = Net(17)
-    add(net, conv(net, "x", "c"), net.activation("s"), swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) == QUANTIZED
-
-
-@ORDERS
-@pytest.mark.parametrize("skip_too", [False, True])
-def test_a_quantized_conv_says_whether_the_skip_branch_is_quantized_too(skip_too, swapped):
-    net = Net(17)
-    net.op("Conv", [net.activation("x"), net.weight("w", (16, 16, 1, 1), axis=0)], "c")
-    add(net, "c", net.activation("s") if skip_too else "s", swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) == (QUANTIZED if skip_too else CONV_QUANTIZED)
-
-
-@ORDERS
-@pytest.mark.parametrize("axis", [0, 1])
-def test_a_conv_with_a_quantized_weight_alone_is_quantized_where_its_kernel_takes_the_codes(axis, swapped):
-    net = Net(17)
-    net.op("Conv", ["x", net.weight("w", (16, 16, 1, 1), axis=axis)], "c")
-    add(net, "c", "s", swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) == ("s" if axis == 0 else FLOAT_CONV)
-
-
-@ORDERS
-def test_a_conv_without_data_stays_float(swapped):
-    net = Net(17)
-    net.op("Conv", ["", net.float_weight("w", (16, 16, 1, 1))], "c")
-    add(net, "c", "s", swapped=swapped)
-    assert decision(net.model(IMAGE, "a")) == FLOAT_CONV
-
-
-@ORDERS
-def test_an_excluded_conv_of_a_graph_input_stays_float(swapped):
-    net = Net(17)
-    add(net, conv(net, "x", "c"), "s", swapped=swapped)
-    assert decision(net.model(IMAGE, "a"), nodes_to_exclude=("c",)) == FLOAT_CONV
 
 
 @ORDERS
@@ -173,20 +139,13 @@ def test_depth_counts_products_and_not_other_operators(operators, swapped):
     assert decision(net.model(IMAGE, "a")) == "flat"
 
 
-def test_integers_are_no_question():
+@pytest.mark.parametrize("left", ["i", "x"])
+def test_integers_are_no_question_and_mixed_types_are_left_to_the_checker(left):
     net = Net(17)
-    net.op("Add", ["i", "j"], "a")
+    net.op("Add", [left, "j"], "a")
     model = net.model(IMAGE, "a")
     for name in "ij":
         model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT64, (1, 16, 8, 8)))
-    assert decision(model) is None
-
-
-def test_an_add_of_mixed_types_is_left_to_the_checker():
-    net = Net(17)
-    net.op("Add", ["x", "i"], "a")
-    model = net.model(IMAGE, "a")
-    model.graph.input.append(helper.make_tensor_value_info("i", TensorProto.INT64, (1, 16, 8, 8)))
     assert decision(model) is None
 
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.placed import place, proposal
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.jobs.validate import validate_model
 from qdqtool.models.graph.model import Model
@@ -22,12 +22,7 @@ def three_products(middle: int) -> onnx.ModelProto:
         "v": random.normal(size=(middle, 4)).astype(np.float32),
         "u": random.normal(size=(4, 4)).astype(np.float32),
     }
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"], name="first"),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("MatMul", ["b", "v"], ["c"], name="second"),
-        helper.make_node("MatMul", ["c", "u"], ["y"], name="third"),
-    ]
+    nodes = nodes_of("[first] a = MatMul (x, w)  b = Relu (a)  [second] c = MatMul (b, v)  [third] y = MatMul (c, u)")
     return make_model(nodes, {"x": (1, 16)}, {"y": (1, 4)}, weights)
 
 

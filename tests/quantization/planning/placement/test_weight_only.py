@@ -76,6 +76,9 @@ def product(op: str, left: str, right: str, **attributes: Any) -> onnx.ModelProt
 LEFT = "its constant is the left operand, on which no kernel takes a quantized weight"
 
 
+WIDE = "'double' is float64; TensorRT 11 quantizes bfloat16, float16, float32"
+
+
 @pytest.mark.parametrize(
     ("op", "left", "right", "mode", "reason"),
     [
@@ -86,13 +89,7 @@ LEFT = "its constant is the left operand, on which no kernel takes a quantized w
         ("MatMul", "x", "dq", "int4", ("quantized-already", "it is quantized already")),
         ("MatMul", "x", "vector", "int4", ("vector-weight", "its weight is a vector")),
         ("Conv", "x", "filter", "int4", ("no-kernel", "no kernel takes int4 weights of Conv")),
-        (
-            "MatMul",
-            "x",
-            "double",
-            "int8-weight-only",
-            ("unsupported-type", "'double' is float64; TensorRT 11 quantizes bfloat16, float16, float32"),
-        ),
+        ("MatMul", "x", "double", "int8-weight-only", ("unsupported-type", WIDE)),
     ],
 )
 def test_a_product_without_a_weight_that_kernels_take_says_why(op, left, right, mode, reason):

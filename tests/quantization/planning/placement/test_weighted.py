@@ -38,6 +38,9 @@ QUANTIZED = ("quantized-already", "it is quantized already")
 MISSING = ("missing-operand", "an operand is missing")
 
 
+NOT_CONSTANT = "its weight 'a' is not constant; quantizing its input alone would gain nothing"
+
+
 @pytest.mark.parametrize(
     ("op", "left", "right", "reason"),
     [
@@ -46,37 +49,15 @@ MISSING = ("missing-operand", "an operand is missing")
         ("Conv", "x", "", MISSING),
         ("Conv", "c", "d", ("constant-operand", "all its inputs are constant")),
         ("Conv", "c", "x", ("constant-operand", "its input 'c' is constant")),
-        (
-            "Conv",
-            "x",
-            "a",
-            ("no-weight", "its weight 'a' is not constant; quantizing its input alone would gain nothing"),
-        ),
+        ("Conv", "x", "a", ("no-weight", NOT_CONSTANT)),
         ("Gemm", "c", "d", ("constant-operand", "all its inputs are constant")),
         ("MatMul", "k", "x", QUANTIZED),
-        (
-            "MatMul",
-            "x",
-            "n",
-            ("unsupported-type", "'n' is int32; TensorRT 11 quantizes bfloat16, float16, float32"),
-        ),
+        ("MatMul", "x", "n", ("unsupported-type", "'n' is int32; TensorRT 11 quantizes bfloat16, float16, float32")),
     ],
 )
 def test_a_product_that_cannot_have_two_pairs_has_none(op, left, right, reason):
     model = product(op, left, right)
     assert reasons(model) == {f"y.{op}": reason}
-    assert pairs(model) == {}
-
-
-def test_a_product_of_stored_codes_has_a_pair_on_its_data():
-    model = product("MatMul", "x", "k")
-    assert reasons(model) == {}
-    assert list(pairs(model)) == ["x"]
-
-
-def test_a_product_of_constants_is_a_constant_itself():
-    model = product("MatMul", "c", "d")
-    assert reasons(model) == {}
     assert pairs(model) == {}
 
 
@@ -87,9 +68,11 @@ def test_a_product_of_constants_is_a_constant_itself():
         ("MatMul", "c", "x", {"c": ("weight", "per-tensor"), "x": ("activation", "per-tensor")}),
         ("MatMul", "x", "a", {"x": ("activation", "per-tensor"), "a": ("activation", "per-tensor")}),
         ("Conv", "x", "c", {"x": ("activation", "per-tensor"), "c": ("weight", "per-axis 0")}),
+        ("MatMul", "x", "k", {"x": ("activation", "per-tensor")}),
+        ("MatMul", "c", "d", {}),
     ],
 )
-def test_a_product_has_pairs_on_both_operands(op, left, right, expected):
+def test_a_product_has_pairs_on_both_operands_but_stored_codes_and_none_among_constants(op, left, right, expected):
     assert pairs(product(op, left, right)) == expected
     assert reasons(product(op, left, right)) == {}
 

@@ -68,7 +68,6 @@ def test_the_search_takes_the_alpha_with_the_least_error_of_nearest_codes():
     one = product()
     errors = {alpha: nearest_error(one, awq_factors([one], alpha)) for alpha in ALPHAS}
     found = searched_factors([one])
-    assert found is not None
     assert found.alpha == min(errors, key=errors.__getitem__)
     assert found.gain_db > 3
     np.testing.assert_array_equal(found.factors, awq_factors([one], found.alpha))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 from support.chains import chains
-from support.small import make_model, run
+from support.small import make_model, nodes_of, run
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
@@ -21,13 +21,13 @@ def importance_of(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
     return {value.name: found for value, found in channel_importance(index).items()}
 
 
-def disturbed(proto: onnx.ModelProto, feeds: dict[str, np.ndarray], axis: int) -> np.ndarray:
+def disturbed(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
     """The energy that appears at the outputs when one value of each channel of x grows by 1, channel after channel."""
     before = run(proto, feeds)
     energies = []
-    for channel in range(feeds["x"].shape[axis]):
+    for channel in range(feeds["x"].shape[1]):
         x = feeds["x"].copy()
-        x[(0, channel, *[3] * (x.ndim - 2)) if axis == 1 else (*[0] * (x.ndim - 1), channel)] += 1
+        x[0, channel, *[3] * (x.ndim - 2)] += 1
         after = run(proto, {"x": x})
         energies.append(sum(float(np.sum((b.astype(np.float64) - a) ** 2)) for a, b in zip(before, after, strict=True)))
     return np.array(energies)
@@ -41,23 +41,17 @@ def disturbed(proto: onnx.ModelProto, feeds: dict[str, np.ndarray], axis: int) -
         ("Conv", (8, 2, 1, 1), {"group": 2}),
         ("ConvTranspose", (4, 5, 3, 3), {"pads": [1, 1, 1, 1]}),
         ("ConvTranspose", (4, 3, 3, 3), {"pads": [1, 1, 1, 1], "group": 2}),
+        ("MatMul", (5, 7), {}),
+        ("Gemm", (5, 7), {}),
     ],
 )
-def test_of_one_convolution_it_is_what_a_disturbance_does(op, shape, attributes):
+def test_of_one_product_it_is_what_a_disturbance_does(op, shape, attributes):
     rng = np.random.default_rng(0)
+    extents = (1, 4, 7, 7) if op.startswith("Conv") else (1, 5)
     weight = rng.normal(size=shape).astype(np.float32)
     node = helper.make_node(op, ["x", "w"], ["y"], **attributes)
-    proto = make_model([node], {"x": (1, 4, 7, 7)}, {"y": (1, None, 7, 7)}, {"w": weight})
-    measured = disturbed(proto, {"x": rng.normal(size=(1, 4, 7, 7)).astype(np.float32)}, axis=1)
-    assert importance_of(proto)["x"] == pytest.approx(measured, rel=1e-3)
-
-
-@pytest.mark.parametrize("op", ["MatMul", "Gemm"])
-def test_of_one_matrix_product_it_is_what_a_disturbance_does(op):
-    rng = np.random.default_rng(1)
-    node = helper.make_node(op, ["x", "w"], ["y"])
-    proto = make_model([node], {"x": (1, 5)}, {"y": (1, 7)}, {"w": rng.normal(size=(5, 7)).astype(np.float32)})
-    measured = disturbed(proto, {"x": rng.normal(size=(1, 5)).astype(np.float32)}, axis=-1)
+    proto = make_model([node], {"x": extents}, {"y": (1, None, *extents[2:])}, {"w": weight})
+    measured = disturbed(proto, {"x": rng.normal(size=extents).astype(np.float32)})
     assert importance_of(proto)["x"] == pytest.approx(measured, rel=1e-3)
 
 
@@ -69,12 +63,7 @@ def test_ways_to_several_outputs_add_up_and_concatenated_channels_keep_their_own
         "b": rng.normal(size=(4, 3, 1, 1)).astype(np.float32),
         "c": rng.normal(size=(5, 6, 1, 1)).astype(np.float32),
     }
-    nodes = [
-        helper.make_node("Conv", ["x", "a"], ["p"]),
-        helper.make_node("Conv", ["x", "b"], ["q"]),
-        helper.make_node("Concat", ["p", "q"], ["r"], axis=1),
-        helper.make_node("Conv", ["r", "c"], ["y"]),
-    ]
+    nodes = nodes_of("p = Conv (x, a)  q = Conv (x, b)  r = Concat <axis = 1> (p, q)  y = Conv (r, c)")
     proto = make_model(nodes, {"x": (1, 3, 4, 4)}, {"y": (1, 5, 4, 4), "q": (1, 4, 4, 4)}, weights)
     a, b, c = (weights[name][:, :, 0, 0].astype(np.float64) ** 2 for name in "abc")
     found = importance_of(proto)
@@ -86,26 +75,15 @@ def test_ways_to_several_outputs_add_up_and_concatenated_channels_keep_their_own
 
 def test_a_flattened_channel_counts_with_all_of_its_values():
     rng = np.random.default_rng(3)
-    weights = {
-        "w": rng.normal(size=(4, 3, 1, 1)).astype(np.float32),
-        "v": rng.normal(size=(36, 5)).astype(np.float32),
-    }
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"]),
-        helper.make_node("Flatten", ["c"], ["f"]),
-        helper.make_node("Gemm", ["f", "v"], ["y"]),
-    ]
+    weights = {"w": rng.normal(size=(4, 3, 1, 1)).astype(np.float32), "v": rng.normal(size=(36, 5)).astype(np.float32)}
+    nodes = nodes_of("c = Conv (x, w)  f = Flatten (c)  y = Gemm (f, v)")
     proto = make_model(nodes, {"x": (1, 3, 3, 3)}, {"y": (1, 5)}, weights)
     assert importance_of(proto)["c"] == pytest.approx((weights["v"] ** 2).reshape(4, 9, 5).sum(axis=(1, 2)), rel=1e-5)
 
 
 def test_what_cannot_be_followed_counts_alike_and_what_reaches_no_output_not_at_all():
     rng = np.random.default_rng(4)
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"], name="a"),
-        helper.make_node("MatMul", ["a", "a"], ["y"], name="y"),
-        helper.make_node("MatMul", ["x", "w"], ["dead"], name="dead"),
-    ]
+    nodes = nodes_of("[a] a = MatMul (x, w)  [y] y = MatMul (a, a)  [dead] dead = MatMul (x, w)")
     proto = make_model(nodes, {"x": (4, 4)}, {"y": (4, 4)}, {"w": rng.normal(size=(4, 4)).astype(np.float32)})
     index = ModelIndex.of(Model(proto))
     found = channel_importance(index)

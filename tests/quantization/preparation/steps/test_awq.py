@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
-from support.small import make_model
+from support.small import make_model, nodes_of
 
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, QuantizeReport, quantize_model
@@ -35,14 +34,9 @@ def network(outliers: float = 40.0) -> onnx.ModelProto:
         "gate": (rng.normal(size=(K, 2 * K)) / 8 / sizes[:, None]).astype(np.float32),
         "down": (rng.normal(size=(2 * K, K)) / 11).astype(np.float32),
     }
-    nodes = [
-        helper.make_node("LayerNormalization", ["x", "gamma", "beta"], ["n"], "norm", axis=-1),
-        helper.make_node("MatMul", ["n", "up"], ["u"], "up"),
-        helper.make_node("MatMul", ["n", "gate"], ["g"], "gate"),
-        helper.make_node("Relu", ["u"], ["r"], "relu"),
-        helper.make_node("MatMul", ["r", "down"], ["d"], "down"),
-        helper.make_node("Concat", ["d", "g"], ["y"], "both", axis=-1),
-    ]
+    nodes = nodes_of("""[norm] n = LayerNormalization <axis = -1> (x, gamma, beta)  [up] u = MatMul (n, up)
+        [gate] g = MatMul (n, gate)  [relu] r = Relu (u)  [down] d = MatMul (r, down)
+        [both] y = Concat <axis = -1> (d, g)""")
     return make_model(nodes, {"x": ("n", K)}, {"y": ("n", 3 * K)}, weights, opset=21)
 
 

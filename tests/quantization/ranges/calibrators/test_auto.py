@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.magnitudes import counted, histogram, seen
+from support.magnitudes import counted, seen
 from support.metrics import sqnr_db
 
 from qdqtool.numerics import formats
@@ -46,10 +46,6 @@ def test_fp8_keeps_long_tails_that_int8_clips():
     assert AUTO.threshold(values, FP8).amax > 0.9 * values.amax > AUTO.threshold(values, INT8).amax
 
 
-def test_nothing_but_zeros_has_the_threshold_zero():
-    assert AUTO.threshold(seen(np.zeros(10, np.float32)), INT8).amax == 0
-
-
 @pytest.mark.parametrize("far", [2.5e3, 3e4])
 def test_a_stray_value_does_not_cost_all_others(far):
     values = SCORES.copy()
@@ -84,16 +80,6 @@ def test_dust_is_no_bulk():
     assert AUTO.threshold(seen(values), INT8).amax == pytest.approx(1, rel=2e-3)
 
 
-@pytest.mark.parametrize("amax", [0.25, 0.5, 3.0, 64.0])
-def test_the_clipped_fraction_is_that_of_the_values(amax):
-    values = np.random.default_rng(23).standard_normal(100_000).astype(np.float32)
-    assert clipped_fraction(histogram(values), amax) == pytest.approx(np.mean(np.abs(values) > amax), abs=1e-12)
-
-
-def test_nothing_is_clipped_of_nothing():
-    assert clipped_fraction(histogram(np.zeros(5, np.float32)), 1.0) == 0
-
-
 def ranged(counts: dict[int, int], exponent: int = 0, zeros: int = 0, low: float | None = None) -> TensorRange:
     """A tensor whose largest magnitude ends its last bin, on the negative side only or on both."""
     amax = (max(counts) + 1) * 2.0**exponent
@@ -124,11 +110,6 @@ def _spread_error(values: np.ndarray, weights: np.ndarray, amax: float, goal: ca
         values.astype(np.float32), np.float32(amax / goal.format.high).reshape(()), goal.format, PerTensor()
     )
     return float((weights * (rounded - values) ** 2).sum())
-
-
-def test_without_a_histogram_or_values_the_reason_is_that_nothing_is_clipped():
-    for found in (TensorRange(-1.0, 2.0, 2.0, 4), seen(np.zeros(3, np.float32))):
-        assert AUTO.threshold(found, INT8) == calibrators.Threshold(found.amax, "max", "nothing is clipped")
 
 
 def test_a_mask_is_clipped_ten_below_the_bulk():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from support.magnitudes import Piece, counted, pieces, seen
+from support.magnitudes import Piece, counted, histogram, pieces
 
 from qdqtool.numerics import formats
 from qdqtool.quantization.ranges.calibrators import clipped_fraction
@@ -137,9 +137,10 @@ def test_the_clipped_fraction_is_the_share_above(counts, exponent, zeros, amax):
 
 
 def test_beyond_the_last_bin_nothing_is_clipped():
-    found = seen(np.array([0.75, 1.0], np.float32)).histogram
+    found = histogram(np.array([0.75, 1.0]))
     assert clipped_fraction(found, 2.0) == clipped_fraction(found, 100.0) == 0
-    assert clipped_fraction(Histogram.empty(), 1.0) == 0
+    for nothing in (Histogram.empty(), histogram(np.zeros(5))):
+        assert clipped_fraction(nothing, 1.0) == 0
     full = counted({(1 << 14) - 1: 4})
     assert clipped_fraction(full, float(1 << 14)) == 0
     assert clipped_fraction(full, (1 << 14) - 0.25) == 0.25

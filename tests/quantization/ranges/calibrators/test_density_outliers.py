@@ -26,7 +26,6 @@ def splits(counts: dict[int, int], lost: float = 1000.0, **changes: float) -> bo
 @pytest.mark.parametrize("exponent", [-5, 0, 3])
 def test_bulk_edge_and_share_of_a_split(exponent):
     found = split_outliers(tensor({2: 40_000, 9: 10_000, 160: 1, 200: 2}, exponent, zeros=50_000), 10 * 2.0**exponent)
-    assert found is not None
     assert found.bulk == counted({2: 40_000, 9: 10_000}, exponent, 50_000)
     assert found.edge == 10 * 2.0**exponent
     assert found.share == pytest.approx(3 / 100_003, rel=1e-9)
@@ -40,10 +39,8 @@ def test_the_gap_is_a_ratio_of_sixteen(nearest, far):
 
 def test_of_several_gaps_the_widest_counts():
     found = split_outliers(tensor({9: 100_000, 170: 3, 16_000: 1}), 10.0)
-    assert found is not None
     assert (found.edge, found.bulk.counts[170]) == (171, 3)
     found = split_outliers(tensor({9: 100_000, 1_700: 3, 16_000: 1}), 10.0)
-    assert found is not None
     assert (found.edge, found.bulk.counts[1_700]) == (10, 0)
 
 

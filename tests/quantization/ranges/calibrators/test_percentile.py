@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.magnitudes import counted, pieces, seen
+from support.refusals import refused
 
 from qdqtool.errors import ArgumentError
 from qdqtool.numerics import formats
@@ -22,10 +23,7 @@ GOAL = calibrators.RangeGoal(format=formats.get("int8"))
 @pytest.mark.parametrize("percentile", [50, 90, 99, 99.9, 99.99])
 def test_it_is_the_percentile_of_the_magnitudes_within_a_bin(values, percentile):
     found, magnitudes = seen(values), np.abs(values).astype(np.float64)
-    low, high = (
-        np.percentile(magnitudes, percentile, method="lower"),
-        np.percentile(magnitudes, percentile, method="higher"),
-    )
+    low, high = (np.percentile(magnitudes, percentile, method=method) for method in ("lower", "higher"))
     width = 2.0**found.histogram.exponent
     if high == 0:  # half of what a Relu makes: all other values would be clipped to 0
         low = high = found.amax
@@ -54,16 +52,22 @@ def test_a_tensor_of_almost_nothing_but_zeros_is_not_clipped_to_zero():
     assert threshold.reason == "nothing is clipped: 99.99 % of the values are 0"
 
 
+UNREAD = "percentile is set, and calibration method '{}' does not read it; percentile does"
+
+
 @pytest.mark.parametrize(
     ("method", "percentile", "message"),
     [
         ("percentile", 49, "percentile is 49; legal: 50 to 100"),
+        ("percentile", 49.99, "percentile is 49.99; legal: 50 to 100"),
+        ("percentile", 100.01, "percentile is 100.01; legal: 50 to 100"),
         ("percentile", float("nan"), "percentile is nan; legal: 50 to 100"),
-        ("auto", 99.9, "percentile is set, and calibration method 'auto' does not read it"),
+        ("auto", 99.9, UNREAD.format("auto")),
+        ("mse", 99, UNREAD.format("mse")),
     ],
 )
 def test_a_percentile_that_means_nothing_is_refused(method, percentile, message):
-    with pytest.raises(ArgumentError, match=message):
+    with refused(ArgumentError, message):
         calibrators.check_percentile(method, percentile)
 
 
@@ -87,38 +91,14 @@ def test_it_is_where_the_share_of_the_values_is_reached(counts, exponent, zeros,
 def test_the_percentile_is_not_above_the_largest_magnitude():
     found = TensorRange(-3.25, 1.0, 3.25, 10, counted({0: 4, 3: 6}))
     assert PERCENTILE.threshold(found, replace(GOAL, percentile=100)).amax == 3.25
-    threshold = PERCENTILE.threshold(found, replace(GOAL, percentile=20))
-    assert (threshold.amax, threshold.method, threshold.reason) == (
-        0.5,
-        "percentile",
-        "20 % of the values are not clipped",
-    )
-
-
-def test_without_a_histogram_or_values_nothing_is_clipped():
-    for found in (TensorRange(-1.0, 2.0, 2.0, 4), seen(np.zeros(3, np.float32))):
-        assert PERCENTILE.threshold(found, GOAL) == calibrators.Threshold(
-            found.amax, "percentile", "nothing is clipped"
-        )
+    expected = calibrators.Threshold(0.5, "percentile", "20 % of the values are not clipped")
+    assert PERCENTILE.threshold(found, replace(GOAL, percentile=20)) == expected
 
 
 @pytest.mark.parametrize("percentile", [None, 50, 100])
 def test_a_percentile_at_a_bound_is_legal(percentile):
     calibrators.check_percentile("percentile", percentile)
     calibrators.check_percentile("percentile" if percentile else "max", percentile)
-
-
-@pytest.mark.parametrize("percentile", [49.99, 100.01])
-def test_a_percentile_beyond_a_bound_is_refused_with_the_bounds(percentile):
-    with pytest.raises(ArgumentError) as caught:
-        calibrators.check_percentile("percentile", percentile)
-    assert caught.value.message == f"percentile is {percentile:g}; legal: 50 to 100"
-
-
-def test_the_method_that_reads_no_percentile_is_named():
-    with pytest.raises(ArgumentError) as caught:
-        calibrators.check_percentile("mse", 99)
-    assert caught.value.message == ("percentile is set, and calibration method 'mse' does not read it; percentile does")
 
 
 def test_a_goal_has_the_default_percentile():

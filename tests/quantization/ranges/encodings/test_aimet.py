@@ -61,12 +61,7 @@ def test_all_versions_give_the_same_scales_of_channels(kind):
     for name, scales in one.constants.items():
         assert np.array_equal(scales.values, two.constants[name].values)
         assert scales.format == two.constants[name].format
-    assert {name: scales.axis for name, scales in two.constants.items() if name in one.constants} == {
-        "w": 0,
-        "t": 1,
-        "m": 1,
-        "g": 0,
-    }
+    assert {name: two.constants[name].axis for name in one.constants} == {"w": 0, "t": 1, "m": 1, "g": 0}
 
 
 @pytest.mark.parametrize("kind", ["blocks", "lpbq"])
@@ -169,8 +164,6 @@ def new(**changes: Any) -> str:
         (new(y_scale=-1), "a scale above 0"),
         (new(y_scale=10**400), "must be numbers"),
         (new(y_zero_point=[1, 2]), "has 2 numbers as y_zero_point; it has 1 scales"),
-        (new(axis="0"), "has the axis 0; it must be a whole number"),
-        (new(block_size=0), "has the block_size 0; it must be a whole number from 1"),
         (
             new(per_block_int_scale=[[1]] * 3, per_channel_float_scale=[[1.0, 2.0]]),
             r"shape \[1, 2\] and of blocks in \[3,",
@@ -243,14 +236,19 @@ def test_messages_quote_what_is_wrong(document, message, tmp_path):
     assert refused(tmp_path, document).message == message
 
 
-@pytest.mark.parametrize("keys", [{"activation_encodings"}, {"param_encodings"}, {"version", "encodings"}])
-def test_a_file_is_known_by_its_keys(keys):
-    assert FORMAT.recognizes(json.dumps(dict.fromkeys([*keys, "more"])).encode())
-
-
-@pytest.mark.parametrize("keys", [{"version"}, {"encodings"}, set()])
-def test_other_keys_are_of_other_files(keys):
-    assert not FORMAT.recognizes(json.dumps(dict.fromkeys([*keys, "more"])).encode())
+@pytest.mark.parametrize(
+    ("keys", "known"),
+    [
+        ({"activation_encodings"}, True),
+        ({"param_encodings"}, True),
+        ({"version", "encodings"}, True),
+        ({"version"}, False),
+        ({"encodings"}, False),
+        (set(), False),
+    ],
+)
+def test_a_file_is_known_by_its_keys(keys, known):
+    assert FORMAT.recognizes(json.dumps(dict.fromkeys([*keys, "more"])).encode()) is known
 
 
 def test_nothing_is_written():
@@ -285,13 +283,9 @@ def test_block_scales_of_version_1_are_products_by_channel(tmp_path):
     ],
 )
 def test_block_scales_of_version_2_are_products_along_equal_dimensions(by_channel, by_block, product, tmp_path):
-    entry = {
-        "name": "w",
-        "output_dtype": "int4",
-        "per_channel_float_scale": by_channel,
-        "per_block_int_scale": by_block,
-    }
-    found = read(tmp_path, {**entry, "axis": 1, "block_size": 8}).constants["w"]
+    scales = {"per_channel_float_scale": by_channel, "per_block_int_scale": by_block}
+    entry = {"name": "w", "output_dtype": "int4", **scales, "axis": 1, "block_size": 8}
+    found = read(tmp_path, entry).constants["w"]
     assert found.values.tolist() == product
     assert (found.format, found.axis, found.block_size) == ("int4", 1, 8)
 
@@ -304,10 +298,7 @@ def test_block_scales_of_other_shapes_are_refused(by_channel, shape, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("by_channel", "by_block", "ends"),
-    [(1e200, 1e200, "inf to inf"), (1e-200, 1e-200, "0 to 0")],
-)
+@pytest.mark.parametrize(("by_channel", "by_block", "ends"), [(1e200, 1e200, "inf to inf"), (1e-200, 1e-200, "0 to 0")])
 def test_block_scales_are_finite_and_above_0(by_channel, by_block, ends, tmp_path):
     document = new(per_channel_float_scale=[by_channel], per_block_int_scale=[by_block])
     assert refused(tmp_path, document).message == f"tensor 'x' has block scales from {ends}; they must be finite"

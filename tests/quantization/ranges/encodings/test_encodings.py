@@ -56,25 +56,6 @@ def test_an_npz_loses_nothing(tmp_path):
     assert read_encodings(written(tmp_path, encode(ranges, "npz"))).found.ranges == ranges
 
 
-def test_an_npz_of_numpy_may_hold_magnitudes_or_ranges(tmp_path):
-    np.savez(tmp_path / "r.npz", **{"a/b": np.float32(6), "c": np.array([-1.5, 2.5])})
-    found = read_encodings(tmp_path / "r.npz").found.ranges
-    assert found == {"a/b": TensorRange(-6.0, 6.0, 6.0, 1), "c": TensorRange(-1.5, 2.5, 2.5, 1)}
-
-
-def test_numpy_reads_the_npz(tmp_path):
-    with np.load(written(tmp_path, encode(RANGES, "npz")), allow_pickle=False) as file:
-        assert {name: file[name].tolist() for name in file.files} == {
-            name: [found.min, found.max] for name, found in RANGES.items()
-        }
-
-
-def test_a_tensorrt_cache_holds_scales_in_big_endian_hex(tmp_path):
-    cache = "TRT-8601-EntropyCalibration2\ninput: 3c010a14\n/model/conv: 1/out: 3f800000\r\n\n"
-    found = amax(written(tmp_path, cache))
-    assert found == {"input": 127 * struct.unpack(">f", bytes.fromhex("3c010a14"))[0], "/model/conv: 1/out": 127.0}
-
-
 @given(scale=FLOAT32)
 def test_a_scale_of_a_tensorrt_cache_comes_back_bit_for_bit(scale, tmp_path_factory):
     line = f"x: {struct.pack('>f', scale).hex()}\n"
@@ -82,11 +63,6 @@ def test_a_scale_of_a_tensorrt_cache_comes_back_bit_for_bit(scale, tmp_path_fact
     found = read_encodings(path).found.ranges
     assert np.float32(found["x"].amax / 127) == np.float32(scale)
     assert encode(found, "tensorrt-cache").decode().splitlines()[1] == line.strip()
-
-
-def test_a_line_break_in_a_name_cannot_be_written_to_a_tensorrt_cache():
-    with pytest.raises(UsageError, match="line break"):
-        encode({"a\nb: 3f800000": RANGES["input"]}, "tensorrt-cache")
 
 
 def test_onnxruntime_reads_what_is_written_for_it(tmp_path):
@@ -130,9 +106,6 @@ def test_the_older_tables_of_onnxruntime_are_read(tmp_path):
         ("[" * 100_000, "no range file that is known"),
         ('{"CLS": ' + "[" * 100_000, "is not valid JSON: it is nested too deeply"),
         ("TRT-8601\nx 3f800000\n", "line 2 is not 'name: ' and eight hexadecimal digits: 'x 3f800000'"),
-        ("TRT-8601\nx: 3f8000\n", "line 2"),
-        ("TRT-8601\nx: 3f80000g\n", "line 2"),
-        ("TRT-8601\n: 3f800000\n", "line 2"),
         ("TRT-8601\nx: 7fc00000\n", "scale nan; a scale must be finite"),
         ("TRT-8601\nx: bf800000\n", "scale -1; a scale must be finite and not negative"),
         ("TRT-8601\nx: 3f800000\nx: 3f800000\n", "names tensor 'x' twice"),
@@ -154,13 +127,6 @@ def test_malformed_files_are_refused_in_one_line(data, message, tmp_path):
         read_encodings(written(tmp_path, data))
     assert "\n" not in caught.value.message
     assert len(caught.value.message) < 500
-
-
-def test_pickles_large_arrays_and_words_in_an_npz_are_refused(tmp_path):
-    for array in (np.array([{}], object), np.zeros(3), np.array("x"), np.zeros((1 << 16,))):
-        np.savez(tmp_path / "r.npz", x=array)
-        with pytest.raises(UsageError, match=r"array 'x'"):
-            read_encodings(tmp_path / "r.npz")
 
 
 def test_an_array_that_is_in_an_npz_twice_is_refused(tmp_path):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from support.refusals import refused
 
 from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges.encodings.ort_json import FORMAT
@@ -54,17 +55,14 @@ def test_every_way_of_writing_a_number_is_read(end):
 
 @pytest.mark.parametrize("end", ["2" * 99, None, [1, 2], [], True, {"CLS": "other", "data": 2.0}, {"data": 2.0}])
 def test_what_is_no_number_is_quoted(end):
-    with pytest.raises(UsageError) as caught:
+    with refused(UsageError, f"tensor 'x': {str(end)[:80]} is no number", hint="only per-tensor ranges are read"):
         FORMAT.read(json.dumps({"x": {"lowest": -1, "highest": end}}).encode())
-    assert caught.value.message == f"tensor 'x': {str(end)[:80]} is no number"
-    assert caught.value.hint == "only per-tensor ranges are read"
 
 
 @pytest.mark.parametrize("entry", [[1], [1, 2, 3], 3, "ab", None])
 def test_an_entry_has_two_ends(entry):
-    with pytest.raises(UsageError) as caught:
+    with refused(UsageError, "tensor 'x' has no lowest and highest value"):
         FORMAT.read(json.dumps({"CLS": "TensorsData", "data": {"x": entry}}).encode())
-    assert caught.value.message == "tensor 'x' has no lowest and highest value"
 
 
 def test_what_is_written_has_the_keys_of_onnxruntime():
@@ -88,9 +86,8 @@ def test_the_largest_float32_can_be_written_and_nothing_larger():
     largest = float(np.finfo(np.float32).max)
     found = TensorRange(-largest, 1.0, largest, 1)
     assert FORMAT.read(FORMAT.write({"x": found})).ranges == {"x": found}
-    with pytest.raises(UsageError) as caught:
+    with refused(UsageError, "tensor 'x' reaches to 3.40282e+38, which is no float32"):
         FORMAT.write({"x": TensorRange(0.0, 2.0**128, 2.0**128, 1)})
-    assert caught.value.message == "tensor 'x' reaches to 3.40282e+38, which is no float32"
 
 
 def test_what_users_call_it():

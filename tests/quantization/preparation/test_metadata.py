@@ -1,5 +1,7 @@
 """A quantized model notes how its float model was prepared, and a check prepares the baseline alike."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -11,10 +13,13 @@ from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.metadata import PREPARATION_KEY, read_metadata, with_metadata
 from qdqtool.models.graph.model import Model
+from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.planning.recipe import Recipe
-from qdqtool.quantization.preparation.metadata import preparation_note, prepared_like
-from qdqtool.quantization.ranges.types import PreparationStep
+from qdqtool.quantization.preparation.metadata import data_of_weights, preparation_note, prepared_like, used_ranges
+from qdqtool.quantization.ranges.method_choice import encode_choice
+from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep
+from qdqtool.samples.report import DataDescription
 
 SAMPLE = ROOT / "sample_models" / "digits_depthwise"
 
@@ -83,3 +88,33 @@ def test_the_note_is_the_same_as_what_a_ranges_file_keeps():
     step = PreparationStep("equalization", {"joints": [{"tensor": "c", "scope": [], "factors": factors.tolist()}]})
     model = with_metadata(Model(conv_model()), preparation_note([step]))
     assert prepared_like(model, Model(conv_model())).record == (step,)
+
+
+RECORD = CalibrationRecord(method="max", samples=7, random=True, seed=3, data_sha256="", model_sha256="")
+
+
+@pytest.mark.parametrize("forced", [(), ("model", "data")])
+def test_ranges_are_told_with_the_method_of_the_recipe_and_what_they_do_not_match(forced):
+    known = {"source": "ranges.json", "method": "mse", "samples": 7, "random": True, "seed": 3, "given": None}
+    told = {"forced": bool(forced), "forced_for": forced, "repeated": 0, "from_file": False}
+    assert used_ranges("ranges.json", RECORD, Recipe(method="mse"), forced) == CalibrationUsed(**known, **told)
+
+
+@pytest.mark.parametrize(("rounded", "method"), [(0, "nearest"), (1, "gptq"), (5, "gptq")])
+@pytest.mark.parametrize("seed", [None, 0])
+def test_data_chose_the_codes_of_weights_or_none(rounded, method, seed):
+    data = DataDescription("data.npz", 9, seed, {}, repeated=2)
+    found = data_of_weights(data, 7, rounded=rounded)
+    assert (found.source, found.method, found.samples, found.held_back) == ("data.npz", method, 7, 2)
+    assert (found.random, found.seed, found.repeated) == (seed is not None, seed, 2)
+    assert (found.forced, found.forced_for, found.given, found.from_file) == (False, (), None, False)
+
+
+@pytest.mark.parametrize(
+    ("method", "chosen", "told"),
+    [("auto", None, "auto"), ("auto", "mse", "mse"), ("max", "mse", ""), ("max", None, "")],
+)
+def test_the_choice_is_told_where_auto_was_asked_for(method, chosen, told):
+    steps = () if chosen is None else (encode_choice(chosen),)
+    found = used_ranges("data.npz", replace(RECORD, preparation=steps), Recipe(method=method))
+    assert (found.method, found.chosen, found.method_trial) == (method, told, None)
