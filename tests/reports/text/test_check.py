@@ -69,16 +69,6 @@ def test_what_onnxruntime_did_not_run_is_grouped_by_reason():
     )
 
 
-def test_each_gate_has_a_row_and_the_verdict_counts_them():
-    missed = replace(FINITE, name="min-sqnr", requires="40 dB", passed=False, detail="31 dB")
-    text = lines(gates=(FINITE, missed), passed=False, failures=("y has 31 dB",))
-
-    assert ["finite", "PASS", "no NaN", "none"] in cells("\n".join(text))
-    assert ["min-sqnr", "FAIL", "40 dB", "31 dB"] in cells("\n".join(text))
-    assert text[-2:] == ["FAIL     y has 31 dB", "FAILED   missed min-sqnr; 3 of 3 Q/DQ nodes checked"]
-    assert lines()[-1] == "PASSED   1 gate held; 3 of 3 Q/DQ nodes checked"
-
-
 def test_the_verdict_says_what_random_inputs_excused():
     doubtful = replace(FINITE, name="accuracy", requires="0 dB", detail="1 of 1 are lost", warnings=("y has -40 dB",))
     text = lines(gates=(FINITE, doubtful), warnings=doubtful.warnings)
@@ -123,13 +113,6 @@ def test_a_task_metric_has_its_losses():
     assert "top-1 75 % at 'y', 1 prediction" in text
     assert "  baseline 80 %: the model loses 5 percentage points" in text
     assert "  saved outputs 70 %: they lose 5 percentage points" in text
-
-
-def test_the_furthest_tensors_are_shown_and_the_rest_counted():
-    text = lines(boundaries=(BOUNDARY,) * (SHOWN + 2))
-    rows = [row for row in cells("\n".join(text)) if row[0] == "then/t"]
-    assert f"furthest from the baseline, {SHOWN} of {SHOWN + 2}" in text
-    assert rows == [["then/t", "activation", "int8", "per-tensor", "-", "12.50%", "0.5", "0.25", "[1, 2]", "q"]] * SHOWN
 
 
 def test_what_was_not_checked_is_never_silent():

@@ -16,7 +16,6 @@ from qdqtool.reports.text._shared import (
     print_opset,
     print_pairs,
     print_preparation,
-    print_skipped,
 )
 
 SITES = (Site(name="a", graph="", note=""), Site(name="b", graph="", note=""))
@@ -38,14 +37,6 @@ def prepared(report: PreparationReport) -> str:
     return printed(print_preparation, [report])
 
 
-def skipped(*nodes: NodeReason) -> list[str]:
-    return printed(print_skipped, nodes).splitlines()
-
-
-def left(node: str, reason: str = "no range", graph: str = "") -> NodeReason:
-    return NodeReason(node=node, op_type="Conv", graph=graph, reason=reason)
-
-
 def test_an_applied_step_says_how_far_outputs_moved():
     seen = "outputs and inner tensors differ by 1.2e-07 at most, limit 0.001"
     assert prepared(FOLDED) == f"2 BatchNormalizations folded: {seen}\n"
@@ -61,10 +52,6 @@ def test_a_step_over_the_limit_is_not_applied():
 
 def test_a_step_of_a_ranges_file_is_attributed_to_it():
     assert prepared(replace(FOLDED, max_difference=None)) == "2 BatchNormalizations folded, as the ranges file says\n"
-
-
-def test_a_step_without_sites_prints_nothing():
-    assert prepared(replace(FOLDED, sites=())) == ""
 
 
 def test_a_rejected_step_is_reported_with_or_without_sites():
@@ -103,32 +90,6 @@ def test_what_given_ranges_name_in_vain_is_shown_in_part_and_counted():
     ]
 
 
-def test_nodes_that_are_quantized_already_are_not_counted_as_float():
-    already = "it is quantized already"
-    assert skipped(left("a", already), left("b", already), left("c", "no range")) == [
-        "2 nodes quantized already, 1 node left in float",
-        "  Conv a, b: it is quantized already",
-        "  Conv c: no range",
-    ]
-    assert skipped(left("a", already))[0] == "1 node quantized already"
-
-
-def test_skipped_nodes_with_the_same_reason_share_a_line():
-    assert skipped(left("a"), left("c", "no weight"), left("b", graph="then")) == [
-        "3 nodes left in float",
-        "  Conv a, then/b: no range",
-        "  Conv c: no weight",
-    ]
-
-
-def test_many_skipped_nodes_are_counted():
-    assert skipped(*(left(name) for name in "abcde"))[1] == "  Conv a, b, c, d, … (5 in all): no range"
-
-
-def test_no_skipped_node_prints_nothing():
-    assert skipped() == []
-
-
 TRIED = MethodTrial(method="entropy", samples=16, gains_db={"auto": 0.0, "entropy": 2.36}, errors_db={"entropy": 0.52})
 
 
@@ -160,14 +121,6 @@ def pair(tensor: str, kind: str = "activation", graph: str = "", scales: int = 1
         consumers=(),
         reason="",
     )
-
-
-def test_pairs_are_counted_by_kind():
-    pairs = [pair("x"), pair("y"), pair("w", "weight", scales=8)]
-    assert (
-        printed(print_counts, pairs, HOSTILE) == f"2 activations and 1 weight quantized in {ESCAPED} (-v lists them)\n"
-    )
-    assert printed(print_counts, [], "m") == "0 activations and 0 weights quantized in m\n"
 
 
 def test_pairs_are_listed_with_their_scales_where_that_was_asked_for():
