@@ -5,6 +5,7 @@ import re
 import pytest
 
 from qdqtool import errors
+from qdqtool.errors import plural
 
 DOCUMENTED = {
     name: int(code) for name, code in re.findall(r"^\W*(\w+Error) +(\d)  ", errors.__doc__ or "", re.MULTILINE)
@@ -34,3 +35,8 @@ def test_illegal_arguments_of_python_calls_are_value_errors_too():
 
 def test_other_errors_are_no_value_errors():
     assert [error for error in PUBLIC if issubclass(error, ValueError)] == [errors.ArgumentError]
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes")])
+def test_a_noun_has_its_number(count: int, text: str):
+    assert plural(count, "node") == text

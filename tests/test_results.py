@@ -3,13 +3,17 @@
 import html.parser
 import json
 import math
+import re
+import tomllib
 from dataclasses import dataclass, field
 
 import pytest
+from support.command import qdqtool_process
+from support.paths import ROOT
 
 import qdqtool
 from qdqtool.reports import json as json_report
-from qdqtool.results import MOST_ROWS, Report
+from qdqtool.results import MOST_ROWS, Report, __version__
 
 PUBLIC = [name for name in qdqtool.__all__ if (name.endswith("Report") and name != "Report") or name == "EngineMap"]
 
@@ -119,3 +123,18 @@ def test_what_lies_deep_is_told_too():
 
     text = Tags(Deep((Outer("a", (Part("b", 2.5),)),))._repr_html_()).text
     assert " ".join(text.split()) == "Deep outer 1 entry name a, parts 1 entry name b, db 2.5, shape [1, 2]"
+
+
+def test_the_version_is_that_of_the_project_file():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == __version__
+
+
+def test_the_version_is_one_that_python_packaging_knows():
+    assert re.fullmatch(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?", __version__)
+
+
+def test_the_command_prints_it():
+    done = qdqtool_process("--version")
+    assert done.code == 0
+    assert __version__ in done.out

@@ -93,7 +93,6 @@ def test_the_loss_is_stated_and_small(fixed: tuple[str, FixedModel]):
 
 def test_it_classifies_as_well_as_before(fixed: tuple[str, FixedModel]):
     folder, model = fixed
-
     assert accuracy(folder, str(model.output)) >= accuracy(folder, model.path) - 0.02
 
 
@@ -113,7 +112,6 @@ def test_fixing_it_again_changes_nothing(fixed: tuple[str, FixedModel], tmp_path
 def test_only_what_quantizes_changes(fixed: tuple[str, FixedModel]):
     _, model = fixed
     paths = changed_fields(onnx.load(model.path), onnx.load(str(model.output)))
-
     told = ("graph.node", "graph.initializer", "graph.value_info")
     assert paths
     assert all(path.lstrip("+-").startswith(told) for path in paths), paths

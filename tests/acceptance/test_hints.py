@@ -790,7 +790,6 @@ def test_every_hint_with_something_to_paste_is_tried():
     forgotten = [
         f"{place}: {text}" for place, text in hints() if "`" in text and not any(part in text for part in known)
     ]
-
     assert forgotten == []
     assert [says for says in tried if not any(says in text for _, text in hints())] == []
 
@@ -800,7 +799,6 @@ OPTION = re.compile(r"(?<![\w`-])--[a-z][a-z-]+ [A-Z{]")
 
 def test_what_can_be_pasted_stands_between_backticks():
     bare = [f"{place}: {text}" for place, text in hints() if OPTION.search(PASTED.sub("", text))]
-
     assert bare == []
 
 

@@ -56,7 +56,6 @@ def test_tables_about_the_tool(
 ):
     monkeypatch.setattr("rich.console.Console.is_terminal", True)  # in a pipe, a rule is one line
     run(words, width, capsys)
-
     assert max(tables) <= MOST_LINES
 
 

@@ -28,7 +28,6 @@ def test_shapes_reach_the_runs_that_prove_a_rewriting(model: Path, monkeypatch: 
     asked: dict[str, Any] = {}
     monkeypatch.setattr(normalize, "normalize_model", lambda *_, data, **__: asked.update(data=data))
     qdqtool.normalize_model(model, model.with_name("out.onnx"), input_shapes={"x": [3, 4]})
-
     assert asked["data"].input_shapes == {"x": (3, 4)}
     assert asked["data"].path is None
 
@@ -45,7 +44,6 @@ def test_fixes_are_proven_on_samples_of_any_kind(model: Path, monkeypatch: pytes
 
 def test_a_model_is_stripped_into_a_file(model: Path, tmp_path: Path):
     report = qdqtool.strip_model(model, tmp_path / "float.onnx", drop_clipping=True)
-
     assert Path(report.output) == tmp_path / "float.onnx"
     assert {node.op_type for node in onnx.load(report.output).graph.node} & {
         "QuantizeLinear",

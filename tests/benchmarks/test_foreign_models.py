@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 from support.small import make_model
 
-from benchmarks.foreign_models import baseline, environments, make, page
+from benchmarks.foreign_models import baseline, make, page
 from benchmarks.foreign_models.chain import AS_IT_IS, UNCHANGED, Chain, named
 from benchmarks.foreign_models.row import Attempt, Row, from_json
 from benchmarks.foreign_models.samples import CALIBRATED_ON, FLOAT, SAMPLES, TEST_SAMPLES, Reader, Sample
@@ -68,27 +68,6 @@ def test_what_the_parser_says_is_a_finding():
     assert list(page.problems(replace(REFUSED, attempts=[refused], findings=["3 QE701"]))) == []
 
 
-def test_the_page_has_every_row(tmp_path):
-    path = tmp_path / "page.md"
-    parts = ("versions", "summary", "models", "fallbacks", "refused", "missing")
-    path.write_text("".join(f"<!-- {name} -->\n<!-- end of {name} -->\n" for name in parts))
-    page.put(path, [ROW, REFUSED, MISSING])
-    text = path.read_text()
-    assert "* Brevitas: brevitas 1.0" in text
-    assert "| Brevitas | 1 | 1 | 1 | 1 |" in text
-    assert "| AMD Quark, ONNX | 1 | 0 | 0 | 0 |" in text
-    assert "| Brevitas | int8 | 9 | 30.0 | 7 QL312 | fix | 30.0 | exact | 8/9 | - |" in text
-    assert "| Brevitas | int8 | 1 MatMul | no kernel |" in text
-    assert f"| AMD Quark, ONNX | int8 | {AS_IT_IS} | validate refuses \\| it |" in text
-    assert "| NNCF | nf4 | ValueError: no |" in text
-    assert page.line(ROW) == "brevitas.int8 (0 s): 30.0 dB, fix, 8/9"
-
-
-def test_a_long_message_is_shortened():
-    assert page.shortened("x" * 400) == "x" * page.LONGEST + "…"
-    assert page.shortened(" \n") == ""
-
-
 def test_every_tool_has_a_maker():
     names = [tool.name for tool in TOOLS]
     assert len(set(names)) == len(names)
@@ -96,23 +75,6 @@ def test_every_tool_has_a_maker():
         assert importlib.util.find_spec(f"benchmarks.foreign_models.makers.{tool.name}") is not None
         assert tool.requirements
         assert titled(tool.name) == tool.title
-
-
-def test_an_environment_is_made_once_and_has_torch(tmp_path, monkeypatch):
-    commands_run = []
-
-    def run(*words):
-        commands_run.append(words[1:])
-        (tmp_path / "brevitas" / "lib").mkdir(parents=True, exist_ok=True)
-        return str(tmp_path / "brevitas" / "lib" if words[0] != "torch" else "packages of torch") + "\n"
-
-    monkeypatch.setattr(environments, "_run", run)
-    tool = next(each for each in TOOLS if each.name == "brevitas")
-    for _ in range(2):
-        assert environments.python_of(tool, tmp_path, "torch") == str(tmp_path / "brevitas" / "bin" / "python")
-    assert (tmp_path / "brevitas" / "lib" / "torch.pth").read_text() == "packages of torch"
-    installed = [words for words in commands_run if "install" in words]
-    assert [words[-len(tool.requirements) :] for words in installed] == [tool.requirements]
 
 
 def test_the_first_cause_of_a_failure_is_told(tmp_path):

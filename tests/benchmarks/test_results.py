@@ -87,11 +87,6 @@ class TestReport:
         )
         assert rows == [["model", "40.0 dB, 9 of 9", "35.0 dB, 9 of 9", "-"]]
 
-    def test_conditions_are_told(self):
-        one = replace(result(OURS, MAX, 20), versions="python 3; 2 processors", load=0.31)
-        assert page_of(one).startswith("python 3; 2 processors; load average before timing at most 0.3\n")
-        assert page_of(replace(one, load=None)).startswith("python 3; 2 processors; nothing timed\n")
-
 
 def page_of(one: Result) -> str:
     return report.comparison(tables.markdown, [one], "wall")
@@ -114,10 +109,6 @@ class TestGrowth:
         assert grown().row[-1] == "met"
         assert grown(peak=115).row[-1] == "missed by 0.05"
         assert grown(tool=ORT, peak=115).row[-1] == "-"
-
-    def test_a_failure_has_a_full_row(self):
-        row = replace(grown(), failed="no").row
-        assert (len(row), row[-1]) == (len(growth.COLUMNS), "SKIPPED: no")
 
     def test_newer_measurements_replace_older_ones(self):
         made = store.merged_growth([grown(), grown(tool=ORT)], [grown(peak=101)])

@@ -32,7 +32,6 @@ def run(*words: str) -> Result:
 
 def test_quiet_prints_failures_and_json_alone():
     report = run().output
-
     assert report
     assert run("-q").output == run("--quiet").output == ""
     assert run("-q", "--fails").output == report
@@ -46,13 +45,11 @@ def test_verbose_reaches_the_console(monkeypatch: pytest.MonkeyPatch):
     )
     for words in ((), ("-v",), ("--verbose",)):
         run(*words)
-
     assert seen == [False, True, True]
 
 
 def test_quiet_and_verbose_exclude_each_other():
     done = run("-q", "-v")
-
     assert done.exit_code == 2
     assert "--quiet and --verbose exclude each other" in done.output
 
@@ -62,7 +59,6 @@ def test_every_command_that_does_something_takes_both(name: str):
     found = all_commands.get_command(click.Context(all_commands), name)
     assert found is not None
     flags = {flag for parameter in found.params for flag in parameter.opts}
-
     assert ({"-q", "--quiet", "-v", "--verbose"} <= flags) is (name not in PRINT_ALWAYS)
 
 
@@ -70,7 +66,6 @@ def test_a_quiet_gate_says_nothing_or_everything(tmp_path: Path):
     good, bad = tmp_path / "good.onnx", tmp_path / "bad.onnx"
     onnx.save(rules.get("QP102").VALID[0].model(), good)
     onnx.save(rules.get("QP101").INVALID[0].model(), bad)
-
     assert qdqtool("validate", "-q", good).out == ""
     assert "QP101 [refused]" in qdqtool("validate", "-q", bad).out
 
@@ -82,5 +77,4 @@ def test_the_hint_of_an_error_names_the_model_of_the_command(tmp_path: Path):
         'schema_version = 1\n[[tensors]]\ntensor = "nowhere"\nformat = "int8"\nscale = 1.0\n', encoding="utf-8"
     )
     done = qdqtool("insert", model, "--plan", tmp_path / "plan.toml", "-o", tmp_path / "q.onnx")
-
     assert f"`qdqtool inspect --tensors '{model}'` lists the tensors" in done.err

@@ -137,8 +137,3 @@ def test_a_fix_in_place_goes_through_a_link(tmp_path: Path):
     assert link.is_symlink()
     assert real.read_bytes() != before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "real.onnx"]
-
-
-def test_the_help_names_it():
-    for command in ("strip", "insert", "quantize", "normalize", "calibrate"):
-        assert "'-' is stdout" in " ".join(qdqtool(command, "--help").out.split())

@@ -44,7 +44,6 @@ def test_a_search_without_success_leaves_its_reason(tmp_path: Path):
     pytest.importorskip("onnxruntime")
     words = ("--min-sqnr", "190", "-o", tmp_path / "m.onnx", "--report", f"html={tmp_path / 'p.html'}")
     done = qdqtool("quantize", SAMPLE / "model.onnx", *DATA, *words)
-
     assert (done.code, [each.name for each in tmp_path.iterdir()]) == (1, ["p.html"])
     assert "no quantized model was found" in (tmp_path / "p.html").read_text()
 
@@ -66,7 +65,6 @@ def test_wrong_files_are_refused_before_anything_is_read(words: list[str], said:
     for name in ("m.onnx", "b.onnx"):
         (tmp_path / name).write_text("no model")
     done = qdqtool("check", "m.onnx", *words, cwd=tmp_path)
-
     assert done.code == 2
     assert said in done.err
     assert sorted(each.name for each in tmp_path.iterdir()) == ["b.onnx", "m.onnx"]
@@ -74,7 +72,6 @@ def test_wrong_files_are_refused_before_anything_is_read(words: list[str], said:
 
 def test_list_matches_has_no_report(tmp_path: Path):
     done = qdqtool("quantize", SAMPLE / "model.onnx", "--list-matches", "--report", f"html={tmp_path / 'p.html'}")
-
     assert done.code == 2
     assert "does not go with --list-matches" in done.err
 

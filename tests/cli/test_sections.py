@@ -34,7 +34,6 @@ def test_every_option_stands_under_one_heading(name: str):
 def test_every_command_is_listed_with_the_work_that_it_is_for():
     assert sorted(name for names in _WORK.values() for name in names) == NAMES
     text = CliRunner().invoke(command, ["--help"], prog_name="qdqtool").output
-
     assert [line for line in text.splitlines() if line.endswith(":") and line[0] != " "][1:] == [
         f"{heading}:" for heading in _WORK
     ]

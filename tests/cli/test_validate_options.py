@@ -39,7 +39,6 @@ def test_settings_are_found_from_the_working_directory(project: Path):
 def test_a_severity_of_the_settings_changes_the_verdict(project: Path):
     (project / "qdqtool.toml").write_text('[severity]\nQP101 = "warning"\nQL = "error"\n')
     done = qdqtool("validate", "models/bad.onnx", "models/doubtful.onnx", "--select", "QP101,QL302", cwd=project)
-
     assert "bad.onnx for tensorrt: pass" in done.out
     assert "doubtful.onnx for tensorrt: fail" in done.out
 
@@ -82,7 +81,6 @@ def test_show_settings(project: Path):
 def test_wrong_settings_are_wrong_usage(project: Path):
     (project / "qdqtool.toml").write_text("ignroe = []\n")
     done = qdqtool("validate", "models/good.onnx", cwd=project)
-
     assert done.code == 2
     assert "did you mean 'ignore'" in done.err
 
@@ -135,7 +133,6 @@ def test_reports_in_files_beside_the_text(project: Path):
 def test_statistics_count_by_rule(project: Path):
     words = ("validate", "models/bad.onnx", "--target", "tensorrt,ort-cpu", "--select", "QP101", "--statistics")
     (row,) = json.loads(qdqtool(*words, "--output-format", "json", cwd=project).out)["rules"]
-
     assert (row["code"], row["severity"], row["count"]) == ("QP101", "error", 2)
     assert re.search(r"^2 +QP101 +parameters.scale-value +error", qdqtool(*words, cwd=project).out, re.MULTILINE)
 
@@ -153,7 +150,6 @@ def test_suppressed_findings_are_counted(project: Path):
 def test_models_in_processes_are_reported_in_order(project: Path):
     names = ["models/good.onnx", "models/none.onnx", "models/bad.onnx", "models/doubtful.onnx"]
     one, two = (qdqtool("validate", *names, "--jobs", jobs, cwd=project) for jobs in ("1", "2"))
-
     assert (one.code, one.out, one.err) == (two.code, two.out, two.err)
     assert one.code == 3
     assert re.findall(r"^(\S+)(?: for |: unread)", one.out, re.MULTILINE) == names
@@ -177,7 +173,6 @@ def test_models_in_processes_are_reported_in_order(project: Path):
 )
 def test_wrong_usage(words: list[str], said: str, project: Path):
     done = qdqtool("validate", "models/good.onnx", *words, cwd=project)
-
     assert done.code == 2
     assert said in done.err
 

@@ -54,7 +54,6 @@ def length(row: str) -> float:
 def test_a_bar_is_as_long_as_its_share_of_the_whole():
     head, *rows = plain(shown(table({name: value / 2 for name, value in SHARES.items()}, of_whole=True)))
     begin, end = head.index("share of it"), head.index("100%") + len("100%")
-
     assert [row.split()[:2] + row.split()[-1:] for row in rows] == [
         [name, "Conv", f"{value / 2:.2%}"] for name, value in SHARES.items()
     ]
@@ -71,7 +70,6 @@ def test_without_a_whole_the_largest_value_has_the_longest_bar_wherever_it_stand
 def test_ascii_has_other_bars_of_the_same_lengths():
     head, *rows = plain(shown(table(SHARES, of_whole=True), encoding="ascii"))
     width = head.index("100%") + len("100%") - head.index("share of it")
-
     assert [row.count("#") for row in rows] == [round(width * value) for value in SHARES.values()]
     assert "".join([head, *rows]).isascii()
 
@@ -81,7 +79,6 @@ def test_ascii_has_other_bars_of_the_same_lengths():
 )
 def test_elsewhere_the_same_table_has_no_bars(options: dict[str, int]):
     rows = plain(shown(table(SHARES, of_whole=True), **options))
-
     assert [row.split() for row in rows] == [
         ["layer", "operator", "noise"],
         *([name, "Conv", f"{value:.2%}"] for name, value in SHARES.items()),
@@ -161,7 +158,6 @@ def test_a_name_is_shortened_in_its_middle(text: str, width: int, found: str):
 )
 def test_a_shortened_name_fits_and_keeps_its_ends(text: str, width: int, ellipsis: str):
     found = shortened(text, width, ellipsis)
-
     assert cell_len(found) <= width
     if found != text:
         head, _, tail = found.partition(ellipsis)
@@ -193,7 +189,6 @@ def test_a_terminal_is_shown_bars_in_front_of_the_verdict_and_a_pipe_is_not(scen
 
 def test_a_terminal_without_blocks_or_colours_is_not_shown_them(scene: list[str]):
     code, text = on_a_terminal(*scene, NO_COLOR="1", PYTHONIOENCODING="ascii")
-
     assert code == 0
     assert text.isascii()
     assert "####" in text
@@ -202,7 +197,6 @@ def test_a_terminal_without_blocks_or_colours_is_not_shown_them(scene: list[str]
 
 def test_a_narrow_terminal_is_not_shown_bars(scene: list[str]):
     code, text = on_a_terminal(*scene, columns=50)
-
     assert code == 0
     assert "most noise against the baseline" in text
     assert not set(BLOCKS[1:]) & set(text)

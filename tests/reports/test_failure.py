@@ -35,5 +35,4 @@ def test_a_terminal_gets_whole_words_and_a_hint_in_one_line(monkeypatch: pytest.
 @pytest.mark.usefixtures("narrow")
 def test_a_pipe_gets_one_line_each(capsys: pytest.CaptureFixture[str]):
     tell(FAILURE)
-
     assert capsys.readouterr().err.splitlines() == [FAILURE.message, f"hint: {FAILURE.hint}"]

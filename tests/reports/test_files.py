@@ -36,7 +36,6 @@ def test_a_missed_gate_or_a_missing_capability_is_written(error: Exception, stat
 def test_wrong_usage_and_unreadable_models_write_nothing(kind: type[Exception], tmp_path: Path):
     with pytest.raises(kind), failures_in(every_format(tmp_path), "check", "net.onnx"):
         raise kind("wrong")
-
     assert list(tmp_path.iterdir()) == []
 
 
@@ -44,7 +43,6 @@ def test_a_refused_build_has_its_own_report(tmp_path: Path):
     error = BuildRefusedError("the parser", (Refusal(reason="no such operator", node=None, op_type=None),), "parse")
     with pytest.raises(BuildRefusedError), failures_in(every_format(tmp_path), "build", "net.onnx"):
         raise error
-
     assert json.loads((tmp_path / "r.json").read_text()).keys() >= REFUSED.keys()
     assert (
         "refused in stage &#39;parse&#39;: the parser refuses the model: no such operator"
@@ -56,7 +54,6 @@ def test_a_file_that_cannot_be_written_does_not_hide_the_failure(tmp_path: Path,
     absent = (("html", tmp_path / "absent" / "r.html"),)
     with pytest.raises(GateError, match="no model"), failures_in(absent, "check", "net.onnx"):
         raise GateError("no model")
-
     assert "cannot be written" in capsys.readouterr().err
 
 

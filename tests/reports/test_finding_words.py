@@ -1,7 +1,7 @@
 """Words and paths that all validate formats share."""
 
 from dataclasses import replace
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 import pytest
 from support.printed import ESCAPED, HOSTILE
@@ -10,7 +10,6 @@ from qdqtool.linting.findings import Finding, Severity
 from qdqtool.linting.report import Ignored, ModelReport, Summary, ValidateReport, target_report
 from qdqtool.reports.finding_words import (
     counts,
-    file_uri,
     from_repository,
     place,
     repository_path,
@@ -50,13 +49,11 @@ def test_the_worst_finding_of_all_models_is_first():
     first = ModelReport("a", (target_report("onnx", [found("info", "1"), found("warning", "2")], checked=()),))
     second = ModelReport("b", (target_report("onnx", [found("error", "3"), found("warning", "4")], checked=()),))
     listed = [(model.path, finding.message) for model, _, finding in worst_first(validated(first, second))]
-
     assert listed == [("b", "3"), ("a", "2"), ("b", "4"), ("a", "1")]
 
 
 def test_counts_name_what_is_not_shown_only_where_there_is_any():
     good = ModelReport("a", ())
-
     assert counts(validated(good)) == "1 model, 0 errors, 0 warnings, 0 infos"
     assert (
         counts(validated(good, ModelReport("b", (), "no such file"), summary=Summary(1, 2, 3, 4, 5)))
@@ -67,7 +64,6 @@ def test_counts_name_what_is_not_shown_only_where_there_is_any():
 def test_counts_name_the_rules_that_are_ignored_and_models_without_qdq():
     target = replace(target_report("onnx", (), checked=()), ignored=(Ignored("QS002", 2), Ignored("QP101", 0)))
     report = validated(ModelReport("a", (target,), qdq_nodes=0), summary=Summary(ignored=2))
-
     assert counts(report) == "1 model, 0 errors, 0 warnings, 0 infos, 2 ignored (QS002), 1 without Q/DQ"
 
 
@@ -80,9 +76,3 @@ def test_paths_start_at_the_root_of_the_repository(tmp_path: Path, monkeypatch: 
     assert repository_path("a.onnx") == "models/a.onnx"
     assert repository_path("../b.onnx") == "b.onnx"
     assert from_repository("../../c.onnx") == tmp_path / "c.onnx"
-
-
-def test_a_path_becomes_a_uri():
-    assert file_uri(PurePosixPath("models/ä b.onnx")) == "models/%C3%A4%20b.onnx"
-    assert file_uri(PurePosixPath("/m/a.onnx")) == "file:///m/a.onnx"
-    assert file_uri(PureWindowsPath("C:/m/a.onnx")) == "file:///C:/m/a.onnx"

@@ -18,7 +18,6 @@ class Report:
 )
 def test_a_character_that_a_terminal_would_obey_is_spelled_out(char: str):
     text = render(Report(f"a{char}b"))
-
     assert char not in text
     assert json.loads(text)["name"] == f"a{char}b"
 

@@ -35,7 +35,6 @@ def test_stdout_and_file_have_the_same_report(tmp_path: Path):
     done = qdqtool(
         "convert", SAMPLE / "model.onnx", *DATA, "--no-build", "-o", tmp_path / "out", "--output-format", "json"
     )
-
     assert (done.code, done.err) == (0, "")
     assert json.loads(done.out) == json.loads((tmp_path / "out" / "report.json").read_text())
     assert json.loads(done.out)["schema_version"] == 1
@@ -44,7 +43,6 @@ def test_stdout_and_file_have_the_same_report(tmp_path: Path):
 @pytest.mark.parametrize(("limit", "is_told"), [((), True), (("--check-min-sqnr", "10"), False)])
 def test_a_conversion_without_a_limit_on_the_accuracy_says_so(tmp_path: Path, limit: tuple[str, ...], is_told: bool):
     done = qdqtool("convert", SAMPLE / "model.onnx", *DATA, "--no-build", *limit, "-o", tmp_path / "out")
-
     assert done.code == 0
     assert ("no limit on the accuracy was given" in done.out) is is_told
 
@@ -93,7 +91,6 @@ def test_the_command_line_wins_over_a_recipe(tmp_path: Path, recipe: Path):
     words = ("--recipe", recipe, "--samples", "4", "--calibration-method", "percentile", "-o", tmp_path / "out")
     done = qdqtool("convert", SAMPLE / "model.onnx", *words, "--output-format", "json")
     used = json.loads(done.out)["steps"][0]["report"]["calibration"]
-
     assert (used["samples"], used["method"]) == (4, "percentile")
 
 

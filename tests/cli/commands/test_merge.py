@@ -28,6 +28,5 @@ def test_shards_and_output_reach_the_job(monkeypatch: pytest.MonkeyPatch):
 )
 def test_missing_words_are_wrong_usage(words: list[str], hint: str):
     done = CliRunner().invoke(command, words)
-
     assert done.exit_code == 2
     assert hint in done.output

@@ -3,32 +3,22 @@
 import json
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.command import Done
-from support.command import qdqtool as in_a_process
+from support.command import Done, qdqtool_process
+from support.command import qdqtool as run
 from support.small import conv_model, make_model
-
-from qdqtool import __main__ as entry
 
 
 @pytest.fixture
-def qdqtool(folder: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
-    """The command in this process, in the folder: as `python -m qdqtool`, but without a second of imports."""
-    monkeypatch.chdir(folder)
-
-    def run(*words: str) -> Done:
-        capsys.readouterr()
-        code = entry._run(list(words))
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.out + printed.err
-        return Done(code, printed.out, printed.err)
-
-    return run
+def qdqtool(folder: Path) -> Callable[..., Done]:
+    """The command in this process, in the folder."""
+    return partial(run, cwd=folder)
 
 
 @pytest.fixture
@@ -219,7 +209,7 @@ def test_a_script_that_fails_is_the_user_s_error_not_ours(folder, qdqtool):
 
 
 def test_a_process_of_its_own_writes_the_same_bytes(folder, qdqtool):
-    done = in_a_process("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "q.onnx", cwd=folder)
+    done = qdqtool_process("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "q.onnx", cwd=folder)
     assert (done.code, done.err) == (0, "")
     assert "wrote q.onnx" in done.out
     qdqtool("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "here.onnx")

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import onnx
@@ -11,35 +12,25 @@ import pytest
 from accuracy.layers.test_layer import evil_names, residual, turned_weights
 from onnx import TensorProto, helper
 from support.command import Done
+from support.command import qdqtool as run
 from support.layered import chain, dividing, nodes_with_pairs, rows, save
-
-from qdqtool import __main__ as entry
 
 Run = Callable[..., Done]
 
 
 @pytest.fixture
-def qdqtool(tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The command in this process, in a folder with a model of five layers."""
-    monkeypatch.chdir(tmp_path)
+def qdqtool(tmp_path: Path) -> Run:
+    """The command, in a folder with a model of five layers."""
     save(tmp_path, chain(5, uneven=40), rows())
-
-    def run(*words: str) -> Done:
-        capsys.readouterr()
-        code = entry._run(list(words))
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.out + printed.err
-        return Done(code, printed.out, printed.err)
-
-    return run
+    return partial(run, cwd=tmp_path)
 
 
 SENSITIVITY = ("sensitivity", "m.onnx", "--calib-data", "d.npz")
 QUANTIZE = ("quantize", "m.onnx", "--calib-data", "d.npz")
 
 
-def report(run: Run, *words: str) -> dict:
-    done = run(*SENSITIVITY, *words, "--output-format", "json")
+def report(qdqtool: Run, *words: str) -> dict:
+    done = qdqtool(*SENSITIVITY, *words, "--output-format", "json")
     assert (done.code, done.err) == (0, "")
     return json.loads(done.out)
 
@@ -225,10 +216,3 @@ def test_a_goal_that_is_missed_is_exit_1_and_its_hint_can_be_pasted(qdqtool, tmp
     error = json.loads(qdqtool(*words, "--min-sqnr", "150", "--output-format", "json").out)["error"]
     assert error["exit_code"] == 1
     assert "all keep 150 dB" in error["message"]
-
-
-def test_the_help_names_the_options(qdqtool):
-    text = qdqtool("sensitivity", "--help").out
-    for option in ("--calib-data", "--random-calibration", "--quantize-mode", "--nodes-to-exclude", "--output-format"):
-        assert option in text
-    assert "--min-sqnr" in qdqtool("quantize", "--help").out

@@ -16,7 +16,6 @@ pages = cache(markdown.pages)
 
 def test_there_is_an_index_and_a_page_for_each_rule():
     codes = [rule.code for rule in rules.catalogue()]
-
     assert list(pages()) == ["README.md", *(f"{code}.md" for code in codes)]
     assert pages()["README.md"] == markdown.index()
     assert all(markdown.index().count(f'<a id="{code}"></a>') == 1 for code in codes)
@@ -38,7 +37,6 @@ def test_a_page_has_reason_remedy_impacts_and_examples():
 
 def test_an_example_shows_what_the_rule_says_and_what_the_fix_makes():
     page = pages()["QS001.md"]
-
     assert "* error, *silent*: QuantizeLinear -\\> q: neither zero point nor output\\_dtype:" in page
     assert "Fixed (*safe*: writes the zero point 0 of type uint8):\n\n```onnx\n" in page
     assert "<float s = {0.1}, uint8 s_zero_point = {0}>" in page

@@ -214,7 +214,6 @@ def test_the_parts_of_two_models_can_be_reached(link: str, tab: Any, tmp_path: P
 def test_the_name_of_a_tensor_leads_to_the_chart_of_its_own_model(tab: Any, tmp_path: Path):
     page = opened_two(tab, tmp_path, large(5), large(8) | {"sensitivity": SECOND["sensitivity"] | {"mode": "int8"}})
     told = [page.locator("figure.charts[data-kind=ranges] p.told").nth(at) for at in (0, 1)]
-
     second = page.locator("div.table", has_text="Largest error in steps first").nth(1)
     second.get_by_role("link", name="/model/layers.3/block/Conv_in").click()
     assert [each.inner_text().split(": ")[0] for each in told] == [
@@ -340,7 +339,6 @@ def inked(page: Any) -> int:
 def test_hostile_names_are_text(tab: Any, tmp_path: Path):
     hostile = edited(ALL["check"], lambda it: it["outputs"][0].update(name=HOSTILE))
     page = opened(tab, tmp_path, check=hostile | {"model": f"{HOSTILE}.onnx"})
-
     assert page.locator("img").count() == 0
     assert HOSTILE in page.locator("div.table", has_text="Outputs against").inner_text()
     assert page.title().endswith(": quantization report")

@@ -126,7 +126,6 @@ def test_samples_of_a_sensitivity_count_and_one_report_for_both_says_nothing(tmp
     a, b = pair_of(tmp_path, {"s": SECOND["sensitivity"]}, {"s": SECOND["sensitivity"] | {"samples": 3}}).each(
         lambda story: story.first(SensitivityReport)
     )
-
     assert sensitivities_differ(a, b) == "other samples"
     assert sensitivities_differ(a, a) == "one report for both"
     assert sensitivities_differ(a, None) == ""

@@ -47,7 +47,6 @@ def test_the_worst_input_counts(tmp_path: Path):
 def test_nodes_of_one_name_and_of_other_scopes_are_not_joined(tmp_path: Path):
     twice = edited(BUILD, lambda it: it["nodes"].append({**it["nodes"][0], "actual": "float32"}))
     inner = edited(BUILD, lambda it: it["nodes"][0].update(graph="body"))
-
     assert layers(tmp_path, **ALL | {"build": twice})["conv"].actual is None
     both = join_layers(join(read_reports(save(tmp_path, **ALL | {"build": inner}))))
     assert [(layer.graph, layer.actual) for layer in both if layer.node == "conv"] == [("", None), ("body", "int8")]

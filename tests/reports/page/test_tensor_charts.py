@@ -53,13 +53,11 @@ def test_no_more_are_shown_than_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(tensor_charts, "MOST", 2)
     ranges = {f"x{number}": {"range": 1.0, "max": float(number)} for number in (1, 9, 5)}
     found = story(tmp_path, ranges, {f"w{number}": {} for number in range(3)})
-
     assert charted(found) == {"x9", "x5", "w0", "w1"}
 
 
 def test_a_name_leads_to_its_chart(tmp_path: Path):
     known = charted(story(tmp_path, {"x": {"graph": "body"}}, {"w": {}}))
-
     assert known == {"body/x", "w"}
     assert tensor_cell("body/x", known) == Cell("body/x", "body/x", chart=52)
     assert tensor_cell("x", known) == Cell("x", "x")

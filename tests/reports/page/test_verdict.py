@@ -20,7 +20,6 @@ def verdict(folder: Path, **documents: Any) -> Verdict:
 
 def test_all_three_answers_make_it_green(tmp_path: Path):
     found = verdict(tmp_path, **GREEN)
-
     assert (found.overall, found.sentence) == ("passed", "Every gate held.")
     assert [(each.question, each.state) for each in found.judgements] == [
         ("rules", "passed"),
@@ -33,7 +32,6 @@ def test_a_check_without_a_limit_on_the_accuracy_is_told(tmp_path: Path):
     exact = edited(CHECK, lambda it: it["outputs"][0].update(exact=True, sqnr_db=None))
     of_labels = edited(LIMITED, lambda it: it["gates"][-1].update(name="min-agreement"))
     found = [verdict(tmp_path, **{**GREEN, "check": each}) for each in (LIMITED, CHECK, exact, of_labels)]
-
     assert [each.overall for each in found] == ["passed", "unknown", "passed", "unknown"]
     assert ["no limit" in each.judgements[1].detail for each in found] == [False, True, False, True]
 
@@ -41,7 +39,6 @@ def test_a_check_without_a_limit_on_the_accuracy_is_told(tmp_path: Path):
 @pytest.mark.parametrize("missing", GREEN)
 def test_without_one_of_them_it_is_unknown(missing: str, tmp_path: Path):
     found = verdict(tmp_path, quantize=QUANTIZE, **{name: each for name, each in GREEN.items() if name != missing})
-
     question = {"check": "numbers", "build": "engine", "validate": "rules"}[missing]
     assert found.overall == "unknown"
     assert found.sentence == f"No gate failed, but not all is known: {question}."
@@ -66,7 +63,6 @@ FAULTS: dict[str, tuple[str, Callable[[Any], object]]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_failure_makes_it_red(fault: str, tmp_path: Path):
     name, edit = FAULTS[fault]
-
     assert verdict(tmp_path, **GREEN | {name: edited(GREEN[name], edit)}).overall == "failed"
     beside = verdict(tmp_path, **GREEN, second=edited(GREEN[name], edit))
     assert beside.overall == "failed", "a report that passed does not hide one that failed"
@@ -83,7 +79,6 @@ UNPROVEN: dict[str, tuple[str, Callable[[Any], object]]] = {
 @pytest.mark.parametrize("case", UNPROVEN)
 def test_what_proves_nothing_is_unknown(case: str, tmp_path: Path):
     name, edit = UNPROVEN[case]
-
     assert verdict(tmp_path, **GREEN | {name: edited(GREEN[name], edit)}).overall == "unknown"
 
 
@@ -121,6 +116,5 @@ def test_a_conversion_is_judged_by_its_steps_too(tmp_path: Path):
 def test_too_few_nodes_in_the_planned_precision_are_told(tmp_path: Path):
     slow = BUILD | {"planned": {"int8": 3, "fp8": 1}, "achieved": {"int8": 2}}
     (engine,) = (each for each in verdict(tmp_path, **GREEN | {"build": slow}).judgements if each.question == "engine")
-
     assert engine.detail == "tensorrt-rtx 1.7 built it; 2 of 4 planned nodes have the planned precision"
     assert verdict(tmp_path, **GREEN | {"check": LIMITED}).overall == "passed"

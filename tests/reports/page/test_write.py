@@ -20,7 +20,6 @@ DATA = ("--calib-data", SAMPLE / "calibration.npz")
 def test_what_is_returned_is_what_was_written(tmp_path: Path):
     paths = save(tmp_path, **ALL)
     report = write_page([str(path) for path in paths], tmp_path / "page.html")
-
     assert report.bytes == (tmp_path / "page.html").stat().st_size
     assert (report.verdict, report.model) == ("passed", "out/net.int8.onnx")
 

@@ -68,7 +68,6 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path):
 )
 def test_two_whole_models_are_told_apart_by_their_digests(first: Any, second: Any, tmp_path: Path):
     found = grouped(tmp_path, b_check=SECOND["check"], first=first, second=second, a_check=ALL["check"])
-
     assert [[name for name in names if "step" not in name] for names in found] == [
         ["first", "a_check"],
         ["b_check", "second"],
@@ -90,7 +89,6 @@ def test_a_report_without_a_digest_goes_where_its_path_fits(tmp_path: Path):
 def test_a_path_that_fits_both_models_is_refused(tmp_path: Path):
     b = B | {"output": A["output"]}
     found = refused(tmp_path, a=A, b=b, build=ALL["build"])
-
     assert str(found) == "build.json has no digest of its model, and its path fits two models: net.int8.onnx"
     assert "--against" in str(found.hint)
     assert grouped(tmp_path, a=A, b=b, check=ALL["check"]) == [["a", "check"], ["b"]]
@@ -134,7 +132,6 @@ def test_the_float_model_is_of_both(tmp_path: Path):
 def test_a_stale_report_is_refused_beside_one_model(tmp_path: Path):
     stale = CHECK | {"model_file": SECOND_FILE}
     found = refused(tmp_path, quantize=A, check=stale)
-
     assert "the quantized model of quantize.json is out/net.int8.onnx (SHA-256 aaaaaaaaaaaa…)" in str(found)
     assert str(found.hint).startswith(
         "the file was changed between the two: run `qdqtool quantize` and `qdqtool check` again; to compare two models"
@@ -186,7 +183,6 @@ def test_a_conversion_that_failed_first_has_no_model(tmp_path: Path):
 def test_three_models_are_refused(tmp_path: Path):
     third = B | {"output": "third.onnx", "output_file": QUANTIZED_FILE | {"sha256": "d" * 64}}
     found = refused(tmp_path, a=A, b=B, c=third)
-
     assert str(found).startswith("the reports are of 3 models (out/net.int8.onnx (SHA-256 aaaaaaaaaaaa…), ")
     assert "a page shows one or two" in str(found)
     with pytest.raises(UsageError, match="two reports of `qdqtool quantize`"):

@@ -26,7 +26,6 @@ SCHEMAS = ("build-refused", "convert", *ALL)
 
 def test_each_report_is_recognized(tmp_path: Path):
     found = read_reports(save(tmp_path, **ALL))
-
     assert [report.command for report in found] == [*ALL]
     assert [report.source for report in found] == [f"{name}.json" for name in ALL]
     (refused,) = read_reports(save(tmp_path, refused=REFUSED))
@@ -35,7 +34,6 @@ def test_each_report_is_recognized(tmp_path: Path):
 
 def test_the_steps_of_a_conversion_follow_it(tmp_path: Path):
     found = read_reports(save(tmp_path, report=CONVERT))
-
     assert [report.command for report in found] == ["convert", "quantize", "validate", "check"]
     assert found[3].source == "report.json, step check"
     assert isinstance(found[3].content, CheckReport)
@@ -45,7 +43,6 @@ def test_files_of_the_same_name_have_their_paths(tmp_path: Path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     paths = [*save(tmp_path / "a", check=CHECK), *save(tmp_path / "b", check=CHECK)]
-
     assert [report.source for report in read_reports(paths)] == [str(path) for path in paths]
 
 
@@ -53,7 +50,6 @@ def test_files_of_the_same_name_have_their_paths(tmp_path: Path):
 def test_every_schema_is_of_one_kind_or_of_none(name: str):
     keys = msgspec.json.decode(schema_text(name)).get("required", [])
     fitting = [kind for kind in _KINDS if kind.keys <= set(keys)]
-
     assert [kind.content for kind in fitting] == ([reports()[name]] if name in SCHEMAS else [])
 
 
@@ -82,7 +78,6 @@ def covers(printed: Any, document: Any) -> bool:
 def test_a_number_that_json_cannot_spell_is_unknown_again():
     document = edited(whole(CHECK), lambda it: it["boundaries"][0].update(max_steps=None, sqnr_db=None))
     (found,) = read_document(document, "r.json")
-
     assert isinstance(found.content, CheckReport)
     assert isnan(found.content.boundaries[0].max_steps)
     assert found.content.boundaries[0].sqnr_db is None
@@ -141,7 +136,6 @@ def test_reports_of_earlier_versions_get_the_keys_of_this_one():
 def test_what_is_no_report_is_refused(text: str, message: str, tmp_path: Path):
     path = tmp_path / "r.json"
     path.write_text(text)
-
     with pytest.raises(UsageError, match=message):
         read_reports([path])
 
@@ -163,6 +157,5 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path):
 
 def test_a_step_with_the_report_of_another_is_refused(tmp_path: Path):
     swapped = edited(CONVERT, lambda report: report["steps"][2].update(report=report["steps"][0]["report"]))
-
     with pytest.raises(UsageError, match="step check has the report of `qdqtool quantize`"):
         read_reports(save(tmp_path, report=swapped))

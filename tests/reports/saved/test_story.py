@@ -18,7 +18,6 @@ def joined(folder: Path, **documents: Any) -> Story:
 
 def test_the_models_are_named_by_their_longest_paths(tmp_path: Path):
     story = joined(tmp_path, **ALL)
-
     assert (story.float_model, story.quantized_model) == ("net.onnx", "out/net.int8.onnx")
     assert joined(tmp_path, inspect=INSPECT | {"groups": []}).float_model == "net.int8.onnx"
     assert joined(tmp_path, validate=VALIDATE).quantized_model == "out/net.int8.onnx"
@@ -82,5 +81,4 @@ def test_a_page_needs_a_report():
 def test_other_models_of_a_validate_report_are_left_out(tmp_path: Path):
     other = {"path": "other.onnx", "targets": [], "error": "damaged"}
     story = joined(tmp_path, check=CHECK, validate=VALIDATE | {"models": [other, *VALIDATE["models"]]})
-
     assert [model.path for _, model in story.validated()] == ["out/net.int8.onnx"]

@@ -1,4 +1,4 @@
-"""What the terminal says of the times of engines."""
+"""What the terminal says of the times and the outputs of engines."""
 
 from dataclasses import replace
 
@@ -6,11 +6,11 @@ from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.engines.gpu.clocks import Clocks
 from qdqtool.engines.gpu.comparison import Speedup, SpeedupResult, compare_layers
-from qdqtool.engines.gpu.report import BenchReport, EngineTimes, Loaded
+from qdqtool.engines.gpu.report import BenchReport, EngineTimes, Loaded, RunReport
 from qdqtool.engines.gpu.runner import LayerTime
 from qdqtool.engines.gpu.timing import Percentiles
 from qdqtool.engines.tensorrt.gpus import Gpu
-from qdqtool.reports.text.bench import SHOWN, render
+from qdqtool.reports.text.bench import SHOWN, render, render_run
 from qdqtool.samples.report import DataDescription
 
 GPU = Gpu(name="NVIDIA L4", compute_capability="8.9")
@@ -117,3 +117,17 @@ def test_strings_of_files_are_escaped():
     assert text.count(ESCAPED) == text.count("evil") >= 5
     both = replace(COMPARED, engine=engine(HOSTILE, layers), comparison=compare_layers(layers, layers))
     assert "\x1b" not in printed(render, both)
+
+
+def test_strings_of_a_run_are_escaped():
+    gpu = Gpu(name=HOSTILE, compute_capability="8.9")
+    report = RunReport(
+        engine=Loaded(file=HOSTILE, library="tensorrt", version="11", gpu=gpu),
+        data=DataDescription(HOSTILE, 1, None, {}),
+        output=HOSTILE,
+        outputs={HOSTILE: (1, 2)},
+    )
+    text = printed(render_run, report)
+    assert text.count(ESCAPED) == text.count("evil") == 5
+    assert f"  output   {ESCAPED}: 1x2" in text
+    assert "1 sample\n" in text

@@ -1,14 +1,16 @@
-"""What the terminal says of an engine."""
+"""What the terminal says of an engine, of a refused build and of a verified engine."""
 
 from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
-from qdqtool.engines.build.report import EngineReport, GateResult, Locked, MultiplyAccumulates
-from qdqtool.engines.report import InputProfile, NodePrecision
+from qdqtool.engines.build.report import EngineReport, GateResult, Locked, MultiplyAccumulates, RefusedReport
+from qdqtool.engines.build.verification import EngineCheck
+from qdqtool.engines.report import InputProfile, NodePrecision, Refusal, Stage
+from qdqtool.jobs.verify_engine import VerifyReport
 from qdqtool.linting.report import Summary
 from qdqtool.models.report import Specialized
-from qdqtool.reports.text.build import SHOWN, render
+from qdqtool.reports.text.build import SHOWN, render, render_refused, render_verified
 
 RUNS = NodePrecision(name="c1", op_type="Conv", planned="int8", actual="int8")
 FALLS_BACK = NodePrecision(
@@ -112,7 +114,6 @@ def test_without_targets_the_engine_is_for_this_gpu():
 
 def test_planned_types_are_compared_with_actual_ones():
     text = lines()
-
     assert "1 of 2 planned int8 nodes run in int8 kernels" in text
     assert ["int8", "float32", "Conv", "1"] in cells("\n".join(text))
     assert [line for line in text if "->" in line] == [
@@ -123,7 +124,6 @@ def test_planned_types_are_compared_with_actual_ones():
 def test_many_fallbacks_are_counted():
     nodes = tuple(replace(FALLS_BACK, reason=str(index)) for index in range(SHOWN + 1))
     text = lines(nodes=nodes)
-
     assert sum("->" in line for line in text) == SHOWN
     assert "  … and 1 more (-v lists all)" in text
 
@@ -132,7 +132,6 @@ def test_nodes_with_the_same_fallback_are_one_line():
     nodes = tuple(replace(FALLS_BACK, name=f"c{index}", graph="") for index in range(6))
     report = replace(REPORT, nodes=nodes)
     brief, full = (printed(render, report, verbose=verbose).splitlines() for verbose in (False, True))
-
     assert [line for line in brief if "->" in line] == [
         "  c0, c1, c2, c3, … (6 in all) (Conv): int8 -> float32, no kernel takes axis 1"
     ]
@@ -152,7 +151,6 @@ def test_the_verdict_says_where_nothing_runs_quantized():
 def test_what_is_not_known_is_no_float_engine():
     unknown = replace(FALLS_BACK, name="c3", actual="unknown")
     text = lines(nodes=(FALLS_BACK, unknown), planned={"int8": 2}, achieved={"int8": 0})
-
     assert "0 of 2 planned int8 nodes run in int8 kernels; of 1 it is not known" in text
     assert "FLOAT" not in text[-1]
 
@@ -187,10 +185,56 @@ def test_a_missed_gate_leaves_no_engine():
     assert text[-1] == "no engine was written: a gate was missed"
 
 
-def test_strings_of_the_model_are_escaped():
-    node = replace(FALLS_BACK, name=HOSTILE, reason=HOSTILE)
-    profile = InputProfile(HOSTILE, (1,), (1,), (1,))
-    text = "\n".join(lines(model=HOSTILE, nodes=(node,), profiles=(profile,), warnings=(HOSTILE,)))
+def refused(*refusals: Refusal, stage: Stage = "parse") -> list[str]:
+    report = RefusedReport(
+        model=HOSTILE, engine=None, passed=False, stage=stage, message="", refusals=refusals, remark="", hint=None
+    )
+    return printed(render_refused, report).splitlines()
 
-    assert text.count(ESCAPED) == 5
-    assert "\x1b" not in text
+
+def test_several_refusals_are_listed():
+    first = Refusal(reason="axis is 1", node="q", op_type="QuantizeLinear", hint="use axis 0", code="QP101")
+    second = Refusal(reason=HOSTILE, node=HOSTILE)
+    assert refused(first, second, Refusal(reason="too large")) == [
+        f"{ESCAPED}: the parser refuses",
+        "  QP101 q (QuantizeLinear): axis is 1; use axis 0",
+        f"  {ESCAPED} (?): {ESCAPED}",
+        "  too large",
+    ]
+
+
+def test_the_head_names_the_stage():
+    twice = (Refusal(reason="a"), Refusal(reason="b"))
+    assert refused(*twice, stage="validate")[0].endswith(": the validate gate refuses")
+    assert refused(*twice, stage="build")[0].endswith(": the builder refuses")
+
+
+def test_a_single_refusal_is_left_to_the_error_message():
+    assert refused(Refusal(reason="axis is 1")) == []
+
+
+PASSED = EngineCheck(name="engine", status="passed", detail="e.engine: 6 bytes")
+FAILED = EngineCheck(name="version", status="failed", detail=HOSTILE)
+IMPOSSIBLE = EngineCheck(name="gpu", status="not-possible", detail="no CUDA driver")
+
+
+def verified(*checks: EngineCheck) -> list[str]:
+    passed = all(check.status != "failed" for check in checks)
+    report = VerifyReport(engine=HOSTILE, manifest="m.json", passed=passed, checks=checks)
+    return printed(render_verified, report).splitlines()
+
+
+def test_every_check_is_listed_with_its_result():
+    assert verified(PASSED, FAILED, IMPOSSIBLE)[:4] == [
+        ESCAPED,
+        "  engine   passed: e.engine: 6 bytes",
+        f"  version  FAILED: {ESCAPED}",
+        "  gpu      not possible: no CUDA driver",
+    ]
+
+
+def test_the_verdict_claims_no_more_than_was_checked():
+    assert verified(PASSED, IMPOSSIBLE)[-1] == "1 check passed; 1 not possible: gpu. The engine was not run."
+    assert verified(PASSED, PASSED)[-1] == "2 checks passed. The engine was not run."
+    expected = "FAILED: version; 1 check passed; 1 not possible: gpu. The engine was not run."
+    assert verified(PASSED, FAILED, IMPOSSIBLE)[-1] == expected

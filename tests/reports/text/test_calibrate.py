@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.calibrate import CalibrateReport, UnseenTensor
@@ -23,58 +24,41 @@ REPORT = CalibrateReport(
     unseen=(),
     preparation=(),
 )
+UNSEEN = UnseenTensor(tensor="t", graph="then", reason="the branch never ran")
+HEAD = "ranges of 3 tensors of m.onnx, calibrated with entropy over"
 
 
 def lines(**changes: object) -> list[str]:
     return printed(render, replace(REPORT, **changes)).splitlines()
 
 
-def test_method_data_and_file_are_named():
-    assert lines() == [
-        "ranges of 3 tensors of m.onnx, calibrated with entropy over 8 samples of images",
-        "wrote r.json",
-    ]
-
-
-def test_a_shard_is_set_against_all_samples():
-    assert lines(shard="1/4", samples=2)[0].endswith("entropy over 2 of 8 samples (shard 1/4) of images")
-
-
-def test_a_resumed_run_says_where_it_went_on():
-    assert lines(resumed=5)[1] == "went on from 5 samples that an interrupted run had done"
-
-
-def test_random_data_is_marked():
-    text = lines(data=DataDescription("", 8, 7, {}))
-
-    assert text[0].endswith("over 8 samples of random inputs, seed 7")
-    assert text[1] == "RANDOM calibration: the ranges say nothing about real inputs"
+@pytest.mark.parametrize(
+    ("changes", "at", "line"),
+    [
+        ({"shard": "1/4", "samples": 2}, 0, f"{HEAD} 2 of 8 samples (shard 1/4) of images"),
+        ({"resumed": 5}, 1, "went on from 5 samples that an interrupted run had done"),
+        ({"data": DataDescription("", 8, 7, {})}, 0, f"{HEAD} 8 samples of random inputs, seed 7"),
+        ({"data": DataDescription("", 8, 7, {})}, 1, "RANDOM calibration: the ranges say nothing about real inputs"),
+        ({"unseen": (UNSEEN,)}, 1, "UNSEEN   t in then: the branch never ran"),
+        ({"data": DataDescription("images", 1, None, {}), "samples": 1}, 1, "ONE sample: what lies outside"),
+    ],
+)
+def test_what_the_run_was_is_said(changes: dict[str, object], at: int, line: str):
+    assert lines(**changes)[at].startswith(line)
 
 
 def test_the_method_that_auto_chose_is_named():
     trial = MethodTrial(method="max", samples=8, gains_db={"max": 1.0}, errors_db={"max": 0.26})
     text = lines(method="auto", chosen="max", method_trial=trial)
-
     assert text[1].startswith("scales by max: outputs keep 1.0 ± 0.3 dB more")
     assert not any("scales by" in line for line in lines(method="auto", chosen="auto"))
-
-
-def test_tensors_without_a_value_are_listed():
-    unseen = UnseenTensor(tensor="t", graph="then", reason="the branch never ran")
-
-    assert lines(unseen=(unseen,))[1] == "UNSEEN   t in then: the branch never ran"
 
 
 def test_strings_of_model_and_data_are_escaped():
     unseen = UnseenTensor(tensor=HOSTILE, graph=HOSTILE, reason=HOSTILE)
     data = DataDescription(HOSTILE, 8, None, {})
     text = "\n".join(lines(model=HOSTILE, output=HOSTILE, data=data, unseen=(unseen,)))
-
     assert text.count(ESCAPED) == 6
-
-
-def test_ranges_of_one_sample_are_said_to_be_that():
-    assert lines(data=DataDescription("images", 1, None, {}), samples=1)[1].startswith("ONE sample: what lies outside")
 
 
 def test_a_cluster_and_what_was_lost_of_it_are_named():

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from support.accuracy_parts import BLAMED, BOUNDARY
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.accuracy.checking.report import (
-    BoundaryResult,
     CheckReport,
     EvaluatedNode,
     GateResult,
@@ -16,40 +16,13 @@ from qdqtool.accuracy.checking.report import (
     QdqCount,
     SavedOutputs,
 )
-from qdqtool.accuracy.report import BlamedLayer, BlameReport
+from qdqtool.accuracy.report import BlameReport
 from qdqtool.models.report import Reference
 from qdqtool.reports.text.check import SHOWN, render
 from qdqtool.samples.report import DataDescription
 
 FINITE = GateResult(name="finite", requires="no NaN", passed=True, detail="none")
 OUTPUT = OutputResult(name="y", nonfinite=0, sqnr_db=31.234, cosine=0.99, max_abs=0.5, max_steps=None)
-BOUNDARY = BoundaryResult(
-    node="q",
-    graph="then",
-    tensor="t",
-    kind="activation",
-    format="int8",
-    granularity="per-tensor",
-    max_steps=0.5,
-    mean_steps=0.25,
-    index=(1, 2),
-    sqnr_db=None,
-    clipped=1,
-    elements=8,
-)
-BLAMED = BlamedLayer(
-    node="conv",
-    op_type="Conv",
-    graph="",
-    nodes=("conv",),
-    noise_share=0.32,
-    alone_db=24.26,
-    without_db=None,
-    dominant=False,
-    macs_share=0.2,
-    weights_share=0.3,
-    exclude=("conv",),
-)
 REPORT = CheckReport(
     passed=True,
     model="m.onnx",
@@ -91,26 +64,14 @@ def test_session_and_data_are_described():
 def test_what_onnxruntime_did_not_run_is_grouped_by_reason():
     node = EvaluatedNode(node="n", op_type="Q", graph="", evaluated_by="qdqtool", reason="no kernel")
     other = replace(node, reason="bfloat16")
-
     assert "  evaluated  2 nodes by qdqtool (no kernel); 1 node by qdqtool (bfloat16)" in lines(
         evaluated=(node, node, other)
     )
 
 
-def test_each_gate_has_a_row_and_the_verdict_counts_them():
-    missed = replace(FINITE, name="min-sqnr", requires="40 dB", passed=False, detail="31 dB")
-    text = lines(gates=(FINITE, missed), passed=False, failures=("y has 31 dB",))
-
-    assert ["finite", "PASS", "no NaN", "none"] in cells("\n".join(text))
-    assert ["min-sqnr", "FAIL", "40 dB", "31 dB"] in cells("\n".join(text))
-    assert text[-2:] == ["FAIL     y has 31 dB", "FAILED   missed min-sqnr; 3 of 3 Q/DQ nodes checked"]
-    assert lines()[-1] == "PASSED   1 gate held; 3 of 3 Q/DQ nodes checked"
-
-
 def test_the_verdict_says_what_random_inputs_excused():
     doubtful = replace(FINITE, name="accuracy", requires="0 dB", detail="1 of 1 are lost", warnings=("y has -40 dB",))
     text = lines(gates=(FINITE, doubtful), warnings=doubtful.warnings)
-
     assert ["accuracy", "WARN", "0 dB", "1 of 1 are lost"] in cells("\n".join(text))
     assert text[-1].startswith("PASSED   2 gates held, 1 of them only since the inputs were random; ")
 
@@ -129,7 +90,6 @@ def test_outputs_are_compared_with_the_baseline_only_where_there_is_one():
 
 def test_saved_outputs_have_a_table_of_their_own():
     text = lines(saved_outputs=SavedOutputs(file="o.npz", outputs=(OUTPUT,)), written="w.npz")
-
     assert "outputs in o.npz against the reference" in text
     assert ["y", "31.23", "0.9900000", "0.5", "-"] in cells("\n".join(text))
     assert "outputs of the reference in w.npz" in text
@@ -155,18 +115,9 @@ def test_a_task_metric_has_its_losses():
     assert "  saved outputs 70 %: they lose 5 percentage points" in text
 
 
-def test_the_furthest_tensors_are_shown_and_the_rest_counted():
-    text = lines(boundaries=(BOUNDARY,) * (SHOWN + 2))
-    rows = [row for row in cells("\n".join(text)) if row[0] == "then/t"]
-
-    assert f"furthest from the baseline, {SHOWN} of {SHOWN + 2}" in text
-    assert rows == [["then/t", "activation", "int8", "per-tensor", "-", "12.50%", "0.5", "0.25", "[1, 2]", "q"]] * SHOWN
-
-
 def test_what_was_not_checked_is_never_silent():
     skipped = NotObserved(node="q", graph="then", tensor="t", reason="the branch never ran")
     text = lines(not_observed=(skipped,) * (SHOWN + 1), qdq=QdqCount(total=14, checked=2, own=1))
-
     assert text.count("SKIPPED  q in then: the branch never ran") == SHOWN
     assert "  … and 1 more SKIPPED (-v lists all)" in text
     assert text[-1].endswith("2 of 14 Q/DQ nodes checked, 1 evaluated by qdqtool alone, 11 SKIPPED")
@@ -178,7 +129,6 @@ def test_notes_and_warnings_are_printed():
         known_faults=(KnownFault(fault="rounds twice", nodes=("a", "b"), elements=1),),
         warnings=("few samples",),
     )
-
     assert "note     data chose the codes of t: judged by the error that the model notes" in text
     assert "note     ONNX Runtime rounds twice: 1 element at 2 nodes" in text
     assert "warning  few samples" in text

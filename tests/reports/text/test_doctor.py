@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from support.printed import ESCAPED, HOSTILE, cells, printed
+from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.engines.tensorrt.gpus import Gpu
-from qdqtool.jobs.doctor_report import CommandState, Component, DoctorReport, KnownTarget
+from qdqtool.jobs.doctor_report import Component, DoctorReport
 from qdqtool.reports.text.doctor import render
 
 MISSING = Component(
@@ -36,31 +36,6 @@ def test_versions_and_gpus_come_first():
     assert lines(gpus=(Gpu(name="H200", compute_capability="9.0"),))[1] == "GPU H200, compute capability 9.0"
 
 
-def test_packages_have_their_state_and_use():
-    assert ["tensorrt", "missing", "build, check", "pip install it"] in cells("\n".join(lines()))
-
-
-def test_commands_targets_and_problems_are_listed():
-    text = lines(
-        commands=(
-            CommandState(command="check", works=True, reason=""),
-            CommandState(command="build", works=False, reason="no builder"),
-            CommandState(command="run", works=True, reason="", remark="never run"),
-        ),
-        targets=(KnownTarget(name="ort-cpu", title="ONNX Runtime", verified="1.2"),),
-        problems=("two builds of onnx",),
-    )
-
-    assert [line for line in text[-8:] if line] == [
-        "works  check",
-        "absent build  (no builder)",
-        "works  run",
-        "       never run",
-        "target ort-cpu: ONNX Runtime (1.2)",
-        "problem: two builds of onnx",
-    ]
-
-
 def test_strings_of_the_machine_are_escaped():
     text = "\n".join(
         lines(
@@ -69,5 +44,4 @@ def test_strings_of_the_machine_are_escaped():
             problems=(HOSTILE,),
         )
     )
-
     assert text.count("evil") == text.count(ESCAPED) == 3

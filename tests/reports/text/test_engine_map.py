@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from support.kernels import typed_kernel
 from support.pictures import preprocessing
-from support.printed import ESCAPED, HOSTILE, cells, printed
+from support.printed import cells, printed
 
 from qdqtool.engines.build.engine_map import EngineMap, Products, map_kernels
 from qdqtool.engines.build.report import (
@@ -143,21 +143,3 @@ def test_every_kernel_and_conversion_is_printed():
     found = lines(kernels=map_kernels([KERNEL] * 90, PRODUCTS), conversions=Conversions(proven=(STEP,) * 80))
     assert len([line for line in found if line.startswith("mm")]) == 90
     assert len([line for line in found if line.startswith("  k quantizes")]) == 80
-
-
-def test_names_are_escaped():
-    hostile = typed_kernel(name=HOSTILE, layer_type="gemm", inputs=[HOSTILE], nodes=(HOSTILE,))
-    edit = PlanEdit(options=HOSTILE, nodes=("a",), shared=SharedEntry(tensor=HOSTILE, consumers=(HOSTILE,)))
-    step = replace(STEP, kernel=HOSTILE, node=HOSTILE, qdq=(HOSTILE,), edit=edit)
-    unknown = replace(UNKNOWN, written_by=HOSTILE, read_by=HOSTILE, type=HOSTILE)
-    text = "\n".join(
-        lines(
-            engine=HOSTILE,
-            model=HOSTILE,
-            version=HOSTILE,
-            kernels=map_kernels([hostile], PRODUCTS),
-            conversions=Conversions(proven=(step,), unknown=(unknown,)),
-        )
-    )
-    assert HOSTILE not in text
-    assert text.count(ESCAPED) >= 14

@@ -1,13 +1,26 @@
-"""What the terminal says of the findings of ``validate``."""
+"""What the terminal says of the findings of ``validate``, its settings and its statistics."""
 
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
-from support.printed import ESCAPED, HOSTILE, printed
+from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
-from qdqtool.linting.report import Ignored, ModelReport, Summary, TargetReport, ValidateReport, target_report
-from qdqtool.reports.text.findings import SHOWN, render
+from qdqtool.linting.policy import Policy
+from qdqtool.linting.report import (
+    Ignored,
+    ModelReport,
+    RuleCount,
+    Statistics,
+    Summary,
+    TargetReport,
+    ValidateReport,
+    target_report,
+)
+from qdqtool.linting.settings import Settings
+from qdqtool.reports.text.findings import SHOWN, render, render_settings, render_statistics
 
 FINDING = Finding(
     code="QP101",
@@ -35,17 +48,8 @@ def lines(
     return printed(render, report, show_context=show_context).splitlines()
 
 
-def test_a_finding_has_place_message_expectation_and_fix():
-    assert lines(judged("onnx", FINDING))[:3] == [
-        "m.onnx for onnx: fail",
-        "  error QP101 [refused] then/n1 (QuantizeLinear): scale 's' is 0; expected > 0",
-        FIX,
-    ]
-
-
 def test_a_command_in_the_fix_names_the_file_and_can_be_pasted():
     foreign = replace(FINDING, code="QT403")
-
     fix = lines(judged("onnx", foreign), path="some dir/m.onnx")[2]
     assert fix.startswith("    fix: `qdqtool normalize 'some dir/m.onnx' -o 'some dir/m.qdq.onnx'` writes most of them")
     assert ESCAPED in lines(judged("onnx", foreign), path=HOSTILE)[2]
@@ -53,44 +57,19 @@ def test_a_command_in_the_fix_names_the_file_and_can_be_pasted():
 
 def test_a_label_that_starts_with_the_operator_does_not_repeat_it():
     unnamed = replace(FINDING, node="QuantizeLinear -> q", graph="", expected=None)
-
     assert lines(judged("onnx", unnamed))[1] == "  error QP101 [refused] QuantizeLinear -> q: scale 's' is 0"
 
 
 def test_a_finding_about_the_model_has_no_place():
     about_model = replace(FINDING, node=None, op_type=None, expected=None)
-
     assert lines(judged("onnx", about_model))[1] == "  error QP101 [refused] scale 's' is 0"
-
-
-def test_the_neighbourhood_is_printed_on_request():
-    assert "    graph: Relu -> n1 -> Conv" in lines(judged("onnx", FINDING), show_context=True)
-    assert "    graph: Relu -> n1 -> Conv" not in lines(judged("onnx", FINDING))
-
-
-def test_targets_with_the_same_findings_share_a_block():
-    text = lines(judged("onnx", FINDING), judged("ort-cpu", FINDING), judged("tensorrt"))
-
-    assert [line for line in text if line.startswith("m.onnx")] == [
-        "m.onnx for onnx, ort-cpu: fail",
-        "m.onnx for tensorrt: pass",
-    ]
-
-
-def test_findings_that_are_not_shown_are_counted():
-    assert lines(judged("onnx", suppressed=2, known=1))[0] == "m.onnx for onnx: pass (2 suppressed, 1 in the baseline)"
 
 
 def test_the_fix_of_a_rule_is_printed_once_and_long_lists_are_cut():
     text = lines(judged("onnx", *[FINDING] * (SHOWN + 2)))
-
     assert sum(" QP101 [refused]" in line for line in text) == SHOWN
     assert "  … and 2 more of QP101 (-v lists all)" in text
     assert text.count(FIX) == 1
-
-
-def test_an_unreadable_model_has_its_reason():
-    assert lines(error="no such file")[:2] == ["m.onnx: unreadable", "  no such file"]
 
 
 def test_fixable_findings_lead_to_the_options():
@@ -114,23 +93,12 @@ def test_fixable_findings_lead_to_the_options():
 def test_strings_of_the_model_are_escaped():
     hostile = replace(FINDING, node=HOSTILE, message=HOSTILE, expected=HOSTILE, context=HOSTILE)
     text = "\n".join(lines(judged("onnx", hostile), path=HOSTILE, error=HOSTILE, show_context=True))
-
     assert text.count("evil") == text.count(ESCAPED) == 7
-
-
-def test_a_file_without_qdq_says_so():
-    report = ValidateReport((ModelReport("m.onnx", (judged("onnx"),), qdq_nodes=0),), Summary())
-
-    assert printed(render, report).splitlines() == [
-        "m.onnx for onnx: pass (it has no Q/DQ nodes)",
-        "1 model, 0 errors, 0 warnings, 0 infos, 1 without Q/DQ",
-    ]
 
 
 def test_ignored_rules_are_named_with_the_file_that_says_so():
     target = replace(judged("onnx"), ignored=(Ignored("QS002", 2), Ignored("QP101", 0)))
     report = ValidateReport((ModelReport("m.onnx", (target,), qdq_nodes=2),), Summary(ignored=2), "/p/qdqtool.toml")
-
     assert printed(render, report).splitlines() == [
         "m.onnx for onnx: pass (2 ignored: QS002)",
         "1 model, 0 errors, 0 warnings, 0 infos, 2 ignored (QS002)",
@@ -141,5 +109,45 @@ def test_ignored_rules_are_named_with_the_file_that_says_so():
 def test_targets_that_ignore_the_same_findings_stay_together():
     """The rules that are ignored differ by target, their findings do not."""
     targets = (replace(judged("onnx"), ignored=(Ignored("QT403", 0),)), judged("ort-cpu"))
-
     assert lines(*targets)[0] == "m.onnx for onnx, ort-cpu: pass"
+
+
+def test_the_output_is_a_settings_file():
+    policy = Policy(
+        targets=("onnx",),
+        compute_capabilities=(89,),
+        select=("QP",),
+        extend_select=("QS",),
+        ignore=("QL",),
+        parser=True,
+        severity={"QP101": "info"},
+        per_model_ignores={"a*.onnx": ("QP",)},
+        per_node_ignores={HOSTILE: ("QS001",)},
+    )
+    text = printed(
+        render_settings, Settings(source=Path("q.toml"), fail_on="never", baseline=Path("b.json"), policy=policy)
+    )
+    found = tomllib.loads(text)
+
+    assert text.startswith("# q.toml\n")
+    assert (found["targets"], found["sm"], found["select"]) == (["onnx"], ["8.9"], ["QP"])
+    assert (found["fail-on"], found["baseline"]) == ("never", "b.json")
+    assert (found["extend-select"], found["ignore"]) == (["QS"], ["QL"])
+    assert found["parser"] is True
+    assert found["severity"] == {"QP101": "info"}
+    assert found["per-model-ignores"] == {"a*.onnx": ["QP"]}
+    assert found["per-node-ignores"] == {HOSTILE: ["QS001"]}
+    assert "\x1b" not in text
+
+
+SUM = "1 error, 2 warnings, 3 infos, 4 suppressed, 5 in the baseline, 6 ignored"
+
+
+def test_each_rule_has_a_row_before_the_sum():
+    rows = (RuleCount("QP101", "a.b", "error", 3, 2), RuleCount("QS001", "c.d", "info", 1, 0))
+    table = cells(printed(render_statistics, Statistics(rows, Summary(1, 2, 3, 4, 5, 6))))
+    assert table[1:] == [["3", "QP101", "a.b", "error", "2"], ["1", "QS001", "c.d", "info"], [SUM]]
+
+
+def test_without_findings_there_is_only_the_sum():
+    assert printed(render_statistics, Statistics((), Summary(1, 2, 3, 4, 5, 6))) == f"{SUM}\n"

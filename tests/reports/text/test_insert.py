@@ -1,14 +1,16 @@
-"""What the terminal says of a plan put into a model."""
+"""What the terminal says of a plan put into a model, and of what ``quantize`` would do."""
 
 from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.jobs.insert import InsertReport
+from qdqtool.jobs.matches import MatchesReport, NodeToQuantize
 from qdqtool.models.graph.report import NodeReason, Sizes
+from qdqtool.quantization.planning.placement import PatternMatch
 from qdqtool.quantization.planning.target_fit import RefusedBy
 from qdqtool.quantization.report import GivenReport
-from qdqtool.reports.text.insert import render
+from qdqtool.reports.text.insert import render, render_matches
 
 REPORT = InsertReport(
     model="m.onnx",
@@ -28,14 +30,6 @@ def lines(**changes: object) -> list[str]:
     return printed(render, replace(REPORT, **changes)).splitlines()
 
 
-def test_a_plain_insertion_has_counts_sizes_and_file():
-    assert lines() == [
-        "0 activations and 0 weights quantized in m.onnx",
-        "size 100 bytes -> 50 bytes (50%)",
-        "wrote q.onnx",
-    ]
-
-
 def test_everything_else_is_said_where_it_happened():
     text = lines(
         skipped=(NodeReason(node="n", op_type="Conv", graph="", reason="no range"),),
@@ -53,4 +47,36 @@ def test_everything_else_is_said_where_it_happened():
         f"note: tensorrt takes no uint8 (tensor {ESCAPED})",
         "1 node left in float",
         "  Conv n: no range",
+    ]
+
+
+def test_patterns_and_nodes_are_listed_with_their_effect():
+    report = MatchesReport(
+        model=HOSTILE,
+        target="tensorrt",
+        patterns=(
+            PatternMatch("--nodes-to-exclude", "a*", ("a1", HOSTILE), 1),
+            PatternMatch("--nodes-to-exclude", HOSTILE, ("b",), 1),
+            PatternMatch("--op-types-to-quantize", "Relu", ("r",), 0),
+        ),
+        quantized=(
+            NodeToQuantize(node="c", op_type="Conv", graph=""),
+            NodeToQuantize(node=HOSTILE, op_type="Gemm", graph="then"),
+        ),
+        skipped=(NodeReason(node="d", op_type="Conv", graph="", reason="excluded"),),
+    )
+
+    assert printed(render_matches, report).splitlines() == [
+        "--nodes-to-exclude 'a*' matches 2 nodes, 1 of them quantizable",
+        "  a1",
+        f"  {ESCAPED}",
+        f"--nodes-to-exclude '{ESCAPED}' matches 1 node, all quantizable",
+        "  b",
+        "--op-types-to-quantize 'Relu' matches 1 node, none of them quantizable: it changes nothing",
+        "  r",
+        f"2 nodes of {ESCAPED} would be quantized for tensorrt",
+        "  c (Conv)",
+        f"  {ESCAPED} (Gemm) in then",
+        "1 node left in float",
+        "  Conv d: excluded",
     ]

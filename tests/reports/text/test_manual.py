@@ -1,13 +1,26 @@
-"""The list of pages."""
+"""The list of pages, and a page in a pipe and on a terminal."""
 
-from support.printed import cells, printed
+import io
 
-from qdqtool.jobs.pages import Manual, Page
-from qdqtool.reports.text.manual import render
+import pytest
+from support.printed import printed
+
+from qdqtool.jobs.pages import Page
+from qdqtool.reports.terminal import ReportConsole
+from qdqtool.reports.text.manual import render_page
+
+PAGE = Page("plan", "Plan files", "# Plan files\n\nSome *words* in a line that is longer than the terminal is wide.\n")
 
 
-def test_each_page_has_a_row_and_the_last_line_says_how_to_read_one():
-    rows = cells(printed(render, Manual((Page("diff", "Comparing two models", ""), Page("plan", "Plan files", "")))))
+@pytest.mark.parametrize("columns", ["", "40"])
+def test_a_pipe_gets_the_page_as_it_is(columns: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert printed(render_page, PAGE) == PAGE.text
 
-    assert rows[1:3] == [["diff", "Comparing two models"], ["plan", "Plan files"]]
-    assert "`qdqtool explain PAGE`" in rows[-1][0]
+
+def test_a_terminal_gets_it_laid_out(monkeypatch):
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    file = io.StringIO()
+    render_page(PAGE, ReportConsole(file, verbose=False, width=40))
+    assert "*words*" not in file.getvalue()
+    assert "wide." in file.getvalue()

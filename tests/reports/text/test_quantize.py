@@ -1,16 +1,20 @@
-"""What the terminal says of a quantized model."""
+"""What the terminal says of a quantized model, its accuracy and how an accuracy goal was reached."""
 
 from dataclasses import replace
 
+import pytest
+from support.accuracy_parts import BLAMED
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.accuracy.report import Accuracy, BlamedLayer, BlameReport, TensorAccuracy
+from qdqtool.accuracy.report import Accuracy, BlameReport, OutputAccuracy, TensorAccuracy
+from qdqtool.accuracy.search.goal_report import FloatLayer, GoalReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.findings import Finding
 from qdqtool.models.graph.report import Sizes
 from qdqtool.quantization.calibration_report import CalibrationUsed, MethodTrial
-from qdqtool.quantization.report import DegenerateTensor, QuantizedTensor
-from qdqtool.reports.text.quantize import render
+from qdqtool.quantization.report import DegenerateTensor
+from qdqtool.reports.text.quantize import SHOWN_OUTPUTS, SHOWN_STATES, print_accuracy, print_goal, render
+from qdqtool.samples.split import TOO_FEW
 
 USED = CalibrationUsed(source="images", method="entropy", samples=4, random=False, seed=None)
 VERDICT = "validate for tensorrt: pass (0 warnings, 0 infos)"
@@ -50,7 +54,6 @@ def lines(**changes: object) -> list[str]:
 
 def test_samples_that_only_measured_are_told_from_those_that_chose():
     used = replace(USED, method="gptq", held_back=1, repeated=2)
-
     assert lines(calibration=used)[:3] == [
         "codes of weights chosen (gptq) over 4 samples of images",
         "1 sample of images held back, only to measure",
@@ -73,57 +76,12 @@ def test_the_method_that_auto_chose_is_named_behind_the_calibration():
     trial = MethodTrial(method="max", samples=4, gains_db={"max": 1.0}, errors_db={"max": 0.26})
     chosen = replace(USED, method="auto", chosen="max")
     fresh, cached = (lines(calibration=used) for used in (replace(chosen, method_trial=trial), chosen))
-
     assert fresh[fresh.index("calibrated with auto over 4 samples of images") + 1].startswith(
         "scales by max: outputs keep 1.0 ± 0.3 dB more than where each tensor is judged by itself (4 samples)"
     )
     assert "scales by max, as the ranges file says" in cached
 
 
-def test_the_result_comes_last_and_the_scales_of_every_pair_only_where_they_were_asked_for():
-    pair = QuantizedTensor(
-        tensor="t",
-        graph="",
-        kind="weight",
-        format="int8",
-        granularity="per-tensor",
-        scales=1,
-        scale_min=0.5,
-        scale_max=0.5,
-        consumers=(),
-        reason="",
-    )
-    report = replace(REPORT, quantized=(pair,) * 50, calibration=USED)
-    brief, full = (printed(render, report, verbose=verbose).splitlines() for verbose in (False, True))
-
-    assert brief == [
-        CALIBRATED,
-        "",
-        "0 activations and 50 weights quantized in m.onnx (-v lists them)",
-        "size 100 bytes -> 50 bytes (50%)",
-        "wrote q.onnx",
-        "accuracy not measured: there is no data (--calib-data)",
-        "",
-        VERDICT,
-    ]
-    pairs = ["  weight     t: int8 per-tensor, scale 0.5"] * 50
-    counted = "0 activations and 50 weights quantized in m.onnx"
-    assert full == [CALIBRATED, *pairs, "", counted, *brief[3:]]
-
-
-BLAMED = BlamedLayer(
-    node="conv",
-    op_type="Conv",
-    graph="",
-    nodes=("conv",),
-    noise_share=0.32,
-    alone_db=24.26,
-    without_db=None,
-    dominant=False,
-    macs_share=0.2,
-    weights_share=0.3,
-    exclude=("conv",),
-)
 LOST = TensorAccuracy(tensor="t", graph="", kind="weight", sqnr_db=8.04)
 
 
@@ -155,7 +113,6 @@ def test_the_origin_of_the_ranges_is_named():
 
 def test_random_and_forced_ranges_are_marked():
     text = lines(calibration=replace(USED, random=True, seed=7, forced_for=("model",)))
-
     assert text[1:4] == [
         "RANDOM calibration, seed 7: it says nothing about real inputs",
         "FORCED: the ranges were found on another model",
@@ -173,7 +130,6 @@ def test_corrected_and_separated_products_are_counted():
 
 def test_tensors_that_no_scale_serves_are_noted():
     channels = replace(ZEROS, kind="weight", graph="then", condition="tiny", scales=1, of=2)
-
     assert lines(degenerate=(ZEROS, channels))[:3] == [
         "note     activation t: holds nothing but zeros; scale is 1",
         "note     weight t in then: 1 of 2 channels holds only tiny values; scale is 1",
@@ -183,7 +139,6 @@ def test_tensors_that_no_scale_serves_are_noted():
 
 def test_warnings_are_listed_and_infos_only_counted():
     text = lines(findings=(WARNING, replace(WARNING, node=None), replace(WARNING, severity="info", message="note")))
-
     assert text[-3:] == [
         "validate for tensorrt: pass (2 warnings, 1 info)",
         "  QP302 q: slow",
@@ -199,17 +154,8 @@ def test_other_files_are_named_and_what_a_plan_lacks():
     ]
 
 
-def test_strings_of_model_and_data_are_escaped():
-    text = "\n".join(
-        lines(
-            calibration=replace(USED, source=HOSTILE),
-            degenerate=(replace(ZEROS, tensor=HOSTILE, graph=HOSTILE),),
-            findings=(replace(WARNING, node=HOSTILE, message=HOSTILE),),
-            plan_file=HOSTILE,
-        )
-    )
-
-    assert text.count("evil") == text.count(ESCAPED) == 6
+def test_the_source_of_the_data_is_escaped():
+    assert lines(calibration=replace(USED, source=HOSTILE))[0].endswith(f"over 4 samples of {ESCAPED}")
 
 
 def test_an_error_of_the_output_is_no_pass_and_comes_first():
@@ -219,3 +165,97 @@ def test_an_error_of_the_output_is_no_pass_and_comes_first():
 
     first = shown.index("validate for tensorrt: fail (1 error, 1 warning, 0 infos)")
     assert shown[first + 1 : first + 3] == ["  QN504 a: nothing fills it", "  QP302 q: slow"]
+
+
+def text_of(*outputs: OutputAccuracy, **changes: object) -> str:
+    return printed(print_accuracy, Accuracy(samples=4, outputs=outputs, **{"held_back": True, **changes}))
+
+
+def output(
+    sqnr_db: float | None = 31.25, *, exact: bool = False, finite: bool = True, **changes: int
+) -> OutputAccuracy:
+    return OutputAccuracy(name="y", sqnr_db=sqnr_db, exact=exact, finite=finite, **changes)
+
+
+def test_a_problem_is_said_and_escaped():
+    assert printed(print_accuracy, Accuracy(samples=0, problem=HOSTILE)) == f"accuracy NOT measured: {ESCAPED}\n"
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (output(), "31.2 dB"),
+        (output(9.9), "9.9 dB, POOR"),
+        (output(-0.5), "-0.5 dB, LOST: the error is larger than the output itself"),
+        (output(None, exact=True), "equal"),
+        (output(None, finite=False), "NaN or infinity where the float model has none"),
+        (output(None), "the float output is zero everywhere, and this one is not"),
+        (
+            output(None, other_shapes=1),
+            "not compared; another shape than the float model's in 1 sample",
+        ),
+        (output(float_nonfinite=2), "31.2 dB; NaN or infinite in the float model: 2 elements"),
+    ],
+)
+def test_an_output_has_one_line(found: OutputAccuracy, words: str):
+    head, line = text_of(found).splitlines()
+    assert head == "SQNR against the float model, on 4 held-back samples of the calibration data"
+    assert line == f"  output     y: {words}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"validation": HOSTILE}, f"4 samples of {ESCAPED}"),
+        ({"reason": TOO_FEW}, "4 calibration samples: too few to hold any back"),
+        ({"reason": TOO_FEW, "samples": 1}, "1 calibration sample: too few to hold any back"),
+        ({"held_back": True, "samples": 1}, "1 held-back sample of the calibration data"),
+    ],
+)
+def test_the_samples_are_named(changes: dict[str, object], words: str):
+    text = printed(print_accuracy, Accuracy(**{"samples": 4, "outputs": (output(),), **changes}))
+    assert text.splitlines()[0] == f"SQNR against the float model, on {words}"
+
+
+def test_no_float_output_is_said():
+    assert "  no output has float values to compare\n" in text_of()
+
+
+def test_a_long_list_is_cut_and_the_rest_counted():
+    shown = text_of(*[output()] * (SHOWN_OUTPUTS + 3)).splitlines()
+    assert len(shown) == 1 + SHOWN_OUTPUTS + 1
+    assert shown[-1] == "  … and 3 more (-v lists all)"
+
+
+def layer(name: str, share: float, more: int = 0) -> FloatLayer:
+    return FloatLayer(node=name, op_type="Conv", nodes=(name, *(f"{name}_{at}" for at in range(more))), share=share)
+
+
+def goal(*layers: FloatLayer, worst: float | None = 21.04) -> GoalReport:
+    return GoalReport(
+        min_sqnr_db=30.5,
+        layers=20,
+        left=layers,
+        float_share=sum(each.share for each in layers),
+        worst_without_db=worst,
+        worst_db=31.0,
+        samples=8,
+        runs=100,
+        curve=(),
+    )
+
+
+def test_many_layers_are_listed_on_request():
+    many = goal(*(layer(f"l{at}", 0.05) for at in range(SHOWN_STATES + 3)))
+    short, long = printed(print_goal, many), printed(print_goal, many, verbose=True)
+    assert short.count("Conv") == SHOWN_STATES
+    assert "3 more" in short
+    assert long.count("Conv") == SHOWN_STATES + 3
+
+
+@pytest.mark.parametrize(
+    ("worst", "told"),
+    [(None, "keeps no noise"), (float("-inf"), "is NaN or infinite somewhere"), (1.26, "keeps 1.3 dB")],
+)
+def test_the_accuracy_without_layers_in_float(worst: float | None, told: str):
+    assert f"with all quantized the worst output {told}\n" in printed(print_goal, goal(worst=worst))

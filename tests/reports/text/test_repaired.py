@@ -1,11 +1,25 @@
-"""What the terminal says of the repair of one model."""
+"""What the terminal says of repaired, normalized and stripped models."""
 
 from dataclasses import replace
 
+import pytest
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.linting.repair.report import Change, OutputChange, RefusedFix, Repaired
-from qdqtool.reports.text.repaired import print_repaired
+from qdqtool.jobs.strip import StripReport
+from qdqtool.linting.repair.report import (
+    Change,
+    FixedModel,
+    FixReport,
+    NormalizeReport,
+    OutputChange,
+    RefusedFix,
+    Repaired,
+)
+from qdqtool.linting.report import Summary
+from qdqtool.models.graph.report import NodeReason, Sizes
+from qdqtool.models.transforms.strip import RestoredNode
+from qdqtool.models.transforms.strip_edits import RemovedNode
+from qdqtool.reports.text.repaired import print_repaired, render_fixes, render_normalized, render_stripped
 
 CHANGE = Change(code="QP101", label="safe", description="scale becomes 1", node="n", graph="", proof="bit-equal")
 REFUSED = RefusedFix(code="QS001", label="unsafe", description="drop it", node=None, graph="", reason="not asked for")
@@ -29,17 +43,9 @@ def lines(*, verbose: bool = False, **parts: object) -> list[str]:
     return printed(print_repaired, Repaired(**parts), verbose=verbose).splitlines()
 
 
-def test_a_change_has_label_code_place_and_proof():
-    assert lines(changes=(CHANGE, replace(CHANGE, graph="then", label="unsafe"))) == [
-        "  safe QP101 n: scale becomes 1 (bit-equal)",
-        "  unsafe QP101 then/n: scale becomes 1 (bit-equal)",
-    ]
-
-
 def test_equal_changes_are_one_line_with_their_count():
     renamed = [replace(CHANGE, node=f"n{index}", description=f"renames '{index}'") for index in range(14)]
     changes = (*renamed, CHANGE, replace(CHANGE, label="unsafe"), renamed[0])
-
     assert lines(changes=changes) == [
         "  15 \u00d7 safe QP101 n0, n1, n2, n3, …: renames '…' (bit-equal)",
         "  safe QP101 n: scale becomes 1 (bit-equal)",
@@ -50,15 +56,10 @@ def test_equal_changes_are_one_line_with_their_count():
 
 def test_equal_refusals_are_one_line_with_their_count():
     refused = (REFUSED, replace(REFUSED, reason="too large"), REFUSED)
-
     assert lines(refused=refused) == [
         "  2 \u00d7 not applied QS001 drop it: not asked for",
         "  not applied QS001 drop it: too large",
     ]
-
-
-def test_a_refused_fix_has_its_reason():
-    assert lines(refused=(REFUSED,)) == ["  not applied QS001 drop it: not asked for"]
 
 
 def test_removed_values_are_listed():
@@ -67,7 +68,6 @@ def test_removed_values_are_listed():
 
 def test_only_some_of_many_removed_values_are_listed():
     names = [f"w{index}" for index in range(15)]
-
     assert lines(removed=names) == [
         f"  removed, because nothing reads it any more: {', '.join(names[:12])}, and 3 more (-v lists all)"
     ]
@@ -76,22 +76,14 @@ def test_only_some_of_many_removed_values_are_listed():
 
 def test_noise_that_is_the_change_itself_is_not_printed_twice():
     moved = replace(MOVED, before_db=None, after_db=30.04)
-
     assert lines(outputs=(moved,), feeds=FEEDS) == [
         "  output y: changed by at most 0.25, 2 steps; SQNR against before 30.0 dB",
         "  on 4 random samples",
     ]
 
 
-def test_bit_equal_outputs_share_one_line():
-    assert lines(changes=(CHANGE,), outputs=(SAME, SAME), feeds=FEEDS)[1:] == [
-        "  2 outputs, each bit-equal to before, on 4 random samples"
-    ]
-
-
 def test_a_changed_output_has_its_distance_and_noise():
     signs = replace(SAME, name="z", exact=False)
-
     assert lines(outputs=(SAME, MOVED, signs), feeds=FEEDS) == [
         f"  output y: changed by at most 0.25, 2 steps; SQNR against before 30.0 dB{OWN_NOISE}",
         "  output z: equal to before, but for the sign of zeros",
@@ -102,7 +94,6 @@ def test_a_changed_output_has_its_distance_and_noise():
 def test_samples_in_which_an_output_has_another_shape_are_counted():
     outputs = (replace(MOVED, other_shapes=3), replace(MOVED, name="z", max_steps=None, other_shapes=1))
     rest = f"; SQNR against before 30.0 dB{OWN_NOISE}"
-
     assert lines(outputs=outputs, feeds=FEEDS)[:2] == [
         f"  output y: changed by at most 0.25, 2 steps; another shape than before in 3 samples{rest}",
         f"  output z: changed by at most 0.25; another shape than before in 1 sample{rest}",
@@ -111,7 +102,6 @@ def test_samples_in_which_an_output_has_another_shape_are_counted():
 
 def test_the_lack_of_a_proof_matters_only_where_something_was_to_change():
     unproven = "  nothing is proven of the model as it was: no kernel"
-
     assert unproven in lines(changes=(CHANGE,), unproven="no kernel")
     assert unproven in lines(refused=(REFUSED,), unproven="no kernel")
     assert lines(unproven="no kernel") == []
@@ -122,5 +112,85 @@ def test_strings_of_the_model_are_escaped():
     refused = replace(REFUSED, reason=HOSTILE)
     output = replace(MOVED, name=HOSTILE)
     text = "\n".join(lines(changes=(change,), refused=(refused,), outputs=(output,), feeds=HOSTILE, unproven=HOSTILE))
-
     assert text.count(ESCAPED) == 7
+
+
+SAFE = Change(code="QP101", label="safe", description="scale becomes 1", node="n", graph="", proof="bit-equal")
+MODEL = FixedModel(path="m.onnx", output="f.onnx", repaired=Repaired(changes=(SAFE, replace(SAFE, label="unsafe"))))
+
+
+def fixed(**changes: object) -> list[str]:
+    return printed(render_fixes, FixReport(models=(replace(MODEL, **changes),), summary=Summary())).splitlines()
+
+
+def test_changes_are_counted_by_label_and_the_file_is_named():
+    text = fixed(external_data="f.data")
+    assert text[0] == "m.onnx: 2 changes made (1 safe, 1 unsafe)"
+    assert text[3:6] == ["wrote f.onnx", "weights in f.data", ""]
+
+
+def test_an_unreadable_model_has_only_its_error():
+    assert fixed(repaired=None, output=None, error="no such file") == [
+        "m.onnx: unreadable",
+        "  no such file",
+        "",
+        "1 model, 0 errors, 0 warnings, 0 infos, 1 unreadable",
+    ]
+
+
+REWRITE = Change(code="qlinear-conv", label="safe", description="to Q/DQ", node="n", graph="", proof="bit-equal")
+
+
+def normalized(name: str, data: str | None) -> list[str]:
+    repaired = Repaired(changes=(REWRITE,))
+    return printed(
+        render_normalized, NormalizeReport(model=name, output=name, external_data=data, repaired=repaired)
+    ).splitlines()
+
+
+def test_file_names_of_normalize_are_escaped():
+    assert normalized(HOSTILE, HOSTILE)[2:] == [f"wrote {ESCAPED}", f"weights in {ESCAPED}"]
+    assert normalized(HOSTILE, None)[0] == f"1 form rewritten in {ESCAPED}"
+
+
+@pytest.mark.parametrize("existing", ["keep", "replace"])
+def test_data_that_is_float_now_is_named_with_the_command_that_quantizes_it(existing: str):
+    change = Change(code="dynamic-product", label="unsafe", description="to MatMul", node="n", graph="", proof="change")
+    left = RefusedFix(code="signed-codes", label="safe", description="int8", node="n", graph="", reason="127")
+    repaired = Repaired(changes=(change,), refused=(left,) if existing == "replace" else ())
+    report = NormalizeReport(model="m", output="an out.onnx", external_data=None, repaired=repaired)
+    assert printed(render_normalized, report).splitlines()[-1] == (
+        "data that was quantized at run time is float now; "
+        f"`qdqtool quantize 'an out.onnx' --existing {existing} --calib-data DATA -o OUT.onnx` gives it static pairs"
+    )
+
+
+def test_what_went_what_stays_and_the_files():
+    report = StripReport(
+        model=HOSTILE,
+        output="f.onnx",
+        external_data=HOSTILE,
+        removed=(
+            RemovedNode(node="d", graph="", kind="pair", tensor="t"),
+            RemovedNode(node="e", graph="", kind="weight", tensor="w"),
+            RemovedNode(node="f", graph="", kind="weight", tensor="v"),
+        ),
+        restored=(
+            *(RestoredNode(node=name, graph="", op_type="Relu", tensor="r") for name in "ab"),
+            RestoredNode(node=HOSTILE, graph="", op_type="Clip", tensor="c", low=0.0, high=6.0),
+        ),
+        kept=(NodeReason(node=HOSTILE, op_type="Q", graph="then", reason="its codes are an output"),),
+        warnings=(HOSTILE,),
+        sizes=Sizes(before=1000, after=4000),
+    )
+
+    assert printed(render_stripped, report).splitlines() == [
+        f"1 pair bypassed and 2 weights made float again in {ESCAPED}",
+        "  put back Relu 2 times: the range of a Q did its work",
+        "  put back Clip (min 0, max 6): the range of a Q did its work",
+        f"  kept {ESCAPED} in then: its codes are an output",
+        f"  warning {ESCAPED}",
+        "size 1 kB -> 4 kB (400%)",
+        "wrote f.onnx",
+        f"weights in {ESCAPED}",
+    ]

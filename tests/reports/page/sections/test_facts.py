@@ -62,7 +62,6 @@ def test_every_fact_of_two_models(tmp_path: Path):
 def test_the_verdicts_stand_first_in_their_colours(tmp_path: Path):
     failed = SECOND | {"check": SECOND["check"] | {"passed": False, "failures": ["no"]}}
     first = table_of(compared(pair_of(tmp_path, ALL, failed))).rows[0]
-
     assert [(cell.text, cell.state) for cell in first] == [
         ("Verdict", None),
         ("passed", "passed"),
@@ -146,7 +145,6 @@ def test_the_worst_output_counts_and_exact_ones_are_best(tmp_path: Path):
 def test_one_file_with_two_builds_is_told(tmp_path: Path):
     one, two = BUILD | {"model_file": QUANTIZED_FILE}, BUILD | {"model_file": QUANTIZED_FILE, "version": "1.8"}
     found = compared(pair_of(tmp_path, {"build": one}, {"build": two}))
-
     assert said_in(found) == ["A and B are the same file: only their data, versions and builds can differ."]
     assert rows_of(found)["Builder"] == ["tensorrt-rtx 1.7 for 8.9", "tensorrt-rtx 1.8 for 8.9", "differs"]
 
@@ -155,6 +153,5 @@ def test_findings_of_two_reports_count_once(tmp_path: Path):
     finding = VALIDATE["models"][0]["targets"][0]["findings"][0]
     quantize = ALL["quantize"] | {"findings": [finding, finding | {"message": "another", "severity": "error"}]}
     found = facts(tmp_path, ALL | {"quantize": quantize}, SECOND)
-
     assert found["Findings: warning"] == ["1", "1", "0"]
     assert found["Findings: error"] == ["1", "0", "+1"]

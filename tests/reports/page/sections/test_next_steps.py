@@ -29,7 +29,6 @@ def test_what_failed_comes_first(tmp_path: Path):
     failed = edited(CHECK, lambda it: it["gates"][0].update(passed=False))
     random = edited(QUANTIZE, lambda it: it["calibration"].update(random=True))
     block = shown(tmp_path, quantize=random, check=failed)
-
     assert isinstance(block, Steps)
     assert [step.command.split()[1] for step in block.steps] == ["check", "quantize", "check", "validate", "build"]
 
@@ -69,6 +68,5 @@ def test_a_command_that_failed_has_its_hint_elsewhere() -> None:
 def test_names_are_quoted_for_a_shell(tmp_path: Path):
     path = 'it\'s; rm -rf $(x) `y` & "z".onnx'
     block = shown(tmp_path, quantize={**QUANTIZE, "output": path})
-
     assert isinstance(block, Steps)
     assert [path in shlex.split(step.command) for step in block.steps] == [True] * 3

@@ -54,7 +54,6 @@ def test_without_evidence_nothing_is_known(tmp_path: Path):
 
 def test_every_build_has_its_own_blocks_with_what_the_builder_warned_of(tmp_path: Path):
     found = blocks_of(blocks, tmp_path, build=built({}), other=built({}, warnings=["slow", "old"]))
-
     assert [text for name, text, _ in facts(found) if name == "Report"] == ["build.json", "other.json"]
     assert [type(block).__name__ for block in found] == ["Facts", "Table", "Facts", "Table", "Lines"]
     assert lines(found) == [("Warnings of the builder", ("slow", "old"))]
@@ -63,7 +62,6 @@ def test_every_build_has_its_own_blocks_with_what_the_builder_warned_of(tmp_path
 def test_refusals_come_first_with_the_nodes_that_they_name(tmp_path: Path):
     refused = edited(REFUSED, lambda it: it["refusals"].append({"message": "too large", "node": None}))
     found = blocks_of(blocks, tmp_path, build=built({}), refused=refused)
-
     assert lines(found[:1]) == [
         ("Refused [refused.json]", ("the parser refused it", "conv: no such operator", "too large"))
     ]

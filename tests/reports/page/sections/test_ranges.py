@@ -44,7 +44,6 @@ def test_activations_come_with_their_counts_and_methods(tmp_path: Path):
 
 def test_weights_come_with_their_points(tmp_path: Path):
     *_, charts, table = made(tmp_path, quantize=QUANTIZE)
-
     assert isinstance(charts, Charts)
     assert charts.kind == "scales"
     assert charts.data == [("w", "int8", 0, 7, 2, "0.01 0.002 0 0.04", "0.02 0.002 0.05 0.04", 1)]
@@ -117,7 +116,6 @@ def test_names_of_other_tables_lead_to_charts(tmp_path: Path):
 @pytest.mark.parametrize("text", ["1, 2", "1*2*3", "1*100", "a", "-1", "1 " * 2000])
 def test_counts_of_another_form_are_damaged(text: str, tmp_path: Path):
     damaged = edited(QUANTIZE, lambda it: it["activation_ranges"][0]["histogram"].update(counts=text))
-
     with pytest.raises(UsageError, match="damaged report of `qdqtool quantize`"):
         made(tmp_path, quantize=damaged)
 
@@ -125,6 +123,5 @@ def test_counts_of_another_form_are_damaged(text: str, tmp_path: Path):
 @pytest.mark.parametrize("text", ["nan", "1,2", "-1", "0x1", "1 " * 3000])
 def test_scales_of_another_form_are_damaged(text: str, tmp_path: Path):
     damaged = edited(QUANTIZE, lambda it: it["weight_scales"][0].update(smallest=text))
-
     with pytest.raises(UsageError, match="damaged report of `qdqtool quantize`"):
         made(tmp_path, quantize=damaged)

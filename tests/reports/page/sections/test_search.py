@@ -78,7 +78,6 @@ def test_the_fallback_format_has_a_column_where_a_layer_has_it(tmp_path: Path):
 def test_a_state_that_gave_nan_says_so_and_is_no_point_of_the_curve(tmp_path: Path):
     nan = edited(SEARCH, lambda it: it["states"][0].update(worst_sqnr_db=None, measured_sqnr_db=None, finite=False))
     _, curve, table = shown(tmp_path, nan)
-
     assert rows(table)[0][-2:] == ["NaN or infinite", "NaN or infinite"]
     assert isinstance(curve, Curve)
     assert curve.series[0].values[0] is None
@@ -99,6 +98,5 @@ def test_without_a_search_there_is_nothing_to_show(tmp_path: Path):
 def test_validation_data_is_told_from_held_back_samples(tmp_path: Path):
     accuracy = {**QUANTIZE["accuracy"], "held_back": False, "validation": "v.npz"}
     facts, *_ = shown(tmp_path, SEARCH, accuracy=accuracy)
-
     assert isinstance(facts, Facts)
     assert facts.rows[-1][1].text == "on validation samples, with a model made of a state"
