@@ -22,7 +22,7 @@ FULL = bool(os.environ.get("QDQTOOL_FULL_CORPUS"))
 
 STRICTER_THAN_TENSORRT = {
     # the parser drops a Flatten that changes nothing; one that does is refused, and nobody can rely on the difference
-    "codes by Flatten",
+    "codes by Flatten"
 }
 STRICTER_THAN_ORT: set[str] = set()
 """Models that the judge takes and we refuse, each with the reason. There are none that we miss."""

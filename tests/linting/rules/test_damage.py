@@ -69,8 +69,7 @@ def test_the_layer_runs_in_float(code: str, title: str, oracle: TrtOracle):
 
 @pytest.mark.builder
 @pytest.mark.parametrize(
-    ("code", "title"),
-    [("QA201", "a Conv weight on axis 0"), ("QL313", "a Cast from float32 to float16 is absorbed")],
+    ("code", "title"), [("QA201", "a Conv weight on axis 0"), ("QL313", "a Cast from float32 to float16 is absorbed")]
 )
 def test_the_layer_runs_in_int8_when_it_is_right(code: str, title: str, oracle: TrtOracle):
     model = example(code, title)

@@ -207,10 +207,7 @@ def test_onnx_runtime_alone_broadcasts_data_to_a_slope(data, slope):
 
 @pytest.mark.parametrize(
     ("opset", "op_type", "operands", "attributes"),
-    [
-        (6, "PRelu", "x[1,3,2] s[3]", ""),
-        (6, "Gemm", "x[2,3] w[3,5] b[2]", "broadcast = 1"),
-    ],
+    [(6, "PRelu", "x[1,3,2] s[3]", ""), (6, "Gemm", "x[2,3] w[3,5] b[2]", "broadcast = 1")],
 )
 def test_the_broadcast_of_opset_6_is_not_judged(opset, op_type, operands, attributes):
     assert said_of(model_of(op_type, operands, attributes, opset)) == []

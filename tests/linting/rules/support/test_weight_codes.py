@@ -125,9 +125,7 @@ ROWS, BY_ROW = [1, 1, 1], [1, 0, 2]
         pytest.param(coded(ROWS, BY_ROW, axis=2), None, id="axis out of range"),
         pytest.param(computed(coded(0.5, 1), "z", [], T.INT8), None, id="computed"),
         pytest.param(
-            computed(coded(ROWS, BY_ROW, axis=0), "s", None),
-            None,
-            id="constant next to a scale that nobody knows",
+            computed(coded(ROWS, BY_ROW, axis=0), "s", None), None, id="constant next to a scale that nobody knows"
         ),
     ],
 )
