@@ -5,7 +5,6 @@ run takes a sample of each group for TensorRT for RTX, whose builder is slow; QD
 """
 
 import os
-from collections.abc import Iterator
 
 import pytest
 from support import corpus
@@ -26,13 +25,6 @@ STRICTER_THAN_TENSORRT = {
 }
 STRICTER_THAN_ORT: set[str] = set()
 """Models that the judge takes and we refuse, each with the reason. There are none that we miss."""
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[TrtOracle]:
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def we_refuse(case: Case, target: str) -> bool:

@@ -4,7 +4,6 @@ Kernels are read in the layer dump of TensorRT for RTX, codes in the bytes of it
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +22,6 @@ from qdqtool.models.running.ort_cpu import Session
 from qdqtool.samples.request import FileData, RandomData
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>\n'
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[TrtOracle]:
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def example(code: str, title: str) -> onnx.ModelProto:
