@@ -195,8 +195,7 @@ def test_expected_differences_from_onnx_runtime(x, scale, zero, attrs, opset, ex
 
 
 @pytest.mark.parametrize(
-    ("name", "x", "exact", "theirs"),
-    [("float8e4m3fn", 485.0, np.nan, 448.0), ("float8e5m2", 62000.0, np.inf, np.nan)],
+    ("name", "x", "exact", "theirs"), [("float8e4m3fn", 485.0, np.nan, 448.0), ("float8e5m2", 62000.0, np.inf, np.nan)]
 )
 def test_onnx_runtime_differs_just_above_the_fp8_range_without_saturation(name, x, exact, theirs):
     inputs = (np.float32([x]), np.asarray(np.float32(1)), np.zeros((), formats.get(name).dtype))

@@ -136,8 +136,7 @@ def test_ignores_by_node_are_globs_over_names():
 
 
 @pytest.mark.parametrize(
-    ("glob", "ignored"),
-    [("old/*.onnx", True), ("m.onnx", True), ("*.onnx", True), ("new/*", False), ("old", False)],
+    ("glob", "ignored"), [("old/*.onnx", True), ("m.onnx", True), ("*.onnx", True), ("new/*", False), ("old", False)]
 )
 def test_ignores_by_model_are_globs_over_paths(glob: str, ignored: bool, tmp_path: Path):
     (tmp_path / "old").mkdir()

@@ -78,10 +78,7 @@ def test_codes_with_other_readers_stay():
 
 @pytest.mark.parametrize(
     ("outside", "inside"),
-    [
-        (PAIR, "r = Relu (d) u = Neg (r)"),
-        (PRODUCT, "d = DequantizeLinear (q, s, z) r = Relu (d) u = Neg (r)"),
-    ],
+    [(PAIR, "r = Relu (d) u = Neg (r)"), (PRODUCT, "d = DequantizeLinear (q, s, z) r = Relu (d) u = Neg (r)")],
 )
 def test_a_pair_outside_of_the_graph_of_the_relu_stays(outside: str, inside: str):
     model = parsed(

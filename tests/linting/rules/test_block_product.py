@@ -25,10 +25,7 @@ CASES = {
     "behind a Transpose": ((8,), 0, 8, "int8", True),
     "a batch, and behind a Transpose": ((2, 8), 0, 8, "int4", True),
 }
-HARMLESS = {
-    "a matrix": ((8,), 0, 8, "int8", False),
-    "one block": ((2, 8), 0, K, "int8", False),
-}
+HARMLESS = {"a matrix": ((8,), 0, 8, "int8", False), "one block": ((2, 8), 0, K, "int8", False)}
 
 
 @pytest.fixture

@@ -32,16 +32,16 @@ def stored(codes: np.ndarray, scale: object, kind: int = T.INT8, zero_point: int
     )
 
 
-def as_float(weight: np.ndarray, scale: object) -> onnx.ModelProto:
-    scale = np.asarray(scale)
-    return graph_model(
-        [node("QuantizeLinear", ["w", "s", "z"], "q", axis=0), node("DequantizeLinear", ["q", "s", "z"], "y", axis=0)],
-        [],
-        [("y", T.FLOAT, list(weight.shape))],
-        [tensor("w", weight), tensor("s", scale), tensor("z", np.zeros(scale.shape), T.INT8)],
-        21,
-        10,
-    )
+def quantized(values: object, kind: int = T.INT8, scale: object = 1.0, zero_point: int = 0) -> onnx.ModelProto:
+    """A float weight and its pair, so that its codes are ``values / scale`` before they are rounded."""
+    weight = np.asarray(values, np.float32)
+    extra = [tensor("z", np.full(np.shape(scale), zero_point), kind)]
+    nodes = [
+        node("QuantizeLinear", ["w", "s", "z"], "q", axis=0),
+        node("DequantizeLinear", ["q", "s", "z"], "y", axis=0),
+    ]
+    constants = [tensor("w", weight), tensor("s", np.asarray(scale)), *extra]
+    return graph_model(nodes, [], [("y", T.FLOAT, list(weight.shape))], constants, 25, 11)
 
 
 def weight_and_scale(shape: tuple[int, ...], *, per_channel: bool, high: int = 127) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +74,7 @@ def test_stored_codes_of_a_scale_in_another_unit_are_reported(
 def test_a_float_weight_that_a_scale_destroys_is_an_error(factor: float, word: str, per_channel: bool):
     weight, scale = weight_and_scale((64, 64), per_channel=per_channel)
 
-    said = findings(as_float(weight, scale * factor))
+    said = findings(quantized(weight, scale=scale * factor))
 
     assert [(finding.severity, word in finding.message) for finding in said] == ([("error", True)] if word else [])
 
@@ -143,7 +143,7 @@ def test_a_mask_whose_zero_point_is_at_an_end_is_a_binary_weight():
 @pytest.mark.parametrize("is_stored", [True, False])
 def test_zero_points_that_do_not_fit_one_scale_are_left_to_their_own_rule(is_stored: bool):
     weight = np.arange(8.0).reshape(2, 4)
-    model = stored(weight, 0.1) if is_stored else as_float(weight, 0.1)
+    model = stored(weight, 0.1) if is_stored else quantized(weight, scale=0.1)
     for each in model.graph.node:
         if each.op_type in {"QuantizeLinear", "DequantizeLinear"}:
             each.input[:] = [*each.input[:2], "two"]
@@ -153,18 +153,6 @@ def test_zero_points_that_do_not_fit_one_scale_are_left_to_their_own_rule(is_sto
 
 SPREAD = np.linspace(-127, 127, 40)
 """Codes of many levels, of which two are at the ends."""
-
-
-def quantized(values: object, kind: int = T.INT8, scale: object = 1.0, zero_point: int = 0) -> onnx.ModelProto:
-    """A float weight and its pair, so that its codes are ``values / scale`` before they are rounded."""
-    weight = np.asarray(values, np.float32)
-    extra = [tensor("z", np.full(np.shape(scale), zero_point), kind)]
-    nodes = [
-        node("QuantizeLinear", ["w", "s", "z"], "q", axis=0),
-        node("DequantizeLinear", ["q", "s", "z"], "y", axis=0),
-    ]
-    constants = [tensor("w", weight), tensor("s", np.asarray(scale)), *extra]
-    return graph_model(nodes, [], [("y", T.FLOAT, list(weight.shape))], constants, 25, 11)
 
 
 def codes_up_to(greatest: float, count: int = 64) -> np.ndarray:

@@ -5,7 +5,6 @@ run takes a sample of each group for TensorRT for RTX, whose builder is slow; QD
 """
 
 import os
-from collections.abc import Iterator
 
 import pytest
 from support import corpus
@@ -22,17 +21,10 @@ FULL = bool(os.environ.get("QDQTOOL_FULL_CORPUS"))
 
 STRICTER_THAN_TENSORRT = {
     # the parser drops a Flatten that changes nothing; one that does is refused, and nobody can rely on the difference
-    "codes by Flatten",
+    "codes by Flatten"
 }
 STRICTER_THAN_ORT: set[str] = set()
 """Models that the judge takes and we refuse, each with the reason. There are none that we miss."""
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[TrtOracle]:
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def we_refuse(case: Case, target: str) -> bool:

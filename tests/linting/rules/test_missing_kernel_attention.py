@@ -1,7 +1,6 @@
 """Attention nodes: which of them TensorRT for RTX refuses, and why, and the builder's word on the examples of onnx."""
 
 import warnings
-from collections.abc import Iterator
 
 import onnx
 import pytest
@@ -18,13 +17,6 @@ from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 
 Extents = list[int | str] | None
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[TrtOracle]:
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def examples() -> list[tuple[str, onnx.ModelProto]]:

@@ -60,10 +60,7 @@ def skips(context: RuleContext) -> list[str | None]:
         ("c = Conv (xd, wd)  u = local.Unknown (n)  uq = QuantizeLinear (u, s, z)  y = Add (c, u)", []),
         ("u = local.Unknown (n)  d = DequantizeLinear (u, s)  c = Conv (d, wd)  y = Add (c, x)", []),
         ("c = Conv (xd, wd)  kq = QuantizeLinear (constant, s, z)  y = Add (c, constant)", []),
-        (
-            "c = Conv (xd, wd)  r = Relu (x)  k = DequantizeLinear <block_size = 1> (codes, r)  y = Add (c, r)",
-            [],
-        ),
+        ("c = Conv (xd, wd)  r = Relu (x)  k = DequantizeLinear <block_size = 1> (codes, r)  y = Add (c, r)", []),
         ("c = Conv (xd, wd)  r = Relu (x)  k = QuantizeLinear <axis = 0, block_size = 1> (x, r)  y = Add (c, r)", []),
         ("y = Add (x, x)  c = Conv (xd, wd)  e = Add (c, x)  g = Conv (xd, wd)  h = Add (g, x)", ["x", "x"]),
     ],

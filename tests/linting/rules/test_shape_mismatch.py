@@ -43,10 +43,7 @@ def found(model: onnx.ModelProto, target: str = "ort-cpu") -> list[tuple[str | N
         (model_of(node("Gemm", "x", "w"), x=[2, 3, 1], w=[3, 5]), "Input 0 expected to have rank 2 but has rank 3"),
         (model_of(node("Softmax", "x", axis=2), x=[2, 3]), "'axis' must be in [-2 , 1]. Its actual value is: 2"),
         (model_of(node("Softmax", "x", axis=-2), x=[2, 3]), None),
-        (
-            model_of(node("Transpose", "x", perm=[0, 0]), x=[2, 3]),
-            "Attribute perm for Transpose has repeated value: 0",
-        ),
+        (model_of(node("Transpose", "x", perm=[0, 0]), x=[2, 3]), "Attribute perm for Transpose has repeated value: 0"),
         (model_of(node("Squeeze", "x", "five"), x=[2, 3]), "Unexpected axis value: 5. Expected range [-2, 2)"),
     ],
 )

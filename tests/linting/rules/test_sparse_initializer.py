@@ -59,11 +59,7 @@ def branches(condition: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize(
     ("condition", "reported"),
-    [
-        ("yes", {"then", "c1", "last"}),
-        ("no", {"else", "c2", "last"}),
-        ("b", {"then", "c1", "else", "c2", "last"}),
-    ],
+    [("yes", {"then", "c1", "last"}), ("no", {"else", "c2", "last"}), ("b", {"then", "c1", "else", "c2", "last"})],
 )
 def test_a_branch_that_is_never_taken_is_not_imported(condition: str, reported: set[str]):
     model = branches(condition)

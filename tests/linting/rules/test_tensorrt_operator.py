@@ -5,7 +5,7 @@ A model has a finding with effect ``refused``, of whatever rule, exactly when Te
 
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -388,13 +388,6 @@ REFUSED = [
         for reads in ("(x)", '(x, "")')
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[TrtOracle]:
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def refusals(model: onnx.ModelProto) -> set[str]:

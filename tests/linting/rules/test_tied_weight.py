@@ -140,10 +140,7 @@ def copies(body: str, shape: tuple[int, ...] = (SIDE, SIDE), elem_type: int = T.
         ("q = QuantizeLinear (w, s, z) m = MatMul (x, c) y = Add (c, x)", ["c: float for MatMul 'MatMul -> m'"]),
         (
             "q = QuantizeLinear (w, s, z) m = Relu (w) y = MatMul (x, c)",
-            [
-                "c: float for MatMul 'MatMul -> y'",
-                "w: is quantized for one reader and float for Relu 'Relu -> m'",
-            ],
+            ["c: float for MatMul 'MatMul -> y'", "w: is quantized for one reader and float for Relu 'Relu -> m'"],
         ),
         ("q = QuantizeLinear (w, s, z) y = Add (c, x)", []),
         ("q = QuantizeLinear (w, s, z) y = MatMul (c, x)", []),

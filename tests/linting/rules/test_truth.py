@@ -4,8 +4,6 @@ A model has a finding with effect ``refused`` exactly when the judge refuses it.
 with all rules at work: an example may be refused for one reason only, and a VALID one for none.
 """
 
-from collections.abc import Iterator
-
 import onnx
 import pytest
 from support.ort_verdict import ort_refuses
@@ -24,13 +22,6 @@ EXAMPLES = [
 
 NEVER_CHECKED_BY_ONNX = {"QA203", "QA205", "QA206", "QA207", "QA208", "QS003", "QS014"}
 """Rules of the specification's text about shapes, which onnx's checker does not look at."""
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[TrtOracle]:
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def refusals(example: Example, target: str) -> set[str]:

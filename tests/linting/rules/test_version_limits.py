@@ -15,10 +15,7 @@ def test_the_limits_and_one_above(opset: int, ir_version: int):
     model.ir_version = LIMITS.max_ir + ir_version
     told = [(each.message, each.found, each.expected) for each in findings("QM607", model, "ort-cpu")]
 
-    words = (
-        ("the model uses opset", LIMITS.max_opset, opset),
-        ("the file has IR version", LIMITS.max_ir, ir_version),
-    )
+    words = (("the model uses opset", LIMITS.max_opset, opset), ("the file has IR version", LIMITS.max_ir, ir_version))
     assert told == [
         (f"{word} {limit + 1}", str(limit + 1), f"at most {limit}") for word, limit, above in words if above
     ]

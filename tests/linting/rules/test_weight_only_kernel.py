@@ -1,7 +1,7 @@
 """QL315: which weights a matrix kernel of TensorRT for RTX reads as they are stored; the layer dump is asked too."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
@@ -26,13 +26,6 @@ SCALES: Mapping[str, tuple[tuple[int, ...], dict[str, int]]] = {
     "blocks of 16": ((ROWS // 16, COLUMNS), {"axis": 0, "block_size": 16}),
     "blocks of output channels": ((ROWS, 2), {"axis": 1, "block_size": COLUMNS // 2}),
 }
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[TrtOracle]:
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def weight_only(codes: int, shape: tuple[int, ...], attributes: Mapping[str, int]) -> onnx.ModelProto:

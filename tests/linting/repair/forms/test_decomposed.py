@@ -134,12 +134,7 @@ CODES = {"s": 0.25, "lo": 0, "hi": 255}
         ),
         pytest.param(MUL, {"i": 4.001}, False, id="not quite"),
         pytest.param(MUL, {"i": 4.00001}, True, id="rounded"),
-        pytest.param(
-            MUL,
-            {"i": -4, "s": -0.25},
-            False,
-            id="negative",
-        ),
+        pytest.param(MUL, {"i": -4, "s": -0.25}, False, id="negative"),
         pytest.param(PLAIN, {"s": -0.25}, False, id="negative scale"),
         pytest.param(PLAIN, {"s": 0}, False, id="zero scale"),
         pytest.param(
@@ -190,24 +185,9 @@ CODES = {"s": 0.25, "lo": 0, "hi": 255}
         pytest.param(
             "a = Mul (s, s) b = Round (a) c = Clip (b, lo, hi) y = Mul (c, x)", {}, False, id="constants only"
         ),
-        pytest.param(
-            CAST.format(2, 1),
-            {},
-            True,
-            id="casts to uint8",
-        ),
-        pytest.param(
-            CAST.format(6, 1),
-            {},
-            True,
-            id="casts to int32",
-        ),
-        pytest.param(
-            CAST.format(7, 1),
-            {},
-            False,
-            id="casts to int64",
-        ),
+        pytest.param(CAST.format(2, 1), {}, True, id="casts to uint8"),
+        pytest.param(CAST.format(6, 1), {}, True, id="casts to int32"),
+        pytest.param(CAST.format(7, 1), {}, False, id="casts to int64"),
         pytest.param(
             "a = Div (x, s) b = Round (a) c = Clip (b, lo, hi) k = Cast <to = 2> (c) f = Cast <to = 11> (k)"
             " e = Cast <to = 1> (f) y = Mul (e, s)",
@@ -215,24 +195,9 @@ CODES = {"s": 0.25, "lo": 0, "hi": 255}
             False,
             id="casts back to double",
         ),
-        pytest.param(
-            f"{PLAIN} other = Neg (a)",
-            {},
-            False,
-            id="the quotient is read",
-        ),
-        pytest.param(
-            f"{PLAIN} other = Neg (b)",
-            {},
-            False,
-            id="Round is read",
-        ),
-        pytest.param(
-            f"{PLAIN} other = Neg (y)",
-            {},
-            True,
-            id="the result is read",
-        ),
+        pytest.param(f"{PLAIN} other = Neg (a)", {}, False, id="the quotient is read"),
+        pytest.param(f"{PLAIN} other = Neg (b)", {}, False, id="Round is read"),
+        pytest.param(f"{PLAIN} other = Neg (y)", {}, True, id="the result is read"),
     ],
 )
 def test_the_operators_of_a_pair_are_told_from_others(nodes: str, constants: dict[str, object], becomes: bool):
@@ -303,26 +268,14 @@ def test_a_scale_is_stored_for_the_axis_along_which_it_is_broadcast(scale: np.nd
         pytest.param(
             "a = Div (x, s) b = Round (a) c = Clip (b, lo, hi) y = Mul (c, t)", {"s": COLUMN, "t": ROW}, id="scales"
         ),
-        pytest.param(
-            SHIFTED,
-            {"s": COLUMN, "z": np.float32([1, 2, 3])},
-            id="zero points",
-        ),
+        pytest.param(SHIFTED, {"s": COLUMN, "z": np.float32([1, 2, 3])}, id="zero points"),
         pytest.param(
             "a = Div (x, s) b = Round (a) m = Add (b, z) c = Clip (m, lo, hi) d = Sub (c, v) y = Mul (d, s)",
             {"s": COLUMN, "z": np.float32([[1], [2], [3]]), "v": np.float32([1, 2, 3])},
             id="one of two zero points",
         ),
-        pytest.param(
-            SHIFTED,
-            {"z": np.float32([1, 2, 3])},
-            id="zero points for one scale",
-        ),
-        pytest.param(
-            PLAIN,
-            {"s": np.full((3, 3), 0.5, np.float32)},
-            id="two axes",
-        ),
+        pytest.param(SHIFTED, {"z": np.float32([1, 2, 3])}, id="zero points for one scale"),
+        pytest.param(PLAIN, {"s": np.full((3, 3), 0.5, np.float32)}, id="two axes"),
         pytest.param(
             "r = Reshape (x, flat) a = Div (r, s) b = Round (a) c = Clip (b, lo, hi) w = Mul (c, s)"
             " y = Reshape (w, cube)",

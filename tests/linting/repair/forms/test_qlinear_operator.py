@@ -166,12 +166,7 @@ def test_the_float_operator_makes_the_same_codes(name: str, tmp_path):
         ),
         ("com.microsoft.QGemm (x, xs, xz, w33, ws, wz)", "3,3", 21, "it makes float"),
         ("com.microsoft.QGemm (x, xs, xz, w33, ws, wz, , , yz)", "3,3", 21, "it makes float"),
-        (
-            "com.microsoft.QGemm (x, xs, xz, w33, ws, wz, , ys)",
-            "3,3",
-            21,
-            "a scale or zero point is not constant",
-        ),
+        ("com.microsoft.QGemm (x, xs, xz, w33, ws, wz, , ys)", "3,3", 21, "a scale or zero point is not constant"),
         (
             "com.microsoft.QLinearSoftmax <axis = 1, opset = 12> (x, xs, xz, small, zero)",
             "",

@@ -1,5 +1,7 @@
 """Fixes of constants that are broken are refused with the reason, and the rest of the model is fixed."""
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import pytest
@@ -15,6 +17,7 @@ from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.linting.rules.fixes.stored import parameters, stored, write_parameters
 from qdqtool.models.graph.edits.edit import AddInitializer
 from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerTensor
@@ -52,6 +55,13 @@ def test_an_int32_weight_is_not_quantized_again():
         [tensor("w", weight, T.INT32), tensor("s", np.full(8, 0.1))],
     )
     assert reasons(model, "QA201") == {"nothing is quantized to int32"}
+
+
+def unfit(reader: Callable[[RuleContext, QdqNode], object], context: RuleContext, output: str) -> str:
+    """Why the constants of the node that makes a tensor are not read."""
+    with pytest.raises(UnfitError) as refused:
+        reader(context, maker(context, output))
+    return str(refused.value)
 
 
 def weight(scale: str = "float s = {0.5}", zero_point: str = "int8 z = {3}", attribute: str = "") -> RuleContext:
@@ -100,9 +110,7 @@ def test_constants_are_read_where_they_fit_the_data(scale: str, zero_point: str,
     context = weight(scale, zero_point, attribute)
     entry = maker(context, "d")
     if reason is not None:
-        with pytest.raises(UnfitError) as refused:
-            parameters(context, entry)
-        assert str(refused.value) == reason
+        assert unfit(parameters, context, "d") == reason
         return
     found = parameters(context, entry)
     assert (found.zero_point is None) == (not zero_point)
@@ -136,9 +144,7 @@ def test_several_scales_fit_no_data_of_unknown_extents(data: str):
         }}
         """
     )
-    with pytest.raises(UnfitError) as refused:
-        parameters(context, maker(context, "y"))
-    assert str(refused.value) == UNFIT
+    assert unfit(parameters, context, "y") == UNFIT
 
 
 @pytest.mark.parametrize("index", [1, 2])
@@ -152,9 +158,7 @@ def test_constants_that_a_caller_gives_are_not_read(index: int):
         changed.CopyFrom(proto)
         changed.graph.input.extend(onnx.helper.make_tensor_value_info(*each) for each in inputs)
         context = read(changed)
-        with pytest.raises(UnfitError) as refused:
-            parameters(context, maker(context, "d"))
-        assert str(refused.value) == BROKEN
+        assert unfit(parameters, context, "d") == BROKEN
 
 
 def pair_of(weights: str, scale: str, kept: str) -> RuleContext:
@@ -184,9 +188,7 @@ def test_a_q_whose_scale_is_computed_stores_nothing():
     proto.graph.node[0].input[1] = "nowhere"
     context = read(proto)
 
-    with pytest.raises(UnfitError) as refused:
-        stored(context, maker(context, "d"))
-    assert str(refused.value) == BROKEN
+    assert unfit(stored, context, "d") == BROKEN
 
 
 @pytest.mark.parametrize(
@@ -203,9 +205,7 @@ def test_what_is_no_stored_code_is_no_constant_of_a_fix(kind: str, data: str):
         }}
         """
     )
-    with pytest.raises(UnfitError) as refused:
-        stored(context, maker(context, "y"))
-    assert str(refused.value) == "it reads no stored constant"
+    assert unfit(stored, context, "y") == "it reads no stored constant"
 
 
 @pytest.mark.parametrize(
@@ -283,9 +283,7 @@ def test_types_that_nothing_is_dequantized_to_are_a_reason_not_to_fix(scale: str
     if reason is None:
         assert stored(context, entry).reals().dtype == np.float32
         return
-    with pytest.raises(UnfitError) as refused:
-        stored(context, entry)
-    assert str(refused.value) == reason
+    assert unfit(stored, context, "d") == reason
 
 
 @pytest.mark.parametrize(
@@ -312,9 +310,7 @@ def test_a_q_that_nothing_computes_is_a_reason_not_to_fix(change: dict[str, tupl
     if reason is None:
         assert stored(context, maker(context, "d")).reals().tolist() == [[1, 2], [3, 4]]
         return
-    with pytest.raises(UnfitError) as refused:
-        stored(context, maker(context, "d"))
-    assert str(refused.value) == reason
+    assert unfit(stored, context, "d") == reason
 
 
 @pytest.mark.parametrize("output_type", [99, T.DOUBLE, T.STRING])

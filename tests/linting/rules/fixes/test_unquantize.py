@@ -49,11 +49,7 @@ def test_a_float_weight_is_rounded_as_its_pair_does():
 
 @pytest.mark.parametrize(
     ("nodes", "reader"),
-    [
-        ("y = MatMul (f, d)", ["f", "x"]),
-        ("y = MatMul (d, f)", ["x", "f"]),
-        ("y = MatMul (d, d)", ["x", "x"]),
-    ],
+    [("y = MatMul (f, d)", ["f", "x"]), ("y = MatMul (d, f)", ["x", "f"]), ("y = MatMul (d, d)", ["x", "x"])],
 )
 def test_only_what_is_quantized_changes(nodes: str, reader: list[str]):
     context = layer(nodes)

@@ -6,7 +6,7 @@ behind which the kernel of TensorRT for RTX reads float.
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,13 +85,6 @@ BETWEEN: Mapping[str, Sequence[Step]] = {
     "ReduceMean": [("ReduceMean", ["d", "axis"], {})],
     "Cast to the same type": [("Cast", ["d"], {"to": T.FLOAT})],
 }
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[TrtOracle]:
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def conv_behind(steps: Sequence[Step]) -> onnx.ModelProto:

@@ -100,52 +100,32 @@ def test_codes_and_zero_points_are_those_of_each_element(case: tuple[onnx.ModelP
 CODES = np.arange(12).reshape(3, 4)
 
 
+def coded(scale: object, zero_point: object = None, **attributes: object) -> onnx.ModelProto:
+    """A DQ of these codes."""
+    zeros = [] if zero_point is None else [tensor("z", zero_point, T.INT8)]
+    return one_weight([tensor("w", CODES, T.INT8), tensor("s", scale), *zeros], **attributes)
+
+
+def rounded(scale: object, values: object = CODES, **attributes: object) -> onnx.ModelProto:
+    """A Q of float values."""
+    return one_weight([tensor("w", values), tensor("s", scale)], is_quantize=True, **attributes)
+
+
+ROWS, BY_ROW = [1, 1, 1], [1, 0, 2]
+
+
 @pytest.mark.parametrize(
     ("model", "zero_points"),
     [
-        pytest.param(one_weight([tensor("w", CODES, T.INT8), tensor("s", 0.5)]), [0], id="none"),
+        pytest.param(coded(0.5), [0], id="none"),
+        pytest.param(coded(0.5, [0, 0]), [0], id="zeros of another shape"),
+        pytest.param(coded(0.5, [1, 2]), None, id="numbers of another shape"),
+        pytest.param(coded(ROWS, BY_ROW, axis=0), [1] * 4 + [0] * 4 + [2] * 4, id="of rows"),
+        pytest.param(coded(ROWS, BY_ROW, axis=1), None, id="of rows on the axis of columns"),
+        pytest.param(coded(ROWS, BY_ROW, axis=2), None, id="axis out of range"),
+        pytest.param(computed(coded(0.5, 1), "z", [], T.INT8), None, id="computed"),
         pytest.param(
-            one_weight([tensor("w", CODES, T.INT8), tensor("s", 0.5), tensor("z", [0, 0], T.INT8)]),
-            [0],
-            id="zeros of another shape",
-        ),
-        pytest.param(
-            one_weight([tensor("w", CODES, T.INT8), tensor("s", 0.5), tensor("z", [1, 2], T.INT8)]),
-            None,
-            id="numbers of another shape",
-        ),
-        pytest.param(
-            one_weight([tensor("w", CODES, T.INT8), tensor("s", [1, 1, 1]), tensor("z", [1, 0, 2], T.INT8)], axis=0),
-            [1] * 4 + [0] * 4 + [2] * 4,
-            id="of rows",
-        ),
-        pytest.param(
-            one_weight([tensor("w", CODES, T.INT8), tensor("s", [1, 1, 1]), tensor("z", [1, 0, 2], T.INT8)], axis=1),
-            None,
-            id="of rows on the axis of columns",
-        ),
-        pytest.param(
-            one_weight([tensor("w", CODES, T.INT8), tensor("s", [1, 1, 1]), tensor("z", [1, 0, 2], T.INT8)], axis=2),
-            None,
-            id="axis out of range",
-        ),
-        pytest.param(
-            computed(
-                one_weight([tensor("w", CODES, T.INT8), tensor("s", 0.5), tensor("z", 1, T.INT8)]), "z", [], T.INT8
-            ),
-            None,
-            id="computed",
-        ),
-        pytest.param(
-            computed(
-                one_weight(
-                    [tensor("w", CODES, T.INT8), tensor("s", [1, 1, 1]), tensor("z", [1, 0, 2], T.INT8)], axis=0
-                ),
-                "s",
-                None,
-            ),
-            None,
-            id="constant next to a scale that nobody knows",
+            computed(coded(ROWS, BY_ROW, axis=0), "s", None), None, id="constant next to a scale that nobody knows"
         ),
     ],
 )
@@ -157,7 +137,7 @@ def test_zero_points_fit_the_scale_or_the_weight_is_not_read(model: onnx.ModelPr
 
 @pytest.mark.parametrize("shape", [[3], None])
 def test_stored_codes_are_read_where_the_scale_is_computed(shape: list[int] | None):
-    found = read(computed(one_weight([tensor("w", CODES, T.INT8), tensor("s", [1, 1, 1])], axis=0), "s", shape))
+    found = read(computed(coded(ROWS, axis=0), "s", shape))
 
     assert found is not None
     assert (found.codes.tolist(), found.scale, found.groups) == (list(range(12)), None, 1)
@@ -166,31 +146,16 @@ def test_stored_codes_are_read_where_the_scale_is_computed(shape: list[int] | No
 @pytest.mark.parametrize(
     "model",
     [
-        pytest.param(
-            computed(one_weight([tensor("w", CODES), tensor("s", 1.0)], is_quantize=True), "s", []), id="scale computed"
-        ),
-        pytest.param(
-            one_weight([tensor("w", CODES), tensor("s", [1, 1])], is_quantize=True, axis=0), id="2 scales of 3 rows"
-        ),
-        pytest.param(
-            one_weight([tensor("w", CODES), tensor("s", [1, 1, 1, 1])], is_quantize=True, axis=0),
-            id="4 scales of 3 rows",
-        ),
-        pytest.param(
-            one_weight([tensor("w", CODES), tensor("s", np.ones((3, 2)))], is_quantize=True, axis=1),
-            id="a scale of 2 axes",
-        ),
-        pytest.param(
-            one_weight([tensor("w", CODES), tensor("s", np.ones((2, 2)))], is_quantize=True, axis=1, block_size=2),
-            id="blocks of another number of rows",
-        ),
-        pytest.param(one_weight([tensor("w", np.zeros((0, 4))), tensor("s", 1.0)], is_quantize=True), id="no values"),
+        pytest.param(computed(rounded(1.0), "s", []), id="scale computed"),
+        pytest.param(rounded([1, 1], axis=0), id="2 scales of 3 rows"),
+        pytest.param(rounded([1, 1, 1, 1], axis=0), id="4 scales of 3 rows"),
+        pytest.param(rounded(np.ones((3, 2)), axis=1), id="a scale of 2 axes"),
+        pytest.param(rounded(np.ones((2, 2)), axis=1, block_size=2), id="blocks of another number of rows"),
+        pytest.param(rounded(1.0, np.zeros((0, 4))), id="no values"),
         pytest.param(one_weight([tensor("w", np.zeros((0, 4)), T.INT8), tensor("s", 1.0)]), id="no codes"),
         pytest.param(one_weight([tensor("w", CODES, T.INT32), tensor("s", 1.0)]), id="int32"),
         pytest.param(one_weight([tensor("w", CODES), tensor("s", 1.0)]), id="a DQ of floats"),
-        pytest.param(
-            computed(one_weight([tensor("w", CODES, T.INT8), tensor("s", 1.0)]), "w", [3, 4], T.INT8), id="no weight"
-        ),
+        pytest.param(computed(coded(1.0), "w", [3, 4], T.INT8), id="no weight"),
         pytest.param(
             graph_model([node("DequantizeLinear", ["", "s"], "y")], [], [], [tensor("s", 1.0)]), id="no input"
         ),
