@@ -1,5 +1,7 @@
 """Hashes of neighbourhoods survive names and order, and change with operators, attributes and shapes nearby."""
 
+from fnmatch import fnmatchcase
+
 import numpy as np
 import onnx
 import pytest
@@ -8,9 +10,19 @@ from support.renamed import renamed, reordered
 from support.rich_model import rich_model
 from support.small import conv_model, make_model
 
-from qdqtool.models.graph.index.structure import REACH, SHOWN, Neighbourhoods, context, digest, operation
+from qdqtool.models.graph.index.structure import (
+    REACH,
+    SHOWN,
+    Neighbourhoods,
+    NodePatterns,
+    context,
+    digest,
+    operation,
+    outline,
+)
 from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.report import OutlineNode
 
 
 def hashes(proto):
@@ -175,3 +187,91 @@ def test_a_neighbourhood_ends_after_three_steps():
     changed.graph.node[4].attribute[0].f = 99.0
     differ = [one != two for one, two in zip(hashes(chain()), hashes(changed), strict=True)]
     assert differ == [False, True, True, True, True, True, True, True, False, False, False, False]
+
+
+# Patterns that match one node by a name of its own.
+
+
+def patterns(*nodes: tuple[str, str]) -> list[str]:
+    """The patterns of a chain of Relu nodes, each given by its name and its output."""
+    tensors = ["x", *(output for _, output in nodes)]
+    chain = [helper.make_node("Relu", [tensors[at]], [output], name=name) for at, (name, output) in enumerate(nodes)]
+    model = make_model(chain, {"x": (2, 2)}, {tensors[-1]: (2, 2)}, {})
+    view = GraphView(Model(model))
+    found = NodePatterns(view)
+    return [found.pattern(node) for node in view.nodes()]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([("a", "p"), ("b", "q")], ["a", "b"]),
+        ([("", "p"), ("b", "q")], ["p", "b"]),
+        ([("a", "p"), ("a", "q")], ["p", "q"]),
+        ([("a", "b"), ("b", "q")], ["a", "q"]),
+        ([("a", "a"), ("b", "q")], ["a", "b"]),
+        ([("a[0]*?", "p")], ["a[[]0][*][?]"]),
+    ],
+)
+def test_the_first_name_that_no_other_node_has(nodes, expected):
+    found = patterns(*nodes)
+    assert found == expected
+    for at, pattern in enumerate(found):
+        matched = [any(fnmatchcase(name, pattern) for name in names) for names in nodes]
+        assert matched == [other == at for other in range(len(nodes))]
+
+
+# The operators of a graph and their connections, with the formats of the pairs between them.
+
+
+def outlined(text: str) -> tuple[OutlineNode, ...]:
+    return outline(Model(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}')))
+
+
+def test_pairs_become_formats_of_connections():
+    first, second, last = outlined(
+        """agraph (float[1,4] x) => (float[1,4] y)
+        <float s = {0.1}, int8 z = {0}, uint8 u = {0}, int8[4,4] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}> {
+            xq = QuantizeLinear (x, s, z)
+            xd = DequantizeLinear (xq, s, z)
+            wd = DequantizeLinear (w, s, z)
+            [a] m = MatMul (xd, wd)
+            mq = QuantizeLinear (m, s, u)
+            md = DequantizeLinear (mq, s, u)
+            [b] r = Relu (m)
+            [c] y = Add (r, md)
+        }"""
+    )
+    assert first == OutlineNode("a", "MatMul", (-1,), ("int8",), "int8")
+    assert second == OutlineNode("b", "Relu", (0,), ("",), "")
+    assert last == OutlineNode("c", "Add", (1, 0), ("", "uint8"), "")
+
+
+@pytest.mark.parametrize(
+    ("node", "kind"),
+    [
+        ("xq = QuantizeLinear (x, s)", "uint8"),
+        ("xq = QuantizeLinear <output_dtype = 17> (x, s)", "float8e4m3fn"),
+        ("xi = Identity (x) xq = Cast <to = 3> (xi)", "quantized"),
+    ],
+)
+def test_the_format_of_a_pair_without_a_zero_point(node: str, kind: str):
+    nodes = outlined(
+        f"""agraph (float[4] x) => (float[4] y) <float s = {{0.1}}> {{
+            {node}
+            xd = DequantizeLinear (xq, s)
+            y = Relu (xd)
+        }}"""
+    )
+    assert nodes[-1].formats == (kind,)
+
+
+def test_constants_are_no_connections_however_they_are_stored():
+    (node,) = outlined(
+        """agraph (float[2] x) => (float[2] y) <float[2] b = {1, 2}, float s = {1}> {
+            c = Constant <value = int8[2] {1, 2}> ()
+            d = DequantizeLinear (c, s)
+            y = Sum (x, b, d)
+        }"""
+    )
+    assert node == OutlineNode("Sum -> y", "Sum", (-1,), ("",), "int8")
