@@ -10,7 +10,7 @@ from support.edited import CHAIN, outputs_in_order, text_model
 from support.rich_model import rich_model
 
 from qdqtool.models.graph.edits.copy_changes import add_in_place, free_names, names_read, rearrange
-from qdqtool.models.graph.edits.edit import AddInitializer, AddNode, SetInput
+from qdqtool.models.graph.edits.edit import AddInitializer, AddNode, Edit, SetInput
 from qdqtool.models.graph.edits.surgeon import EditError, apply_edits
 from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.graph.model import Model
@@ -92,58 +92,54 @@ def test_cycles_of_any_length_are_refused():
             add_in_place(container, ring, ())
 
 
-def test_a_new_node_stands_right_before_its_first_reader() -> None:
-    model = text_model(CHAIN)
-    edits = [AddNode(MAIN, "Identity", ("a",), ("c",), "c"), SetInput(MAIN, ("y",), 0, "c")]
-    assert outputs_in_order(apply_edits(model, edits)) == ["a", "b", "c", "y"]
+def identity(source: str, output: str) -> AddNode:
+    return AddNode(MAIN, "Identity", (source,), (output,), output)
 
 
-def test_new_nodes_that_read_each_other_are_sorted() -> None:
-    edits = [
-        AddNode(MAIN, "Identity", ("d",), ("e",), "e"),
-        AddNode(MAIN, "Identity", ("c",), ("d",), "d"),
-        AddNode(MAIN, "Identity", ("a",), ("c",), "c"),
-        SetInput(MAIN, ("b",), 0, "e"),
-    ]
-    assert outputs_in_order(apply_edits(text_model(CHAIN), edits)) == ["a", "c", "d", "e", "b", "y"]
+BRANCHES = (
+    "y = If(c) <then_branch = t () => (float[4] p) { p = Relu(x) }, else_branch = e () => (float[4] q) { q = Abs(x) }>"
+)
+ONE_INPUT = "g (float[4] x) => (float[4] y, float[4] z)"
+WITH_BRANCHES = "g (float[4] x, bool c) => (float[4] y, float[4] z)"
+PLACES: dict[str, tuple[str, list[Edit], str]] = {
+    "right before its first reader": (CHAIN, [identity("a", "c"), SetInput(MAIN, ("y",), 0, "c")], "a b c y"),
+    "new nodes that read each other": (
+        CHAIN,
+        [identity("d", "e"), identity("c", "d"), identity("a", "c"), SetInput(MAIN, ("b",), 0, "e")],
+        "a c d e b y",
+    ),
+    "before the owner of a body that reads it": (
+        f"{WITH_BRANCHES} {{ z = Neg(x)  {BRANCHES} }}",
+        [identity("x", "n"), SetInput(("y.else_branch",), ("q",), 0, "n")],
+        "z n y",
+    ),
+    "at the end where no node reads it": (CHAIN, [identity("a", "unread")], "a b y unread"),
+    "a later node that a changed one reads": (
+        f"{ONE_INPUT} {{ y = Relu(x)  a = Neg(x)  b = Abs(a)  z = Neg(b) }}",
+        [SetInput(MAIN, ("y",), 0, "b")],
+        "a b y z",
+    ),
+    "a later node that a changed body reads": (
+        f"{WITH_BRANCHES} {{ {BRANCHES}  z = Neg(x) }}",
+        [SetInput(("y.else_branch",), ("q",), 0, "z")],
+        "z y",
+    ),
+}
 
 
-def test_a_new_node_that_only_a_body_reads_stands_before_its_owner() -> None:
-    model = text_model(
-        "g (float[4] x, bool c) => (float[4] y, float[4] z) { z = Neg(x)"
-        "  y = If(c) <then_branch = t () => (float[4] p) { p = Relu(x) },"
-        " else_branch = e () => (float[4] q) { q = Abs(x) }> }"
-    )
-    edits = [AddNode(MAIN, "Neg", ("x",), ("n",), "n"), SetInput(("y.else_branch",), ("q",), 0, "n")]
-    assert outputs_in_order(apply_edits(model, edits)) == ["z", "n", "y"]
-
-
-def test_a_new_node_that_no_node_reads_stands_at_the_end() -> None:
-    edits = [AddNode(MAIN, "Identity", ("a",), ("unread",), "unread")]
-    assert outputs_in_order(apply_edits(text_model(CHAIN), edits)) == ["a", "b", "y", "unread"]
-
-
-def test_a_later_node_moves_only_if_a_changed_one_reads_it() -> None:
-    model = text_model("g (float[4] x) => (float[4] y, float[4] z) { y = Relu(x)  a = Neg(x)  b = Abs(a)  z = Neg(b) }")
-    changed = apply_edits(model, [SetInput(MAIN, ("y",), 0, "b")])
-    assert outputs_in_order(changed) == ["a", "b", "y", "z"]
+@pytest.mark.parametrize(("text", "edits", "order"), PLACES.values(), ids=PLACES.keys())
+def test_nodes_stand_after_what_they_read_and_before_their_first_reader(
+    text: str, edits: list[Edit], order: str
+) -> None:
+    changed = apply_edits(text_model(text), edits)
+    assert outputs_in_order(changed) == order.split()
     onnx.checker.check_model(changed.proto)
-
-
-def test_a_body_that_reads_a_later_node_moves_it_too() -> None:
-    model = text_model(
-        "g (float[4] x, bool c) => (float[4] y, float[4] z) {"
-        "  y = If(c) <then_branch = t () => (float[4] p) { p = Relu(x) },"
-        " else_branch = e () => (float[4] q) { q = Abs(x) }>"
-        "  z = Neg(x) }"
-    )
-    assert outputs_in_order(apply_edits(model, [SetInput(("y.else_branch",), ("q",), 0, "z")])) == ["z", "y"]
 
 
 def test_an_unsorted_model_keeps_its_order() -> None:
     model = text_model(CHAIN)
     model.proto.graph.node.reverse()
-    edits = [AddNode(MAIN, "Identity", ("x",), ("c",), "c"), SetInput(MAIN, ("a",), 0, "c")]
+    edits = [identity("x", "c"), SetInput(MAIN, ("a",), 0, "c")]
     assert outputs_in_order(apply_edits(model, edits)) == ["y", "b", "c", "a"]
 
 

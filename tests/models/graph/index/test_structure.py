@@ -11,7 +11,6 @@ from support.rich_model import rich_model
 from support.small import conv_model, make_model
 
 from qdqtool.models.graph.index.structure import (
-    REACH,
     SHOWN,
     Neighbourhoods,
     NodePatterns,
@@ -68,11 +67,11 @@ def test_values_of_weights_do_not_count_and_their_shapes_do():
 
 
 @pytest.mark.parametrize("changed", range(12))
-def test_a_change_reaches_as_far_as_the_neighbourhood_and_no_farther(changed):
+def test_a_change_reaches_three_steps_far_and_no_farther(changed):
     proto = chain()
     proto.graph.node[changed].attribute[0].f = 99.0
     differ = [index for index, (one, two) in enumerate(zip(hashes(chain()), hashes(proto), strict=True)) if one != two]
-    assert differ == [index for index in range(12) if abs(index - changed) <= REACH]
+    assert differ == [index for index in range(12) if abs(index - changed) <= 3]
 
 
 def one_node(op="Conv", inputs=("x", "w"), domain="", **attributes):
@@ -154,23 +153,18 @@ def test_a_node_without_a_name_is_shown_by_its_output_and_constants_are_left_out
     assert line(1, make_model(nodes, {"x": (4,)}, {"y": (4,)}, {})) == "input x -> Add y -> output y"
 
 
-def test_of_many_neighbours_the_first_are_named_and_the_others_counted():
-    readers = [helper.make_node("Relu", ["a"], [f"r{index}"]) for index in range(SHOWN + 2)]
+@pytest.mark.parametrize(("beyond", "more"), [(0, ""), (2, " and 2 more")])
+def test_of_many_neighbours_the_first_are_named_and_the_others_counted(beyond, more):
+    names = [f"r{index}" for index in range(SHOWN + beyond)]
+    readers = [helper.make_node("Relu", ["a"], [name]) for name in names]
     nodes = [helper.make_node("Sum", ["x", "x", "z"], ["a"]), *readers]
-    proto = make_model(nodes, {"x": (4,), "z": (4,)}, {f"r{index}": (4,) for index in range(SHOWN + 2)}, {})
-    assert line(0, proto) == "input x, input z -> Sum a -> Relu r0, Relu r1, Relu r2 and 2 more"
+    proto = make_model(nodes, {"x": (4,), "z": (4,)}, dict.fromkeys(names, (4,)), {})
+    assert line(0, proto) == f"input x, input z -> Sum a -> Relu r0, Relu r1, Relu r2{more}"
 
 
 def test_a_node_that_nothing_reads_ends_its_line():
     proto = make_model([helper.make_node("Relu", ["x"], ["a"])], {"x": (4,)}, {}, {})
     assert line(0, proto) == "input x -> Relu a"
-
-
-def test_as_many_neighbours_as_are_named_are_not_counted():
-    readers = [helper.make_node("Relu", ["a"], [f"r{index}"]) for index in range(SHOWN)]
-    outputs = {f"r{index}": (4,) for index in range(SHOWN)}
-    proto = make_model([helper.make_node("Abs", ["x"], ["a"]), *readers], {"x": (4,)}, outputs, {})
-    assert line(0, proto) == "input x -> Abs a -> Relu r0, Relu r1, Relu r2"
 
 
 def test_absent_inputs_and_outputs_are_passed_by():
@@ -180,13 +174,6 @@ def test_absent_inputs_and_outputs_are_passed_by():
     assert line(0, proto) == "input x -> Split b -> Clip y"
     assert line(1, proto) == "Split b -> Clip y -> output y"
     assert len(set(hashes(proto))) == 2
-
-
-def test_a_neighbourhood_ends_after_three_steps():
-    changed = chain()
-    changed.graph.node[4].attribute[0].f = 99.0
-    differ = [one != two for one, two in zip(hashes(chain()), hashes(changed), strict=True)]
-    assert differ == [False, True, True, True, True, True, True, True, False, False, False, False]
 
 
 # Patterns that match one node by a name of its own.
