@@ -59,11 +59,8 @@ def test_a_spilled_model_is_saved_as_the_given_one(tmp_path: Path) -> None:
 
 def test_only_large_raw_data_moves_and_the_order_stays() -> None:
     result = offloaded(Model(network()))
-    assert [(t.name, is_pending(t)) for t in result.proto.graph.initializer] == [
-        ("w1", True),
-        ("b", False),
-        ("w2", False),
-    ]
+    assert {t.name: is_pending(t) for t in result.proto.graph.initializer} == {"w1": True, "b": False, "w2": False}
+    assert [t.name for t in result.proto.graph.initializer] == ["w1", "b", "w2"]
     assert result.proto.graph.initializer[0].doc_string == "a note"
 
 
@@ -146,22 +143,28 @@ def test_the_file_goes_with_the_model() -> None:
     assert not path.exists()
 
 
-def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
 
+
+def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qdqtool.models.graph.io.offload.tempfile.NamedTemporaryFile", full)
     model = Model(network())
     assert offloaded(model) is model
 
 
-def test_half_of_a_disk_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def set_free_space(patch: pytest.MonkeyPatch, free: int) -> None:
+    patch.setattr("qdqtool.models.graph.io.offload.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+
+
+@pytest.mark.parametrize(("less", "moves"), [(0, True), (1, False)])
+def test_half_of_a_disk_is_left_to_others(less: int, moves: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(network())
-    for free, moves in ((2 * WEIGHT.nbytes, True), (2 * WEIGHT.nbytes - 1, False)):
-        monkeypatch.setattr(
-            "qdqtool.models.graph.io.offload.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
-        )
-        assert (offloaded(model) is not model) is moves
+    set_free_space(monkeypatch, 2 * WEIGHT.nbytes - less)
+    assert (offloaded(model) is not model) is moves
+    set_free_space(monkeypatch, 2 * len(MANY) - less)
+    kept = offloaded_bytes(MANY)
+    assert (kept.make(), kept.place is not None) == (MANY, moves)
 
 
 @pytest.fixture
@@ -286,18 +289,6 @@ def test_few_bytes_stay_in_memory(data, outside):
     assert (kept.make(), kept.nbytes, kept.place is not None) == (data, len(data), outside)
 
 
-def test_half_of_the_space_is_left_to_others(monkeypatch):
-    for free, outside in ((2 * len(MANY), True), (2 * len(MANY) - 1, False)):
-        monkeypatch.setattr(
-            "qdqtool.models.graph.io.offload.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
-        )
-        kept = offloaded_bytes(MANY)
-        assert (kept.make(), kept.place is not None) == (MANY, outside)
-
-
 def test_a_disk_that_is_full_in_the_end_leaves_the_bytes_in_memory(monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr(SpillFile, "add", full)
     assert (offloaded_bytes(MANY).make(), offloaded_bytes(MANY).place) == (MANY, None)
