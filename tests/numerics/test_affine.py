@@ -184,9 +184,14 @@ def test_int32_is_divided_exactly():
     numbers.assert_codes(codes, rational.quantize(x, scale, "int16", PerTensor()), formats.get("int16"))
 
 
-def test_int32_codes_less_their_zero_point_do_not_wrap():
-    real = affine.dequantize(np.int32([-(2**31)]), ONE, PerTensor(), np.asarray(np.int32(5)))
-    np.testing.assert_array_equal(real, np.float32([-(2.0**31)]))
+@pytest.mark.parametrize(
+    ("codes", "zero", "expected"),
+    [([-(2**31)], 5, [-(2.0**31)]), ([2**24 + 1, 2**24 + 3], 1, [2**24, 2**24 + 2])],
+    ids=["no overflow", "exact beyond 24 bits"],
+)
+def test_int32_codes_less_their_zero_point_are_rounded_once(codes, zero, expected):
+    real = affine.dequantize(np.int32(codes), ONE, PerTensor(), np.asarray(np.int32(zero)))
+    np.testing.assert_array_equal(real, np.float32(expected))
 
 
 def test_float64_counts_as_float32():
@@ -266,11 +271,6 @@ def test_dequantized_values_have_the_type_of_the_scale_and_float32_for_powers_of
 def test_fake_quantized_values_have_the_type_of_the_values_and_float32_for_other_types(x_type):
     expected = x_type if x_type in numbers.REAL.values() else np.float32
     assert affine.fake_quantize(np.ones(3, x_type), np.asarray(ONE), INT8, PerTensor()).dtype == expected
-
-
-def test_int32_codes_beyond_24_bits_are_exact_before_the_difference_is_rounded():
-    real = affine.dequantize(np.int32([2**24 + 1, 2**24 + 3]), ONE, PerTensor(), np.asarray(np.int32(1)))
-    np.testing.assert_array_equal(real, np.float32([2**24, 2**24 + 2]))
 
 
 @pytest.mark.parametrize(

@@ -56,28 +56,21 @@ def test_symmetric_scales_are_the_largest_magnitude_over_the_divisor(name, rule,
     assert params.zero_point is None
 
 
-def test_asymmetric_parameters_cover_the_range_with_zero_in_it():
-    params = scale_from_range(-1.0, 3.0, scheme("uint8", symmetric=False))
-    assert params.scale == np.float32(4 / 255)
-    assert params.zero_point == 64
-    assert params.zero_point.dtype == np.uint8
-    above = scale_from_range(2.0, 3.0, scheme("int8", symmetric=False))
-    assert (above.scale, above.zero_point) == (np.float32(3 / 255), -128)
-
-
-def test_the_narrow_range_leaves_the_lowest_code_out():
-    params = scale_from_range(-1.0, 1.0, scheme("int8", symmetric=False), ScaleRule(narrow_range=True))
-    assert (params.scale, params.zero_point) == (np.float32(2 / 254), 0)
-
-
-def test_unsigned_integers_have_no_narrow_range():
-    params = scale_from_range(-1.0, 3.0, scheme("uint8", symmetric=False), ScaleRule(narrow_range=True))
-    assert (params.scale, params.zero_point) == (np.float32(4 / 255), 64)
-
-
-def test_a_range_below_zero_ends_at_zero():
-    params = scale_from_range(-0.5, -0.25, scheme("uint8", symmetric=False))
-    assert (params.scale, params.zero_point) == (np.float32(0.5 / 255), 255)
+@pytest.mark.parametrize(
+    ("name", "ends", "narrow", "scale", "zero_point"),
+    [
+        ("uint8", (-1.0, 3.0), False, 4 / 255, 64),
+        ("int8", (2.0, 3.0), False, 3 / 255, -128),
+        ("uint8", (-0.5, -0.25), False, 0.5 / 255, 255),
+        # The narrow range leaves the lowest code out, which unsigned integers have not.
+        ("int8", (-1.0, 1.0), True, 2 / 254, 0),
+        ("uint8", (-1.0, 3.0), True, 4 / 255, 64),
+    ],
+)
+def test_asymmetric_parameters_cover_the_range_with_zero_in_it(name, ends, narrow, scale, zero_point):
+    params = scale_from_range(*ends, scheme(name, symmetric=False), ScaleRule(narrow_range=narrow))
+    assert (params.scale, params.zero_point) == (np.float32(scale), zero_point)
+    assert params.zero_point.dtype == np.dtype(name)
 
 
 def test_a_range_from_zero_on_needs_no_sign():

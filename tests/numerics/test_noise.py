@@ -1,5 +1,7 @@
 """Noise of outputs, and the gain of one setting over another, against figures worked out by hand."""
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 from math import log10
 
@@ -7,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from qdqtool.numerics.noise import WORST_DB, Noise, noise_of
+from qdqtool.numerics.noise import WORST_DB, Noise, noise_of, standard_error
 
 EPS2 = 2.0**-46
 """The square of the largest relative distance between neighbours in float32."""
@@ -70,13 +72,10 @@ def test_values_that_are_not_finite(a, x, signal, expected):
     assert [each.tolist() for each in found] == [[signal], [expected]]
 
 
-def test_an_output_of_another_shape_counts_for_nothing():
-    signal, found = powers([np.ones((3, 4)), np.ones(2)], [np.zeros((2, 4)), np.zeros(2)])
+@pytest.mark.parametrize("shape", [(2, 4), (4, 3)])
+def test_an_output_of_another_shape_counts_for_nothing(shape):
+    signal, found = powers([np.ones((3, 4)), np.ones(2)], [np.zeros(shape), np.zeros(2)])
     assert (signal.tolist(), found.tolist()) == ([0, 2], [0, 2])
-
-
-def test_outputs_of_the_same_size_and_another_shape_count_for_nothing():
-    assert [each.tolist() for each in powers([np.ones((3, 4))], [np.zeros((4, 3))])] == [[0], [0]]
 
 
 def test_joined_noise_has_the_samples_of_all_parts_in_order():
@@ -184,3 +183,54 @@ def test_the_error_is_larger_than_a_gain_that_one_sample_makes():
     before[7], after[7] = 1000, 1
     one, two = Noise(np.ones((20, 1)), before), Noise(np.ones((20, 1)), after)
     assert one.gain_error_db(two) > one.gain_db(two) > 5
+
+
+# The standard error of an SQNR, against its definition and against many draws.
+
+
+def error_db(parts: Sequence[tuple[float, float]]) -> float | None:
+    """The standard error for signal and noise of each sample; None where it is unknown."""
+    signal, noise = np.array(parts, np.float64).reshape(-1, 2).T
+    (found,) = Noise(signal[:, None], noise[:, None]).sqnr_error_db()
+    return None if math.isnan(found) else float(found)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([(100.0, 1.0)] * 5, 0),
+        # Leaving one of two out leaves the other: 20 dB and 10 dB, so sqrt(1/2 * 2 * 5**2) = 5 dB.
+        ([(100.0, 1.0), (100.0, 10.0)], 5),
+        # Too few samples, samples without noise, one sample with all the signal.
+        ([], None),
+        ([(1.0, 0.1)], None),
+        ([(1.0, 0.0), (1.0, 0.0)], None),
+        ([(1.0, 0.5), (1.0, 0.0)], None),
+        ([(100.0, 1.0), (0.0, 1.0), (0.0, 1.0)], None),
+    ],
+)
+def test_the_standard_error_of_few_samples(parts: list[tuple[float, float]], expected: float | None) -> None:
+    assert error_db(parts) == (None if expected is None else pytest.approx(expected))
+
+
+def test_of_a_mean_it_is_the_standard_deviation_over_the_root_of_the_number() -> None:
+    values = np.random.default_rng(3).normal(size=11)
+    left_out = [np.delete(values, at).mean() for at in range(11)]
+    assert standard_error(np.array(left_out)) == pytest.approx(values.std(ddof=1) / math.sqrt(11), rel=1e-12)
+
+
+def test_it_tells_how_far_draws_differ() -> None:
+    """The mean standard error of many draws is the deviation of their SQNR, within a tenth."""
+    random = np.random.default_rng(5)
+    draws = [list(zip(random.uniform(90, 110, 24), random.gamma(4, size=24), strict=True)) for _ in range(400)]
+    measured = [10 * math.log10(sum(s for s, _ in draw) / sum(n for _, n in draw)) for draw in draws]
+    errors = [error for draw in draws if (error := error_db(draw)) is not None]
+    assert len(errors) == 400
+    assert np.mean(errors) == pytest.approx(np.std(measured), rel=0.1)
+
+
+def test_each_output_has_its_own() -> None:
+    random = np.random.default_rng(6)
+    signal, noise = random.uniform(1, 2, (7, 3)), random.uniform(1, 2, (7, 3))
+    each = [error_db(list(zip(signal[:, at], noise[:, at], strict=True))) for at in range(3)]
+    assert Noise(signal, noise).sqnr_error_db() == pytest.approx(each, rel=1e-12)

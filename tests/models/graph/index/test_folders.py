@@ -131,11 +131,7 @@ def test_folding_agrees_with_the_runtime(op, arrays, opset, attributes):
     ],
 )
 def test_malformed_and_endless_ones_give_nothing(op, arrays, attributes):
-    names = [f"i{index}" for index in range(len(arrays))]
-    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in zip(names, arrays, strict=True)]
-    node = helper.make_node(op, names, ["y"], **attributes)
-    graph = helper.make_graph([node], "g", [], [helper.make_empty_tensor_value_info("y")], tensors)
-    view = GraphView(Model(helper.make_model(graph)))
+    view = GraphView(Model(model_of(op, arrays, 17, attributes)))
     assert Constants(view).array(view.main.values["y"]) is None
 
 
@@ -266,36 +262,36 @@ def test_what_exceeds_the_limit_is_refused_before_it_is_made(monkeypatch):
     assert folded("Expand", np.float32([1]), ints(3, 2)).size == 6
     assert folded("Range", np.int64(0), np.int64(6), np.int64(1)).size == 6
     assert folded("Gather", np.float32([[1, 2], [3, 4]]), ints(0, 1, 1)).size == 6
-    with pytest.raises(ValueError, match="the indices are not foldable"):
-        folded("Gather", np.float32([[1, 2], [3, 4]]), ints(0, 1, 1, 0))
     assert folded("Gather", np.zeros((2, 4), np.float32), ints(0, 1)).size == 8
     assert folded("Gather", np.zeros((0, 4), np.float32), ints()).size == 0
-    with pytest.raises(ValueError, match="the shape is not foldable"):
-        folded("ConstantOfShape", ints(7))
-    with pytest.raises(ValueError, match="the shape is not foldable"):
-        folded("ConstantOfShape", ints(-1, 2))
-    with pytest.raises(ValueError, match="the shape is not foldable"):
-        folded("Expand", np.float32([[1], [2]]), ints(4))
-    with pytest.raises(ValueError, match="the range is not foldable"):
-        folded("Range", np.int64(0), np.int64(7), np.int64(1))
-    with pytest.raises(ValueError, match="the range is not foldable"):
-        folded("Range", np.int64(0), np.int64(1), np.int64(-1))
+    for op, arrays, what in (
+        ("Gather", [np.float32([[1, 2], [3, 4]]), ints(0, 1, 1, 0)], "indices"),
+        ("ConstantOfShape", [ints(7)], "shape"),
+        ("ConstantOfShape", [ints(-1, 2)], "shape"),
+        ("Expand", [np.float32([[1], [2]]), ints(4)], "shape"),
+        ("Range", [np.int64(0), np.int64(7), np.int64(1)], "range"),
+        ("Range", [np.int64(0), np.int64(1), np.int64(-1)], "range"),
+    ):
+        with pytest.raises(ValueError, match=f"the {what} (are|is) not foldable"):
+            folded(op, *arrays)
 
 
 def test_no_shape_however_large_is_made():
-    with pytest.raises(ValueError, match="the shape is not foldable"):
-        folded("ConstantOfShape", ints(1 << 32, 1 << 32))
-    with pytest.raises(ValueError, match="the shape is not foldable"):
-        folded("Expand", np.int8(1), ints(1 << 31, 1 << 31))
-    assert folded("ConstantOfShape", ints(4096, 4096), value=numpy_helper.from_array(np.int8([1]))).size == 1 << 24
-    with pytest.raises(ValueError, match="the shape is not foldable"):
-        folded("ConstantOfShape", ints(4096, 4097), value=numpy_helper.from_array(np.int8([1])))
+    one = numpy_helper.from_array(np.int8([1]))
+    assert folded("ConstantOfShape", ints(4096, 4096), value=one).size == 1 << 24
+    for op, arrays, attributes in (
+        ("ConstantOfShape", [ints(4096, 4097)], {"value": one}),
+        ("ConstantOfShape", [ints(1 << 32, 1 << 32)], {}),
+        ("Expand", [np.int8(1), ints(1 << 31, 1 << 31)], {}),
+    ):
+        with pytest.raises(ValueError, match="the shape is not foldable"):
+            folded(op, *arrays, **attributes)
 
 
-@pytest.mark.parametrize(("op", "arrays"), [("Slice", (A, ints(0), None)), ("Slice", (A, None, ints(1)))])
-def test_a_slice_needs_both_ends(op, arrays):
+@pytest.mark.parametrize("ends", [(ints(0), None), (None, ints(1))])
+def test_a_slice_needs_both_ends(ends):
     with pytest.raises(ValueError, match="Slice needs starts and ends"):
-        folded(op, *arrays)
+        folded("Slice", A, *ends)
 
 
 def test_old_spellings_are_folded():

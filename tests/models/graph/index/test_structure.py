@@ -1,5 +1,7 @@
 """Hashes of neighbourhoods survive names and order, and change with operators, attributes and shapes nearby."""
 
+from fnmatch import fnmatchcase
+
 import numpy as np
 import onnx
 import pytest
@@ -8,9 +10,18 @@ from support.renamed import renamed, reordered
 from support.rich_model import rich_model
 from support.small import conv_model, make_model
 
-from qdqtool.models.graph.index.structure import REACH, SHOWN, Neighbourhoods, context, digest, operation
+from qdqtool.models.graph.index.structure import (
+    SHOWN,
+    Neighbourhoods,
+    NodePatterns,
+    context,
+    digest,
+    operation,
+    outline,
+)
 from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.report import OutlineNode
 
 
 def hashes(proto):
@@ -56,11 +67,11 @@ def test_values_of_weights_do_not_count_and_their_shapes_do():
 
 
 @pytest.mark.parametrize("changed", range(12))
-def test_a_change_reaches_as_far_as_the_neighbourhood_and_no_farther(changed):
+def test_a_change_reaches_three_steps_far_and_no_farther(changed):
     proto = chain()
     proto.graph.node[changed].attribute[0].f = 99.0
     differ = [index for index, (one, two) in enumerate(zip(hashes(chain()), hashes(proto), strict=True)) if one != two]
-    assert differ == [index for index in range(12) if abs(index - changed) <= REACH]
+    assert differ == [index for index in range(12) if abs(index - changed) <= 3]
 
 
 def one_node(op="Conv", inputs=("x", "w"), domain="", **attributes):
@@ -142,23 +153,18 @@ def test_a_node_without_a_name_is_shown_by_its_output_and_constants_are_left_out
     assert line(1, make_model(nodes, {"x": (4,)}, {"y": (4,)}, {})) == "input x -> Add y -> output y"
 
 
-def test_of_many_neighbours_the_first_are_named_and_the_others_counted():
-    readers = [helper.make_node("Relu", ["a"], [f"r{index}"]) for index in range(SHOWN + 2)]
+@pytest.mark.parametrize(("beyond", "more"), [(0, ""), (2, " and 2 more")])
+def test_of_many_neighbours_the_first_are_named_and_the_others_counted(beyond, more):
+    names = [f"r{index}" for index in range(SHOWN + beyond)]
+    readers = [helper.make_node("Relu", ["a"], [name]) for name in names]
     nodes = [helper.make_node("Sum", ["x", "x", "z"], ["a"]), *readers]
-    proto = make_model(nodes, {"x": (4,), "z": (4,)}, {f"r{index}": (4,) for index in range(SHOWN + 2)}, {})
-    assert line(0, proto) == "input x, input z -> Sum a -> Relu r0, Relu r1, Relu r2 and 2 more"
+    proto = make_model(nodes, {"x": (4,), "z": (4,)}, dict.fromkeys(names, (4,)), {})
+    assert line(0, proto) == f"input x, input z -> Sum a -> Relu r0, Relu r1, Relu r2{more}"
 
 
 def test_a_node_that_nothing_reads_ends_its_line():
     proto = make_model([helper.make_node("Relu", ["x"], ["a"])], {"x": (4,)}, {}, {})
     assert line(0, proto) == "input x -> Relu a"
-
-
-def test_as_many_neighbours_as_are_named_are_not_counted():
-    readers = [helper.make_node("Relu", ["a"], [f"r{index}"]) for index in range(SHOWN)]
-    outputs = {f"r{index}": (4,) for index in range(SHOWN)}
-    proto = make_model([helper.make_node("Abs", ["x"], ["a"]), *readers], {"x": (4,)}, outputs, {})
-    assert line(0, proto) == "input x -> Abs a -> Relu r0, Relu r1, Relu r2"
 
 
 def test_absent_inputs_and_outputs_are_passed_by():
@@ -170,8 +176,89 @@ def test_absent_inputs_and_outputs_are_passed_by():
     assert len(set(hashes(proto))) == 2
 
 
-def test_a_neighbourhood_ends_after_three_steps():
-    changed = chain()
-    changed.graph.node[4].attribute[0].f = 99.0
-    differ = [one != two for one, two in zip(hashes(chain()), hashes(changed), strict=True)]
-    assert differ == [False, True, True, True, True, True, True, True, False, False, False, False]
+# Patterns that match one node by a name of its own.
+
+
+def patterns(*nodes: tuple[str, str]) -> list[str]:
+    """The patterns of a chain of Relu nodes, each given by its name and its output."""
+    tensors = ["x", *(output for _, output in nodes)]
+    chain = [helper.make_node("Relu", [tensors[at]], [output], name=name) for at, (name, output) in enumerate(nodes)]
+    model = make_model(chain, {"x": (2, 2)}, {tensors[-1]: (2, 2)}, {})
+    view = GraphView(Model(model))
+    found = NodePatterns(view)
+    return [found.pattern(node) for node in view.nodes()]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([("a", "p"), ("b", "q")], ["a", "b"]),
+        ([("", "p"), ("b", "q")], ["p", "b"]),
+        ([("a", "p"), ("a", "q")], ["p", "q"]),
+        ([("a", "b"), ("b", "q")], ["a", "q"]),
+        ([("a", "a"), ("b", "q")], ["a", "b"]),
+        ([("a[0]*?", "p")], ["a[[]0][*][?]"]),
+    ],
+)
+def test_the_first_name_that_no_other_node_has(nodes, expected):
+    found = patterns(*nodes)
+    assert found == expected
+    for at, pattern in enumerate(found):
+        matched = [any(fnmatchcase(name, pattern) for name in names) for names in nodes]
+        assert matched == [other == at for other in range(len(nodes))]
+
+
+# The operators of a graph and their connections, with the formats of the pairs between them.
+
+
+def outlined(text: str) -> tuple[OutlineNode, ...]:
+    return outline(Model(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}')))
+
+
+def test_pairs_become_formats_of_connections():
+    first, second, last = outlined(
+        """agraph (float[1,4] x) => (float[1,4] y)
+        <float s = {0.1}, int8 z = {0}, uint8 u = {0}, int8[4,4] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}> {
+            xq = QuantizeLinear (x, s, z)
+            xd = DequantizeLinear (xq, s, z)
+            wd = DequantizeLinear (w, s, z)
+            [a] m = MatMul (xd, wd)
+            mq = QuantizeLinear (m, s, u)
+            md = DequantizeLinear (mq, s, u)
+            [b] r = Relu (m)
+            [c] y = Add (r, md)
+        }"""
+    )
+    assert first == OutlineNode("a", "MatMul", (-1,), ("int8",), "int8")
+    assert second == OutlineNode("b", "Relu", (0,), ("",), "")
+    assert last == OutlineNode("c", "Add", (1, 0), ("", "uint8"), "")
+
+
+@pytest.mark.parametrize(
+    ("node", "kind"),
+    [
+        ("xq = QuantizeLinear (x, s)", "uint8"),
+        ("xq = QuantizeLinear <output_dtype = 17> (x, s)", "float8e4m3fn"),
+        ("xi = Identity (x) xq = Cast <to = 3> (xi)", "quantized"),
+    ],
+)
+def test_the_format_of_a_pair_without_a_zero_point(node: str, kind: str):
+    nodes = outlined(
+        f"""agraph (float[4] x) => (float[4] y) <float s = {{0.1}}> {{
+            {node}
+            xd = DequantizeLinear (xq, s)
+            y = Relu (xd)
+        }}"""
+    )
+    assert nodes[-1].formats == (kind,)
+
+
+def test_constants_are_no_connections_however_they_are_stored():
+    (node,) = outlined(
+        """agraph (float[2] x) => (float[2] y) <float[2] b = {1, 2}, float s = {1}> {
+            c = Constant <value = int8[2] {1, 2}> ()
+            d = DequantizeLinear (c, s)
+            y = Sum (x, b, d)
+        }"""
+    )
+    assert node == OutlineNode("Sum -> y", "Sum", (-1,), ("",), "int8")

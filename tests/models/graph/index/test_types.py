@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from qdqtool.models.graph.index.types import TensorTypes, may_be_equal
+from qdqtool.models.graph.index.types import TensorTypes, known_size, may_be_equal, with_open_dimensions
 from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
@@ -265,3 +265,31 @@ def test_bodies_of_a_function_that_nothing_calls_keep_what_they_declare() -> Non
 def test_shapes_may_be_equal_unless_something_known_differs(left, right, expected):
     assert may_be_equal(left, right) is expected
     assert may_be_equal(right, left) is expected
+
+
+# 0 and -1 stand for open dimensions of inputs.
+
+
+def relu(shape: list[int | str]) -> onnx.ModelProto:
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", infos[:1], infos[1:])
+    return helper.make_model(graph)
+
+
+def sizes(value: onnx.ValueInfoProto) -> list[int | None]:
+    return [known_size(dim) for dim in value.type.tensor_type.shape.dim]
+
+
+def test_a_usual_model_is_not_copied():
+    model = relu(["n", 3])
+    assert with_open_dimensions(model) is model
+
+
+def test_what_follows_from_such_a_dimension_is_open_too():
+    model = relu([-1, 3, 0])
+    before = model.SerializeToString()
+    opened = with_open_dimensions(model)
+    dims = [*opened.graph.input[0].type.tensor_type.shape.dim, *opened.graph.output[0].type.tensor_type.shape.dim]
+    assert [dim.HasField("dim_value") for dim in dims] == [False, True, False] * 2
+    assert sizes(opened.graph.input[0]) == sizes(model.graph.input[0]) == [None, 3, None]
+    assert model.SerializeToString() == before

@@ -11,10 +11,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from qdqtool.errors import ModelError
+from qdqtool.models.graph.io.data_file import aligned
 from qdqtool.models.graph.io.external import check_external_data, model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import model_digest
-from qdqtool.models.graph.io.offload import as_external_data, offloaded
+from qdqtool.models.graph.io.offload import LEAST_BYTES, SpillFile, as_external_data, offloaded, offloaded_bytes
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.io.tensors import is_pending, make_tensor, pending_tensor, read_array
 from qdqtool.models.graph.model import Model
@@ -58,11 +59,8 @@ def test_a_spilled_model_is_saved_as_the_given_one(tmp_path: Path) -> None:
 
 def test_only_large_raw_data_moves_and_the_order_stays() -> None:
     result = offloaded(Model(network()))
-    assert [(t.name, is_pending(t)) for t in result.proto.graph.initializer] == [
-        ("w1", True),
-        ("b", False),
-        ("w2", False),
-    ]
+    assert {t.name: is_pending(t) for t in result.proto.graph.initializer} == {"w1": True, "b": False, "w2": False}
+    assert [t.name for t in result.proto.graph.initializer] == ["w1", "b", "w2"]
     assert result.proto.graph.initializer[0].doc_string == "a note"
 
 
@@ -145,22 +143,28 @@ def test_the_file_goes_with_the_model() -> None:
     assert not path.exists()
 
 
-def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
 
+
+def test_a_full_disk_leaves_the_weights_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qdqtool.models.graph.io.offload.tempfile.NamedTemporaryFile", full)
     model = Model(network())
     assert offloaded(model) is model
 
 
-def test_half_of_a_disk_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def set_free_space(patch: pytest.MonkeyPatch, free: int) -> None:
+    patch.setattr("qdqtool.models.graph.io.offload.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+
+
+@pytest.mark.parametrize(("less", "moves"), [(0, True), (1, False)])
+def test_half_of_a_disk_is_left_to_others(less: int, moves: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(network())
-    for free, moves in ((2 * WEIGHT.nbytes, True), (2 * WEIGHT.nbytes - 1, False)):
-        monkeypatch.setattr(
-            "qdqtool.models.graph.io.offload.shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free)
-        )
-        assert (offloaded(model) is not model) is moves
+    set_free_space(monkeypatch, 2 * WEIGHT.nbytes - less)
+    assert (offloaded(model) is not model) is moves
+    set_free_space(monkeypatch, 2 * len(MANY) - less)
+    kept = offloaded_bytes(MANY)
+    assert (kept.make(), kept.place is not None) == (MANY, moves)
 
 
 @pytest.fixture
@@ -234,3 +238,57 @@ def test_files_without_a_common_folder_are_not_mapped(outside: Model, monkeypatc
     with Session(result) as session:
         expected = (x @ (WEIGHT / 2)) @ SECOND + BIAS
         np.testing.assert_allclose(session.run({"x": x})["y"], expected, rtol=1e-5, atol=1e-5)
+
+
+# Bytes in a temporary file: what is read is what was written, where and as long as it is needed.
+
+
+FEW, MANY = b"few", bytes(range(256)) * (LEAST_BYTES // 256)
+
+
+def test_all_that_was_added_is_read_while_the_file_is_open_and_afterwards():
+    with SpillFile(100) as file:
+        payloads = [file.add(data) for data in (FEW, MANY, b"", FEW)]
+        assert [each.make() for each in payloads] == [FEW, MANY, b"", FEW]
+    assert [each.make() for each in payloads] == [FEW, MANY, b"", FEW]
+    assert [each.nbytes for each in payloads] == [3, LEAST_BYTES, 0, 3]
+
+
+def test_places_are_aligned_as_in_a_file_of_external_data_and_do_not_overlap():
+    with SpillFile(100) as file:
+        places = [file.add(data).place for data in (FEW, MANY, FEW)]
+    ends = 0
+    for place, size in zip(places, (3, LEAST_BYTES, 3), strict=True):
+        assert place.offset == aligned(ends, size)
+        ends = place.offset + size
+        assert place.file.read_bytes()[place.offset : ends] == (FEW if size == 3 else MANY)
+
+
+def test_what_the_system_writes_in_parts_is_written_to_its_end(monkeypatch):
+    with SpillFile(100) as file:
+        whole = file._file.write
+        monkeypatch.setattr(file._file, "write", lambda data: whole(data[:1000]))
+        assert file.add(MANY).make() == MANY
+
+
+def test_a_file_goes_with_the_last_payload_that_reads_it():
+    with SpillFile(100) as file:
+        first, second = file.add(FEW), file.add(FEW)
+    folder = first.place.folder.path
+    del file, first
+    gc.collect()
+    assert second.make() == FEW
+    del second
+    gc.collect()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(("data", "outside"), [(b"", False), (MANY[1:], False), (MANY, True)])
+def test_few_bytes_stay_in_memory(data, outside):
+    kept = offloaded_bytes(data)
+    assert (kept.make(), kept.nbytes, kept.place is not None) == (data, len(data), outside)
+
+
+def test_a_disk_that_is_full_in_the_end_leaves_the_bytes_in_memory(monkeypatch):
+    monkeypatch.setattr(SpillFile, "add", full)
+    assert (offloaded_bytes(MANY).make(), offloaded_bytes(MANY).place) == (MANY, None)

@@ -90,13 +90,6 @@ def test_values_that_were_seen_to_be_large_stay_float32():
 LARGE = "'large' reaches 5.4e+05: more than 16376, a quarter of what float16 holds"
 
 
-def test_values_that_were_seen_to_be_tiny_stay_float32():
-    nodes = [node("Mul", "x c", "tiny"), node("Mul", "tiny d", "y")]
-    model = make_model(nodes, {"x": (4,)}, {"y": (4,)}, {"c": np.float32([1e-6]), "d": np.float32([1e3])})
-    _, half = in_half(model, {((), "x"): 1.0, ((), "tiny"): 3e-6})
-    assert kept(half) == dict.fromkeys(("tiny", "y"), "'tiny' has nothing above 3e-06, where float16 has few bits left")
-
-
 @pytest.mark.parametrize(("op_type", "large"), [("ReduceL2", "squares"), ("LpNormalization", "s")])
 def test_squares_that_are_added_up_inside_must_fit(op_type, large):
     attributes = {"keepdims": 1, "axes": [-1]} if op_type == "ReduceL2" else {"axis": -1}
@@ -199,13 +192,6 @@ def test_a_mask_may_be_any_number_that_softmax_makes_zero(low):
     assert not found[1:][mask[1:] == 0].any()
 
 
-def test_a_large_constant_that_is_no_mask_stays_float32():
-    nodes = [node("Mul", "x c", "a"), node("Mul", "a d", "b"), node("Sigmoid", "b", "y")]
-    model = make_model(nodes, {"x": (2,)}, {"y": (2,)}, {"c": np.float32([1e5]), "d": np.float32([1e-5])})
-    _, half = in_half(model)
-    assert kept(half) == {"a": "constant 'c' has 1e+05, beyond 65504"}
-
-
 def test_a_bound_that_bounds_nothing_needs_no_float32():
     nodes = [node("Relu", "x", "r"), node("Clip", "r low high", "y")]
     weights = {"low": np.float32(0), "high": np.float32(np.finfo(np.float32).max)}
@@ -234,44 +220,6 @@ def test_tiny_weights_among_others_vanish():
     written, _ = in_half(make_model(nodes, {"x": (1, 2)}, {"y": (1, 2)}, {"w": weight}))
     (tensor,) = written.graph.initializer
     assert numpy_helper.to_array(tensor).tolist() == [[1.0, 0.0]]
-
-
-def quantized(op_type="MatMul"):
-    """x -> Q -> DQ -> product with packed weight -> y, and a second reader of the DQ that stays float32."""
-    nodes = [
-        node("QuantizeLinear", "x s z", "q"),
-        node("DequantizeLinear", "q s z", "d"),
-        node("DequantizeLinear", "w ws wz", "dw", axis=1),
-        node(op_type, "d dw", "product"),
-        node("Mul", "d large", "beyond"),
-        node("Concat", "product beyond", "y", axis=0),
-    ]
-    weights = {
-        "s": np.float32(2**-5),
-        "z": np.int8(0),
-        "w": RANDOM.integers(-127, 128, (8, 8)).astype(np.int8),
-        "ws": np.float32([2**-6] * 8),
-        "wz": np.zeros(8, np.int8),
-        "large": np.float32(1e5),
-    }
-    return make_model(nodes, {"x": (4, 8)}, {"y": (8, 8)}, weights, opset=19, ir_version=9)
-
-
-def test_a_dq_that_is_read_in_both_types_is_made_twice():
-    written, half = in_half(quantized())
-    assert kept(half).keys() == {"beyond"}
-    readers = {each.name: each.input[0] for each in written.graph.node}
-    types = types_of(written)
-    assert types[readers["product"]] == "FLOAT16"
-    assert types[readers["beyond"]] == "FLOAT"
-    assert [each.op_type for each in written.graph.node].count("DequantizeLinear") == 3
-
-
-def test_a_q_reads_an_input_of_the_model_as_it_is():
-    written, _ = in_half(quantized())
-    (quantizer,) = [each for each in written.graph.node if each.op_type == "QuantizeLinear"]
-    assert quantizer.input[0] == "x"
-    assert types_of(written)[quantizer.input[1]] == "FLOAT"
 
 
 def test_scales_that_are_computed_become_float16_with_what_they_scale():
@@ -310,14 +258,6 @@ def test_a_constant_with_readers_of_both_types_is_kept_for_the_one():
     assert set(kept(half)) == {"b", "d", "y"}
 
 
-def test_light_nodes_between_float32_nodes_gain_nothing_by_two_casts():
-    nodes = [node("Mul", "x large", "a"), node("Transpose", "a", "b"), node("Mul", "b large", "y")]
-    model = make_model(nodes, {"x": (2, 3)}, {"y": (3, 2)}, {"large": np.float32(1e5)})
-    _, half = in_half(model)
-    assert kept(half)["b"] == "it stands between nodes that stay float32, where two Casts would gain nothing"
-    assert half.casts == 0
-
-
 def test_numbers_of_integers_are_cast_to_the_type_that_readers_want():
     nodes = [node("Cast", "ids", "f", to=TensorProto.FLOAT), node("Sigmoid", "f", "s"), node("Mul", "s c", "y")]
     model = make_model(nodes, {"ids": (4,)}, {"y": (4,)}, {"c": np.float32(0.5)})
@@ -325,16 +265,6 @@ def test_numbers_of_integers_are_cast_to_the_type_that_readers_want():
     written, half = in_half(model)
     assert types_of(written)["f"] == "FLOAT16"
     assert half.casts == 1
-
-
-def test_a_filled_tensor_is_filled_with_float16():
-    fill = numpy_helper.from_array(np.float32([0.1]))
-    nodes = [node("ConstantOfShape", "n", "f", value=fill), node("Relu", "x", "r"), node("Add", "r f", "y")]
-    model = make_model(nodes, {"x": (4,)}, {"y": (4,)}, {"n": np.array([4])})
-    written, _ = in_half(model)
-    assert types_of(written)["f"] == "FLOAT16"
-    found = ReferenceEvaluator(written).run(None, {"x": np.zeros(4, np.float32)})[0]
-    assert found.tolist() == [float(np.float16(0.1))] * 4
 
 
 @pytest.mark.parametrize("spelling", ["value", "value_float", "value_floats"])
@@ -415,6 +345,7 @@ def test_squares_may_reach_the_limit():
         # The model's inputs and outputs are float32, so light nodes between them stay so.
         ("y = Neg (x)", {"y": BETWEEN}),
         ("a = Mul (x, large) b = Neg (a) y = Mul (b, large)", {"a": BEYOND, "b": BETWEEN, "y": BEYOND}),
+        ("a = Mul (x, large) b = Transpose (a) y = Mul (b, large)", {"a": BEYOND, "b": BETWEEN, "y": BEYOND}),
         ("f = Greater (x, z) y = Where (f, x, z)", {"f": BETWEEN, "y": BETWEEN}),
         ("a = Neg (x) i = ArgMax (a) y = Mul (a, large)", {"y": BEYOND}),
         # A layer is worth two Casts, and so is a neighbour that is float16.
@@ -435,9 +366,10 @@ def test_squares_may_reach_the_limit():
 )
 def test_light_nodes_stay_float32_between_float32(nodes, reasons):
     count = nodes.count("=") - nodes.count("axis") - nodes.count("num_outputs") - nodes.count("ArgMax")
-    computing, found, _ = report(f"{HEAD} {{ {nodes} }}")
+    computing, found, casts = report(f"{HEAD} {{ {nodes} }}")
     assert found == reasons
     assert computing == count - len(reasons)
+    assert (casts == 0) == (computing == 0)
 
 
 def test_outputs_that_onnx_wants_in_float32_keep_it():

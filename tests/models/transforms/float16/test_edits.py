@@ -138,6 +138,14 @@ def test_a_dq_that_both_types_read_is_repeated() -> None:
     require_same(model, written)
 
 
+def test_a_q_reads_an_input_of_the_model_as_it_is() -> None:
+    pair = PAIR.replace("(a,", "(x,")
+    assert lines(in_half(model_of(f"{HEAD} {{ {pair} y = Sigmoid (d) }}", 19))[0])[:2] == [
+        "q = QuantizeLinear(x, s, z)",
+        "d = DequantizeLinear(q, s_float16, z)",
+    ]
+
+
 TYPED = """g (float[4] x) => (float[4] y) <float s = {0.0625}, int8 z = {0}, float large = {1e5}> {
     q = QuantizeLinear (x, s, z) d = DequantizeLinear <output_dtype = 1> (q, s, z) READERS }"""
 
@@ -264,7 +272,10 @@ def test_float16_that_the_model_has_already_stays() -> None:
     assert (written.graph, half.nodes, half.casts) == (model.graph, 0, 0)
 
 
-@pytest.mark.parametrize(("value", "filled"), [(None, 0.0), (0.25, 0.25), (20000, 20000), (-1e9, -16376)])
+@pytest.mark.parametrize(
+    ("value", "filled"),
+    [(None, 0.0), (0.25, 0.25), (0.1, float(np.float16(0.1))), (20000, 20000), (-1e9, -16376)],
+)
 def test_a_filled_tensor_is_filled_with_the_same_number(value: float | None, filled: float) -> None:
     """A number that represents minus infinity in front of a Softmax may be any large one."""
     nodes = [
