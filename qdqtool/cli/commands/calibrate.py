@@ -44,7 +44,7 @@ def command(*, model: Path, output: Path, output_format: str, shard: str | None,
     `qdqtool quantize --calibration-cache RANGES` then gives the same bytes as quantizing with the data, and runs
     nothing. Every sample is checked before the first run. What is done is kept in RANGES meanwhile, and at Ctrl-C: the
     same command goes on from there. `qdqtool explain calibration` describes data, ranges files and shards,
-    `qdqtool explain cluster` a calibration on several machines.
+    `qdqtool explain scale-out` a calibration on several machines.
     """
     from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file
     from qdqtool.jobs.request import calibration_data, recipe_request
