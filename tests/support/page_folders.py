@@ -11,6 +11,7 @@ from onnx import helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_dynamic, quantize_static
 
 from qdqtool.linting import rules
+from support.code_blocks import blocks_of
 from support.command import exit_code_of
 from support.engine_models import FP8, ROWS, Net
 from support.networks import Network
@@ -103,7 +104,7 @@ def build(folder: Path) -> None:
     onnx.save(conv_net("x", 320), folder / "model.onnx")
 
 
-def calibration(folder: Path) -> None:
+def quantize(folder: Path) -> None:
     """Give the last block of the network the name of a head."""
     model = onnx.load(folder / "model.onnx")
     for node in model.graph.node:
@@ -155,20 +156,20 @@ def other_tools(folder: Path) -> None:
     run(folder, "convert-ranges ranges.json --to tensorrt-cache -o calibration.cache")
 
 
-def images(folder: Path) -> None:
+def samples(folder: Path) -> None:
+    """Make models that take images, sound and text, with files for each."""
     onnx.save(conv_net("x", 64), folder / "resnet.onnx")
     onnx.save(conv_net("x", "side"), folder / "yolo.onnx")
     for number in range(4):
         save_picture(folder / f"photos/{number % 2}/{number}.png", picture(80, 90, number))
-
-
-def sound_and_text(folder: Path) -> None:
     onnx.save(sound_net(), folder / "keywords.onnx")
     for number in range(20):
         save_sound(folder / f"sounds/{number}.wav", noise(140, seed=number))
     onnx.save(text_net(), folder / "bert.onnx")
     save_tokenizer(folder / "tokenizer.json")
     save_lines(folder / "lines.txt")
+    block = next(each for each in blocks_of(ROOT / "docs/how-to/data.md") if "def load_data" in each.text)
+    (folder / "samples.py").write_text(block.text, encoding="utf-8")
 
 
 def refusals(folder: Path) -> None:
@@ -238,7 +239,6 @@ FOLDERS: Mapping[str, Folder] = {
         },
         builds=True,
     ),
-    "docs/calibration.md": Folder(COMMON, calibration),
     "docs/how-to/accuracy.md": Folder(
         {**COMMON, "lm.onnx": SAMPLES / "digits_transformer/model.onnx",
          "text.npz": SAMPLES / "digits_transformer/calibration.npz"},
@@ -257,20 +257,18 @@ FOLDERS: Mapping[str, Folder] = {
         scale_out,
         not_run={"qdqtool calibrate model.onnx --calib-data data.npz --dask tcp": "there is no such cluster"},
     ),
-    "docs/convert.md": Folder(COMMON, builds=True),
     "docs/fixes.md": Folder({"calib.npz": SAMPLES / "digits_transformer/calibration.npz"}, fixes),
     "docs/gpu.md": Folder(not_run={"qdqtool": NO_GPU, "import qdqtool": NO_GPU}),
-    "docs/high_precision.md": Folder(COMMON),
-    "docs/images.md": Folder({}, images),
+    "docs/how-to/data.md": Folder(COMMON, samples),
+    "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),
     "docs/page.md": Folder(COMMON, builds=True),
     "docs/python.md": Folder(),
     "docs/reduce.md": Folder(
         not_run={"qdqtool reduce": "tests/jobs/reduction has models that fail", "import qdqtool": "likewise"}
     ),
-    "docs/refusals.md": Folder({}, refusals, builds=True),
-    "docs/sound_and_text.md": Folder({}, sound_and_text),
+    "docs/developers/refusals.md": Folder({}, refusals, builds=True),
     "docs/stability.md": Folder(),
+    "docs/start/tutorial.md": Folder(builds=True),
     "docs/validate.md": Folder({**FLOAT, **DATA}, validate, {"node": onnx.NodeProto()}, builds=True),
-    "docs/walkthrough.md": Folder(builds=True),
 }  # fmt: skip
 """By page; a page without commands of qdqtool and without Python needs none."""
