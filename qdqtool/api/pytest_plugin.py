@@ -1,4 +1,4 @@
-"""A pytest plugin: the fixture ``qdq`` asserts that models are correct. See ``docs/ci.md``.
+"""A pytest plugin: the fixture ``qdq`` asserts that models are correct. See ``docs/how-to/ci.md``.
 
 pytest loads this module at every start, so it imports nothing of qdqtool before a test asks for the fixture.
 """

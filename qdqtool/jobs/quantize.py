@@ -54,7 +54,8 @@ class QuantizeOptions(ExtraFiles):
         ranges_file: Where to write the ranges too.
         plan_file: Where to write the plan too, as JSON.
         validation_data: Samples to measure the accuracy on; None to hold a part of the calibration data back.
-        metric: A task metric: ``NAME``, ``NAME:OUTPUT``, ``SCRIPT.py:func``, a function (``docs/check.md``), or None.
+        metric: A task metric: ``NAME``, ``NAME:OUTPUT``, ``SCRIPT.py:func``, a function
+            (``docs/how-to/check.md``), or None.
         goal: The accuracy for which layers may stay in float; None to quantize them all.
         curve_file: Where to write the curve of accuracy against quantized share, as JSON; with a goal only.
     """

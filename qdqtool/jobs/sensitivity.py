@@ -40,7 +40,7 @@ class SensitivityOptions:
     Attributes:
         recipe: What is quantized; default int8 for TensorRT.
         metric: A task metric to measure each layer by: ``NAME`` or ``NAME:OUTPUT`` as in ``check``, ``SCRIPT.py:func``,
-            or a function of outputs and labels (``docs/check.md``); None for none.
+            or a function of outputs and labels (``docs/how-to/check.md``); None for none.
         output: A file for the noise of each layer, which ``quantize`` takes so as not to measure it again; None for
             none.
     """

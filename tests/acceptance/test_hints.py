@@ -270,7 +270,7 @@ CASES = {
     ),
     "ranges that are none": Case(
         "quantize float.onnx --calibration-cache broken.json -o q2.onnx",
-        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; `qdqtool explain foreign_ranges`",
+        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; `qdqtool explain other-tools`",
         fills={"DATA": "data.npz", "RANGES": "r3.json"},
     ),
     "our ranges as those of another tool": Case(

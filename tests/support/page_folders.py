@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import helper
-from onnxruntime.quantization import quantize_dynamic
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_dynamic, quantize_static
 
 from qdqtool.linting import rules
 from support.code_blocks import blocks_of
@@ -117,6 +117,8 @@ def check(folder: Path) -> None:
     run(folder, "check model.onnx --data test.npz --save-outputs engine.npz")
     run(folder, "quantize lm.onnx --calib-data lm.npz --calibration-method max -o lm.int8.onnx")
     copy_rows(SAMPLES / "char_lm/test.npz", folder / "text.npz", 32)
+    for name in ("before.onnx", "after.onnx"):
+        shutil.copy(folder / "model.onnx", folder / name)
 
 
 def two_models(folder: Path) -> None:
@@ -126,11 +128,6 @@ def two_models(folder: Path) -> None:
         shutil.copy(folder / "models/detector.int8.onnx", folder / name)
 
 
-def diff(folder: Path) -> None:
-    run(folder, "quantize model.onnx --calib-data calibration.npz -o before.onnx")
-    shutil.copy(folder / "before.onnx", folder / "after.onnx")
-
-
 def fixes(folder: Path) -> None:
     (folder / "models").mkdir()
     for name in ("model.onnx", "models/one.onnx"):
@@ -138,7 +135,23 @@ def fixes(folder: Path) -> None:
     quantize_dynamic(SAMPLES / "digits_transformer/model.onnx", folder / "dynamic.onnx")
 
 
-def foreign_ranges(folder: Path) -> None:
+class Samples(CalibrationDataReader):
+    """The first samples of a file, as ONNX Runtime's quantizer reads them."""
+
+    def __init__(self, path: Path) -> None:
+        with np.load(path) as data:
+            self.left = iter([{"image": image[np.newaxis]} for image in data["image"][:32]])
+
+    def get_next(self) -> dict[str, np.ndarray]:
+        """Return the next sample, or None."""
+        return next(self.left, None)
+
+
+def other_tools(folder: Path) -> None:
+    for name, form in (("qop.onnx", QuantFormat.QOperator), ("ort.onnx", QuantFormat.QDQ)):
+        quantize_static(folder / "model.onnx", folder / name, Samples(folder / "calibration.npz"), quant_format=form)
+    quantize_dynamic(SAMPLES / "digits_transformer/model.onnx", folder / "dynamic.onnx")
+    run(folder, "quantize model.onnx --calib-data calibration.npz -o model.int8.onnx")
     run(folder, "calibrate model.onnx --calib-data calibration.npz -o ranges.json")
     run(folder, "convert-ranges ranges.json --to tensorrt-cache -o calibration.cache")
 
@@ -166,16 +179,12 @@ def refusals(folder: Path) -> None:
     onnx.save(net.model(ROWS), folder / "mixed.onnx")
 
 
-def cluster(folder: Path) -> None:
+def scale_out(folder: Path) -> None:
     """Have what the command that is not run writes."""
     run(folder, "calibrate model.onnx --calib-data data.npz -o ranges.json")
 
 
-def strip(folder: Path) -> None:
-    run(folder, "quantize float.onnx --calib-data calibration.npz -o model.int8.onnx")
-
-
-def sensitivity(folder: Path) -> None:
+def accuracy(folder: Path) -> None:
     shutil.copy(DIGITS / "test.npz", folder / "labelled.npz")  # a loss of 1 % shows on 500 samples
 
 
@@ -230,19 +239,25 @@ FOLDERS: Mapping[str, Folder] = {
         },
         builds=True,
     ),
-    "docs/check.md": Folder(
+    "docs/how-to/accuracy.md": Folder(
+        {**COMMON, "lm.onnx": SAMPLES / "digits_transformer/model.onnx",
+         "text.npz": SAMPLES / "digits_transformer/calibration.npz"},
+        accuracy,
+    ),
+    "docs/how-to/check.md": Folder(
         {**COMMON, "float.onnx": DIGITS / "model.onnx", "lm.onnx": SAMPLES / "char_lm/model.onnx",
          "lm.npz": SAMPLES / "char_lm/calibration.npz"}, check,
     ),
-    "docs/ci.md": Folder(COMMON, two_models),
-    "docs/cluster.md": Folder(
+    "docs/how-to/ci.md": Folder(COMMON, two_models),
+    "docs/how-to/other-tools.md": Folder(
+        {**COMMON, "calib.npz": SAMPLES / "digits_transformer/calibration.npz"}, other_tools
+    ),
+    "docs/how-to/scale-out.md": Folder(
         COMMON,
-        cluster,
+        scale_out,
         not_run={"qdqtool calibrate model.onnx --calib-data data.npz --dask tcp": "there is no such cluster"},
     ),
-    "docs/diff.md": Folder(COMMON, diff),
     "docs/fixes.md": Folder({"calib.npz": SAMPLES / "digits_transformer/calibration.npz"}, fixes),
-    "docs/foreign_ranges.md": Folder(COMMON, foreign_ranges),
     "docs/gpu.md": Folder(not_run={"qdqtool": NO_GPU, "import qdqtool": NO_GPU}),
     "docs/how-to/data.md": Folder(COMMON, samples),
     "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),
@@ -252,14 +267,8 @@ FOLDERS: Mapping[str, Folder] = {
         not_run={"qdqtool reduce": "tests/jobs/reduction has models that fail", "import qdqtool": "likewise"}
     ),
     "docs/developers/refusals.md": Folder({}, refusals, builds=True),
-    "docs/sensitivity.md": Folder(
-        {**COMMON, "lm.onnx": SAMPLES / "digits_transformer/model.onnx",
-         "text.npz": SAMPLES / "digits_transformer/calibration.npz"},
-        sensitivity,
-    ),
     "docs/stability.md": Folder(),
     "docs/start/tutorial.md": Folder(builds=True),
-    "docs/strip.md": Folder({**COMMON, "float.onnx": DIGITS / "model.onnx"}, strip),
     "docs/validate.md": Folder({**FLOAT, **DATA}, validate, {"node": onnx.NodeProto()}, builds=True),
 }  # fmt: skip
 """By page; a page without commands of qdqtool and without Python needs none."""

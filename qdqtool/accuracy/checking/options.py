@@ -25,7 +25,7 @@ class CheckOptions:
         engine: An engine, whose outputs on this machine's GPU are compared likewise.
         save_outputs: File for the reference's outputs, in the layout of ``outputs``.
         metric: The task metric: ``NAME`` or ``NAME:OUTPUT`` of :mod:`qdqtool.accuracy.task_metrics.metrics`,
-            ``SCRIPT.py:func``, or a function of outputs and labels (``docs/check.md``).
+            ``SCRIPT.py:func``, or a function of outputs and labels (``docs/how-to/check.md``).
     """
 
     gates: Gates = field(default_factory=Gates)

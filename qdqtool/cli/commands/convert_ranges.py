@@ -24,7 +24,7 @@ def command(*, ranges: Path, output: Path, to: str, calibration_method: str | No
 
     RANGES is what `qdqtool calibrate` wrote, or a file of another tool: a TensorRT calibration cache, a calibration
     table of ONNX Runtime, AIMET encodings, or an npz. What is written is what int8 codes are to cover, as the
-    calibration method has it. `qdqtool explain foreign_ranges` describes each format.
+    calibration method has it. `qdqtool explain other-tools` describes each format.
     """
     from qdqtool.jobs.convert_ranges import convert_ranges
 

@@ -23,7 +23,7 @@ from qdqtool.options import COMMAND_LINE
     type=click.Path(path_type=Path),
     metavar="RANGES",
     help="Instead of a plan: ranges of another tool, put where the target computes in their format. TensorRT "
-    "calibration cache, ONNX Runtime calibration table, AIMET encodings or npz (`qdqtool explain foreign_ranges`).",
+    "calibration cache, ONNX Runtime calibration table, AIMET encodings or npz (`qdqtool explain other-tools`).",
 )
 @output_option("The quantized model to write.")
 @options_of(InsertCommand)

@@ -259,7 +259,7 @@ def _nothing_fits(path: Path, unknown: tuple[str, ...], wanted: list[str], probl
     if problems:
         return UsageError(
             f"{path} has nothing for the tensors that are to be quantized: {problems[0]}",
-            hint="choose the --quantize-mode that the file was made for; `qdqtool explain foreign_ranges` lists them",
+            hint="choose the --quantize-mode that the file was made for; `qdqtool explain other-tools` lists them",
         )
     if not unknown:
         return UsageError(f"{path} has no range of a tensor that is to be quantized, such as '{wanted[0]}'")

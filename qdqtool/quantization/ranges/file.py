@@ -127,7 +127,7 @@ def _decode(path: Path) -> RangesFile:
     except OSError as error:
         raise UsageError(f"ranges {path} cannot be read: {error.strerror or error}") from None
     hint = (
-        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; `qdqtool explain foreign_ranges` lists "
+        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; `qdqtool explain other-tools` lists "
         "those of other tools that are read"
     )
     try:

@@ -397,7 +397,7 @@ def test_one_element_alone_has_shares() -> None:
 
 @pytest.mark.parametrize("kind", formats.names())
 def test_the_limit_of_each_format_is_the_documented_one(kind: str) -> None:
-    page = (ROOT / "docs" / "check.md").read_text()
+    page = (ROOT / "docs/explanation/verdicts.md").read_text()
     rows = re.findall(r"^\| ([0-9a-z ]+) \| ([0-9.]+) dB \|", page, re.MULTILINE)
     limits = {bits: float(db) for words, db in rows for bits in words.split() if bits.isdigit()}
     assert empty(kind).least_db == limits[str(min(formats.get(kind).bits, 8))]
