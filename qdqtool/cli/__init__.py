@@ -19,13 +19,11 @@ from qdqtool.cli.sections import HELP_NAMES
 from qdqtool.errors import QdqError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
-_WORK = {
-    "Commands": (
-        *("convert", "quantize", "sensitivity", "validate", "check", "build", "inspect", "diff", "report"),
-        *("calibrate", "insert", "normalize", "strip", "explain"),
-    ),
-}
-"""The commands in the order of the work; those that are not named stand below as more."""
+_WORK = (
+    *("convert", "quantize", "sensitivity", "validate", "check", "build", "inspect", "diff", "report"),
+    *("calibrate", "insert", "normalize", "strip", "explain"),
+)
+"""The commands that most users need, in the order of the work."""
 
 
 class LazyGroup(click.Group):
@@ -45,16 +43,14 @@ class LazyGroup(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, those for the same work together."""
-        rest = dict.fromkeys(self.list_commands(ctx))
-        for heading, names in (*_WORK.items(), ("More", [*rest])):
-            found = [(name, self.get_command(ctx, name)) for name in names if name in rest]
-            rows = [(name, command.get_short_help_str(limit=200)) for name, command in found if command is not None]
-            for name in names:
-                rest.pop(name, None)
-            if rows:
-                with formatter.section(heading):
-                    formatter.write_dl(rows)
+        """Write the commands in the order of the work, and below them the others."""
+        more = [name for name in self.list_commands(ctx) if name not in _WORK]
+        for heading, names in (("Commands", _WORK), ("More", more)):
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(name, each.get_short_help_str(limit=200)) for name, each in found if each is not None]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         """As click does; the hint of an error then names the model of the command."""

@@ -89,6 +89,8 @@ class SectionedCommand(click.Command):
     def sections(self) -> dict[str, list[str]]:
         """The names of the options by heading."""
         found = {heading: [*names] for heading, names in self._layout.sections.items()}
+        if self._layout.first:
+            next(names for names in found.values() if "help" in names).append("help_all")
         named = {name for names in found.values() for name in names}
         for each in self.params:
             if isinstance(each, DeclaredOption) and each.name not in named:

@@ -86,12 +86,12 @@ def check_model(
     index = _index_of(fixed)
     paired = with_interface_of(others, fixed) if others is not None else None
     compared = _index_of(_like(index.model, paired.model)) if paired is not None else None
-    if compared is not None and compared.qdq.nodes and not index.qdq.nodes:
-        raise _swapped(given)
     renamed = {} if paired is None else {own: name for name, own in paired.report.inputs.items()}
     recorded = recorded_preprocessing(given)
     request = replace(request, options=replace(request.options, recorded=recorded))
     feeds = feeds_of(index, compared, request, renamed)
+    if compared is not None and compared.qdq.nodes and not index.qdq.nodes:
+        raise _swapped(given)
     if request.held_back:
         feeds = measuring_part(feeds, split_samples(len(feeds))).feeds
     if metric is not None:

@@ -12,7 +12,7 @@ from qdqtool.accuracy.checking.verdict import worst_output
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.results import Judgement, VerdictWord
 
 LOW_SQNR = 20.0
@@ -194,14 +194,8 @@ def _unasked(reports: Sequence[object]) -> Iterator[Judgement]:
     """Yield a warning where neither the parser nor a builder of TensorRT has seen a model for it."""
     if any(isinstance(each, EngineReport | RefusedReport) for each in reports):
         return
-    for target in _targets(reports):
+    models = (model for each in reports for model in (each.models if isinstance(each, ValidateReport) else (each,)))
+    for target in (target for model in models if isinstance(model, ModelReport) for target in model.targets):
         if target.parser not in {None, "asked"}:
             detail = f"{target.target}: neither the parser nor the builder was asked ({target.parser_note})"
             yield Judgement("engine", "warning", detail, "`pip install 'qdqtool[gpu]'` brings the parser")
-
-
-def _targets(reports: Sequence[object]) -> Iterator[TargetReport]:
-    for each in reports:
-        for model in each.models if isinstance(each, ValidateReport) else (each,):
-            if isinstance(model, ModelReport):
-                yield from model.targets

@@ -1,4 +1,4 @@
-"""docs/developers/architecture.md is short, and every path and make target that it names exists; so do those of docstrings."""
+"""The page of the architecture is short; every path and make target that it and docstrings name exists."""
 
 import ast
 import re

@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import re
 from collections import Counter
 
 import click
@@ -9,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from qdqtool.cli import _WORK, command
-from qdqtool.cli.sections import HELP_NAMES, Layout, SectionedCommand, _load_job, name_of
+from qdqtool.cli.sections import HELP_NAMES, OTHERS, Layout, SectionedCommand, _load_job, name_of
 
 CONTEXT = click.Context(command, **command.context_settings)
 NAMES = command.list_commands(CONTEXT)
@@ -31,13 +32,26 @@ def test_every_option_stands_under_one_heading(name: str):
     assert set(listed.values()) == {1}
 
 
-def test_every_command_is_listed_with_the_work_that_it_is_for():
-    assert sorted(name for names in _WORK.values() for name in names) == NAMES
-    text = CliRunner().invoke(command, ["--help"], prog_name="qdqtool").output
-    assert [line for line in text.splitlines() if line.endswith(":") and line[0] != " "][1:] == [
-        f"{heading}:" for heading in _WORK
-    ]
-    assert "Other" not in text
+def test_every_command_is_listed_once_in_the_order_of_the_work():
+    text = CliRunner().invoke(command, ["--help"], prog_name="qdqtool").output.partition("Commands:")[2]
+    listed = re.findall(r"^  ([a-z][a-z-]*)  ", text, re.MULTILINE)
+    assert listed == [*_WORK, *(name for name in NAMES if name not in _WORK)]
+    assert text.index("\nMore:\n") > text.index("  explain ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_fits_a_screen_and_help_all_has_every_option(name: str):
+    short, whole = (
+        CliRunner().invoke(command, [name, flag], prog_name="qdqtool", terminal_width=80).output
+        for flag in ("--help", "--help-all")
+    )
+    assert len(short.splitlines()) <= 60
+    if "--help-all" not in short:
+        return
+    flags = {flag for each in FOUND[name].params if isinstance(each, click.Option) for flag in each.opts}
+    assert [flag for flag in sorted(flags) if flag not in whole] == []
+    assert f"shows all {len(FOUND[name].params)} options" in short  # its argument, less; `--help`, more
+    assert short.index("Examples:") < short.index("Options:")
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -45,7 +59,7 @@ def test_every_command_is_listed_with_the_work_that_it_is_for():
 def test_help_texts_fit_the_terminal(name: str, width: int):
     words = [*filter(None, [name]), "--help"]
     text = CliRunner().invoke(command, words, prog_name="qdqtool", terminal_width=width).output
-    body = text.partition("Examples:")[0]
+    body = re.sub(r"^Examples:\n(?:  .*\n)+", "", text, flags=re.MULTILINE)
 
     assert max(map(len, body.splitlines())) <= width
     assert "TEXT" not in body
@@ -64,3 +78,25 @@ def test_a_job_is_imported_before_its_command_runs_and_collection_goes_on(monkey
     _load_job("no-such-command")
     assert seen == [("qdqtool.jobs.convert_ranges", False)]
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("word", OTHERS)
+@pytest.mark.parametrize("name", ["build", "convert", "quantize"])
+def test_an_option_of_another_tool_leads_to_ours(word: str, name: str):
+    done = CliRunner().invoke(command, [name, word, "model.onnx"])
+    known = known_flags()
+    if word in known:
+        pytest.skip("a command has it")
+    assert done.exit_code == 2
+    assert OTHERS[word] in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("text", dict.fromkeys(OTHERS.values()))
+def test_what_is_advised_exists(text: str):
+    known = known_flags()
+    assert set(re.findall(r"(?<![\w-])-[-\w]+", text)) <= known
+    assert set(re.findall(r"`qdqtool (\w+)", text)) <= set(NAMES)
+
+
+def known_flags() -> set[str]:
+    return {flag for found in FOUND.values() for each in found.params for flag in each.opts}

@@ -6,6 +6,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.command import qdqtool
+from support.page_folders import conv_net
+from support.pictures import picture, save_picture
 from support.qdq import LOOP_AND_BRANCHES, constant, pair_model, text_model
 from support.small import make_model, run
 
@@ -381,3 +384,28 @@ def test_without_a_baseline_no_sample_is_worst() -> None:
     (output,) = check_model(pair_model(T.INT8), data=DataRequest(samples=2, input_shapes={"x": (4,)})).outputs
 
     assert (output.worst_samples, output.sample_sqnr) == ((), None)
+
+
+def test_a_model_and_a_baseline_that_are_swapped_are_refused() -> None:
+    quantized, model = (
+        pair_model(TensorProto.INT8),
+        text_model('<ir_version: 10, opset_import: ["": 21]> g (float[N] x) => (float[N] y) { y = Identity (x) }'),
+    )
+    assert check_model(quantized, baseline=model).baseline_qdq == 0
+    with pytest.raises(UsageError, match="they are swapped") as refused:
+        check_model(model, baseline=quantized)
+    assert refused.value.hint == "`qdqtool check FLOAT.onnx --baseline FLOAT.onnx`"
+
+
+def test_images_become_samples_as_the_model_records(tmp_path: Path) -> None:
+    for number in range(4):
+        save_picture(tmp_path / f"photos/{number}.png", picture(80, 90, number))
+    onnx.save(conv_net("x", 64), tmp_path / "float.onnx")
+    words = ("--calib-data", "photos", "--image-preset", "imagenet", "-o", "int8.onnx")
+    assert qdqtool("quantize", "float.onnx", *words, cwd=tmp_path).code == 0
+    check = ("check", "int8.onnx", "--baseline", "float.onnx", "--data", "photos")
+    told, other = (qdqtool(*check, *more, cwd=tmp_path) for more in ((), ("--image-preset", "yolo")))
+    assert (told.code, other.code) == (0, 0)
+    assert "images: crop to 64x64, bilinear, rgb" in told.out
+    warning = "the model was calibrated on other preprocessing"
+    assert (warning in told.out, warning in other.out) == (False, True)

@@ -130,3 +130,23 @@ def test_an_engine_is_built_for_the_value(folder: Path) -> None:
     assert "specialized for sr = 16000: 4 nodes became 1" in done.out
     manifest = json.loads((folder / "engine.manifest.json").read_text())
     assert manifest["specialized"]["input_values"] == {"sr": [16000]}
+
+
+def test_weights_inside_a_branch_are_matched_when_it_was_folded(folder: Path) -> None:
+    """Both sides are specialized alike: the official model of silero has its weights in the branches."""
+    model = onnx.load(folder / "float.onnx")
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    branches = [attribute.g for node in model.graph.node for attribute in node.attribute if attribute.HasField("g")]
+    for branch, name in zip(branches, ("w16", "w8"), strict=True):
+        branch.initializer.append(stored[name])
+        model.graph.initializer.remove(stored[name])
+    onnx.save(model, folder / "inside.onnx")
+    words = ["--calib-data", "data.npz", "--input-values", "sr:16000", "-o", "folded.onnx"]
+    assert qdqtool("quantize", "inside.onnx", *words, cwd=folder).code == 0
+
+    words = ("--baseline", "inside.onnx", "--data", "data.npz", "--max-weight-steps", "0.5")
+    done = qdqtool("check", "folded.onnx", *words, cwd=folder)
+    assert done.code == 0, done.out
+    assert "SKIPPED" not in done.out
+    told = qdqtool("diff", "inside.onnx", "folded.onnx", "--output-format", "json", cwd=folder)
+    assert json.loads(told.out)["unmatched"] <= 1

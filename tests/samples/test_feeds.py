@@ -147,3 +147,19 @@ def test_copies_of_one_sample_are_reported(model: Path):
     for words in (("quantize", "-o", "q.onnx"), ("check",), ("calibrate", "-o", "r.json")):
         done = qdqtool(words[0], "m.onnx", *words[1:], "--data", "same.npz", cwd=model.parent)
         assert "REPEATED 127 of 128 samples equal an earlier one: the data has 1" in done.out
+
+
+@pytest.mark.parametrize(
+    ("array", "hint"),
+    [
+        (np.zeros((1, 3, 8, 8), np.uint8), "of images also the range: most networks take 0 to 1"),
+        (np.ones((1, 3, 8, 8)), "convert it first: array.astype('float32')"),
+        (np.ones((1, 8, 8, 3), np.float32), "the channels are last in the data: array.transpose(0, 3, 1, 2)"),
+        (np.ones((1, 3, 8, 9), np.float32), None),
+    ],
+)
+def test_what_is_nearly_right_gets_the_way_on(array, hint, tmp_path):
+    np.savez(tmp_path / "data.npz", x=array)
+    with pytest.raises(UsageError) as refused:
+        load_feeds(tmp_path / "data.npz", (InputSpec("x", F32, (1, 3, 8, 8)),))
+    assert refused.value.hint is None if hint is None else hint in refused.value.hint

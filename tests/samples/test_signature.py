@@ -95,5 +95,8 @@ def test_names_must_be_exactly_the_inputs():
         check_names({"image": 1}, specs, "here")
     with pytest.raises(UsageError, match="here: input 'image' is missing; found: nothing"):
         check_names({}, specs, "here")
+    with pytest.raises(UsageError, match="'arr_0' is no input") as unnamed:
+        check_names({"arr_0": 1}, specs, "here")
+    assert unnamed.value.hint == "name the array: numpy.savez(file, image=array)"
     with pytest.raises(UsageError, match="its inputs: none"):
         check_names({"x": 1}, (), "here")

@@ -41,7 +41,8 @@ def test_a_paragraph_is_split_into_sentences(text: str, found: list[str]):
 
 
 def test_of_markdown_paragraphs_and_lists_count():
-    page = "# A heading of four\n\nA [paragraph of text](x.md).\n\n* an item of words\n\n```sh\na b c d\n```\n\n| a b c |\n|---|\n| d e f |\n"
+    text = "# A heading of four\n\nA [paragraph of text](x.md).\n\n* an item of words\n\n"
+    page = f"{text}```sh\na b c d\n```\n\n| a b c |\n|---|\n| d e f |\n"
     found = list(prose.markdown_sentences("docs", "p.md", page))
     assert [(each.text, each.place) for each in found] == [
         ("A paragraph of text.", "p.md:3"),

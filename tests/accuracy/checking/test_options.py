@@ -14,7 +14,7 @@ FILE = Path("o.npz")
 COMPARES = "--min-sqnr, --min-cosine, --min-agreement and --max-steps compare with a baseline or saved outputs"
 LOSS = "--max-metric-loss compares the metric with that of a baseline, or of saved outputs"
 COMPUTED = "--outputs needs the data that they were computed from"
-NO_NUMBER = "--min-sqnr is nan; it must be a finite number"
+NO_NUMBER = "--max-metric-loss is nan; it must be a finite number"
 GIVE_OUTPUTS = "give `--baseline FLOAT.onnx` or `--outputs FILE`"
 GIVE_METRIC = "give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`"
 GIVE_LABELS = "give `--data FILE.npz` with the inputs and an array 'labels'"
@@ -52,7 +52,7 @@ def test_options_that_fit(options: CheckOptions, has_baseline: bool, has_data: b
         ),
         (CheckOptions(outputs=FILE), True, False, COMPUTED, "give `--data DATA`"),
         (CheckOptions(metric="top-1"), True, False, "--metric needs the right answers", GIVE_LABELS),
-        (CheckOptions(gates=Gates(min_sqnr=float("nan"))), True, True, NO_NUMBER, None),
+        (CheckOptions(gates=Gates(max_metric_loss=float("nan"))), True, True, NO_NUMBER, None),
     ],
 )
 def test_options_that_do_not_fit_are_refused_with_what_is_missing(

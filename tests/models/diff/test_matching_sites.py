@@ -8,6 +8,7 @@ from support.qdq import text_model
 
 from qdqtool.models.diff.matching import Side, sites
 from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.io.load import load_model
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>'
 CONSTANTS = "<float s = {0.5}, int8 z = {0}, int8[2] w = {1, 2}>"
@@ -96,4 +97,4 @@ def test_an_unnamed_model_is_in_memory(tmp_path: Path) -> None:
     made = side("y = Neg (x)")
     assert made.path == "<memory>"
     onnx.save(made.model.proto, tmp_path / "m.onnx")
-    assert Side(tmp_path / "m.onnx").path == str(tmp_path / "m.onnx")
+    assert Side(load_model(tmp_path / "m.onnx")).path == str(tmp_path / "m.onnx")

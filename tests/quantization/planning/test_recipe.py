@@ -77,3 +77,22 @@ def test_the_shapes_that_the_user_fixes_are_those_of_the_model():
     assert shapes == {"x": (3, 8), "y": (3, 6)}
     with pytest.raises(UsageError):
         with_fixed_inputs(source, Recipe(input_shapes={"x": (3, 9)}))
+
+
+@pytest.mark.parametrize(
+    ("mode", "gpus", "missing"),
+    [
+        ("fp8", (86,), "compute capability 8.6 has no float8e4m3fn, which quantize mode 'fp8' needs"),
+        ("int4", (75, 80), "compute capability 7.5 has no int4, which quantize mode 'int4' needs"),
+        ("fp8", (89, 120), None),
+        ("int8", (75,), None),
+    ],
+)
+def test_a_mode_that_a_gpu_lacks_is_refused(mode: str, gpus: tuple[int, ...], missing: str | None):
+    if missing is None:
+        Recipe(quantize_mode=mode).require_hardware(gpus)
+        return
+    with pytest.raises(UsageError) as caught:
+        Recipe(quantize_mode=mode).require_hardware(gpus)
+    assert caught.value.message == missing
+    assert "`--quantize-mode int8`" in (caught.value.hint or "")

@@ -89,3 +89,25 @@ def test_text_needs_a_tokenizer_and_no_rate(tmp_path):
         load_feeds(path, text_spec("input_ids"), options=ReadOptions(sound=SoundOptions(rate=1)))
     with pytest.raises(UsageError, match="options of preprocessing are not taken here"):
         load_feeds(path, text_spec("input_ids"))
+
+
+def test_recorded_preprocessing_fills_what_is_not_requested(tmp_path):
+    path, spec = save_picture(tmp_path / "a.png", picture(4, 4)), image_spec(1, 3, 4, 4)
+    asked = ReadOptions(images=ImageOptions(preset="imagenet"))
+    how = load_feeds(path, spec, options=asked).description.preprocessing
+    assert load_feeds(path, spec, options=ReadOptions(recorded=how)).description.preprocessing == how
+    other = ReadOptions(images=ImageOptions(pixel_range="0..255"), recorded=how)
+    assert load_feeds(path, spec, options=other).description.preprocessing.pixel_range == "0..255"
+    preset = ReadOptions(images=ImageOptions(preset="unit"), recorded=how)
+    assert (
+        load_feeds(path, spec, options=preset).description.preprocessing
+        == load_feeds(path, spec, options=UNIT).description.preprocessing
+    )
+    assert len(load_feeds(save_npz(tmp_path / "d.npz", x=array(2)), X, options=ReadOptions(recorded=how))) == 2
+
+
+def test_recorded_rate_and_hop_of_sound_hold(tmp_path):
+    path, spec = save_sound(tmp_path / "a.wav", noise(64)), sound_spec(1, 16)
+    asked = ReadOptions(sound=SoundOptions(rate=8000, hop=8))
+    how = load_feeds(path, spec, options=asked).description.preprocessing
+    assert load_feeds(path, spec, options=ReadOptions(recorded=how)).description.preprocessing == how

@@ -271,7 +271,7 @@ def test_a_function_of_the_user_gates_as_a_named_metric_does(tmp_path: Path) -> 
     np.savez(tmp_path / "d.npz", x=x, labels=(np.arange(14) % CLASSES).astype(np.float32))
     good, bad = scores_model(weight, batch=1), scores_model(np.roll(weight, 1, axis=1), batch=1)
     for model, loss in ((good, 0.0), (bad, 1.0)):
-        options = CheckOptions(metric=right_box, gates=Gates(max_metric_loss=0.5, min_sqnr=-100))
+        options = CheckOptions(metric=right_box, gates=Gates(max_metric_loss=0.5, min_sqnr=0))
         report = check_model(model, baseline=good, data=tmp_path / "d.npz", options=options)
         assert (report.metric.name, report.metric.baseline, report.metric.loss) == ("right_box", 1.0, loss)
         gate = next(gate for gate in report.gates if gate.name == "max-metric-loss")

@@ -71,7 +71,7 @@ def test_block_sizes_are_those_of_the_mode():
         int4.block_size(16)
     with pytest.raises(ArgumentError) as caught:
         int8.block_size(32)
-    told = "block_size is set, but this mode has one scale for each output channel; leave it out"
+    told = "block_size is set, but this mode has one scale for each output channel"
     assert caught.value.message == told
 
 
