@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import helper
-from onnxruntime.quantization import quantize_dynamic
 
 from qdqtool.linting import rules
 from support.command import exit_code_of
@@ -100,7 +99,8 @@ def readme(folder: Path) -> None:
 
 
 def build(folder: Path) -> None:
-    onnx.save(conv_net("x", 320), folder / "model.onnx")
+    run(folder, "quantize model.onnx --calib-data calibration.npz -o model.int8.onnx")
+    onnx.save(conv_net("images", "side"), folder / "dynamic.onnx")
 
 
 def calibration(folder: Path) -> None:
@@ -128,13 +128,6 @@ def two_models(folder: Path) -> None:
 def diff(folder: Path) -> None:
     run(folder, "quantize model.onnx --calib-data calibration.npz -o before.onnx")
     shutil.copy(folder / "before.onnx", folder / "after.onnx")
-
-
-def fixes(folder: Path) -> None:
-    (folder / "models").mkdir()
-    for name in ("model.onnx", "models/one.onnx"):
-        onnx.save(rules.get("QL301").INVALID[0].model(), folder / name)
-    quantize_dynamic(SAMPLES / "digits_transformer/model.onnx", folder / "dynamic.onnx")
 
 
 def foreign_ranges(folder: Path) -> None:
@@ -180,7 +173,9 @@ def sensitivity(folder: Path) -> None:
 
 def validate(folder: Path) -> None:
     (folder / "models").mkdir()
-    run(folder, "quantize model.onnx --calib-data calibration.npz -o models/one.onnx")
+    run(folder, "quantize float.onnx --calib-data calibration.npz -o models/one.onnx")
+    for name in ("model.onnx", "models/two.onnx"):
+        onnx.save(rules.get("QL301").INVALID[0].model(), folder / name)
     save_graph(SCATTER, 18, folder / "scatter.onnx")
     save_graph(FP4, 23, folder / "fp4.onnx")
 
@@ -217,18 +212,6 @@ FOLDERS: Mapping[str, Folder] = {
         {**COMMON, "plan.toml": DIGITS / "plan.toml", "scales.npz": DIGITS / "scales.npz"}, readme, weights(),
         builds=True,
     ),
-    "docs/build.md": Folder(
-        {},
-        build,
-        not_run={
-            "qdqtool build model.onnx -o model.engine --backend tensorrt": "TensorRT itself is not installed here",
-            "qdqtool inspect yunet.engine": "the network is no sample model",
-            "qdqtool verify-engine digits_cnn.engine": "the engine was built and signed elsewhere",
-            "qdqtool build model.onnx -o model.engine --sign": "ssh-keygen above asks for a passphrase",
-            "qdqtool verify-engine model.engine --public-key": "the key was not made",
-        },
-        builds=True,
-    ),
     "docs/calibration.md": Folder(COMMON, calibration),
     "docs/check.md": Folder(
         {**COMMON, "float.onnx": DIGITS / "model.onnx", "lm.onnx": SAMPLES / "char_lm/model.onnx",
@@ -242,16 +225,36 @@ FOLDERS: Mapping[str, Folder] = {
     ),
     "docs/convert.md": Folder(COMMON, builds=True),
     "docs/diff.md": Folder(COMMON, diff),
-    "docs/fixes.md": Folder({"calib.npz": SAMPLES / "digits_transformer/calibration.npz"}, fixes),
     "docs/foreign_ranges.md": Folder(COMMON, foreign_ranges),
-    "docs/gpu.md": Folder(not_run={"qdqtool": NO_GPU, "import qdqtool": NO_GPU}),
     "docs/high_precision.md": Folder(COMMON),
-    "docs/images.md": Folder({}, images),
-    "docs/page.md": Folder(COMMON, builds=True),
-    "docs/python.md": Folder(),
-    "docs/reduce.md": Folder(
-        not_run={"qdqtool reduce": "tests/jobs/reduction has models that fail", "import qdqtool": "likewise"}
+    "docs/how-to/build.md": Folder(
+        {**FLOAT, **DATA},
+        build,
+        not_run={
+            "qdqtool run": NO_GPU,
+            "qdqtool check model.int8.onnx --data images.npz --engine": NO_GPU,
+            "qdqtool bench": NO_GPU,
+            "qdqtool build model.int8.onnx -o model.engine --sign": "ssh-keygen above asks for a passphrase",
+            "qdqtool verify-engine model.engine --public-key": "the key was not made",
+        },
+        builds=True,
     ),
+    "docs/how-to/failures.md": Folder(
+        {},
+        refusals,
+        not_run={
+            "qdqtool reduce model.int8.onnx": "the model is the reader's",
+            "qdqtool reduce model.onnx": "likewise",
+        },
+        builds=True,
+    ),
+    "docs/how-to/validate.md": Folder(
+        {"float.onnx": DIGITS / "model.onnx", **DATA}, validate, {"node": onnx.NodeProto()}, builds=True
+    ),
+    "docs/images.md": Folder({}, images),
+    "docs/reference/command-line.md": Folder(),
+    "docs/reference/files.md": Folder(COMMON, builds=True),
+    "docs/reference/python.md": Folder(),
     "docs/refusals.md": Folder({}, refusals, builds=True),
     "docs/sensitivity.md": Folder(
         {**COMMON, "lm.onnx": SAMPLES / "digits_transformer/model.onnx",
@@ -259,9 +262,7 @@ FOLDERS: Mapping[str, Folder] = {
         sensitivity,
     ),
     "docs/sound_and_text.md": Folder({}, sound_and_text),
-    "docs/stability.md": Folder(),
     "docs/strip.md": Folder({**COMMON, "float.onnx": DIGITS / "model.onnx"}, strip),
-    "docs/validate.md": Folder({**FLOAT, **DATA}, validate, {"node": onnx.NodeProto()}, builds=True),
     "docs/walkthrough.md": Folder(builds=True),
 }  # fmt: skip
 """By page; a page without commands of qdqtool and without Python needs none."""
