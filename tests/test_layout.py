@@ -69,7 +69,7 @@ NO_MODULE = {
     "linting/rules/test_side_by_side": "every rule on several models in one",
     "linting/rules/test_truth": "every rule against its own examples",
     "reports/findings/test_validate": "every format of `validate` alike",
-    "reports/schemas/test_stability": "docs/stability.md",
+    "reports/schemas/test_stability": "docs/reference/files.md",
     "test_layout": "the layout",
     "test_public_api": "every __all__",
     "models/transforms/float16/test_random_graphs": "conversion to float16 as a whole",

@@ -252,7 +252,6 @@ FOLDERS: Mapping[str, Folder] = {
         {"float.onnx": DIGITS / "model.onnx", **DATA}, validate, {"node": onnx.NodeProto()}, builds=True
     ),
     "docs/images.md": Folder({}, images),
-    "docs/reference/command-line.md": Folder(),
     "docs/reference/files.md": Folder(COMMON, builds=True),
     "docs/reference/python.md": Folder(),
     "docs/refusals.md": Folder({}, refusals, builds=True),
