@@ -13,7 +13,7 @@ from support.paths import ROOT
 PAGES = (
     ROOT / "README.md",
     ROOT / "sample_models" / "README.md",
-    *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.parent != ROOT / "docs" / "rules"),
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "rules"),
     ROOT / "docs" / "rules" / "README.md",
 )
 """Every page in git that users read."""

@@ -86,7 +86,7 @@ def _page(card: RuleCard) -> str:
 
 def _fixes(card: RuleCard) -> Iterator[str]:
     if card.fixes:
-        yield "**What `--fix` does.** The first of these that fits ([labels](../how-to/validate.md#fix-what-is-found)):"
+        yield "**What `--fix` does.** The first of these that fits ([labels](../fixes.md)):"
         yield "\n".join(f"* *{fix.label}*: {fix.summary}" for fix in card.fixes)
 
 
