@@ -3,14 +3,15 @@
 #   make test   what decides correctness, in minutes        make test-all  slow tests too, as CI does
 #   make lint   format, style, types, imports, size        make check  lint and test
 #   make generated   writes what follows from code and is in git: schemas, tables of docs
-#   make docs   writes a page for each rule into docs/rules; a wheel has them too
+#   make docs   the manual as a site in build/site, with a page for each rule
+#   make pictures what a terminal and a browser show, for the README
 #   make budget      figures of the code now and before its consolidation; COMMITS="v1 HEAD" for others
 #   make properties  what must hold of every job, each on 10,000 new random models; EXAMPLES=500 for fewer
 #   make mutants     small faults are put into the package; those that no test notices are shown
-#   make zoo    80 architectures from torch to engine in every mode; writes docs/networks.md
-#   make foreign  what other tools quantize and export, from their file to an engine; writes docs/foreign.md
+#   make zoo    80 architectures from torch to engine in every mode; writes docs/developers/networks.md
+#   make foreign  what other tools quantize and export, from their file to an engine; writes docs/developers/foreign.md
 #   make bindings fetches NVIDIA's Python bindings (8 MB) for tests/engines/tensorrt/test_parsing_product.py, which skips what needs them
-#   make refusals    what TensorRT for RTX refuses, and whether it is explained; writes docs/refusals.md
+#   make refusals    what TensorRT for RTX refuses, and whether it is explained; writes docs/developers/refusals.md
 #   make same SINCE=COMMIT  what 40 models print and write through every command, against that commit
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
 #   make wheel  builds wheel and sdist, and uses the wheel in an empty environment; CI does so too
@@ -33,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: setup demo test test-all lint format check budget generated docs bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
+.PHONY: pictures setup demo test test-all lint format check budget generated docs bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
 
 setup: $(READY)
 
@@ -82,13 +83,24 @@ format: $(READY)
 check: lint test
 
 generated: $(READY)
-	PYTHONPATH=$(CURDIR)/tests $(BIN)/python tools/generated.py
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python tools/generated.py
 
 budget: $(READY)
 	$(BIN)/python tools/budget.py --history $(COMMITS)
 
-docs: $(READY)
+# what MkDocs needs, in the environment of the tests
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m uv pip install -q --python $(BIN)/python -e '.[docs]' 2>/dev/null || \
+	  $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs
 	$(BIN)/python -m qdqtool.reports.markdown.rules docs/rules
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# needs Chromium
+pictures: $(READY)
+	$(BIN)/python tools/pictures.py
 
 bench: $(READY)
 	for file in $(filter-out benchmarks/compare.py benchmarks/corpus.py benchmarks/foreign.py benchmarks/large_models.py benchmarks/peers.py benchmarks/refusals.py benchmarks/zoo.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
@@ -119,7 +131,7 @@ vendored: $(READY)
 
 # ARGS="--networks FILES": networks too, as they are and quantized; see benchmarks/refusals.py
 refusals: $(READY)
-	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -W ignore benchmarks/refusals.py --markdown docs/refusals.md $(ARGS)
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -W ignore benchmarks/refusals.py --markdown docs/developers/refusals.md $(ARGS)
 
 # MODELOPT=/path/to/python of an environment with nvidia-modelopt[onnx] adds Model Optimizer; ARGS=--quick: 5 minutes
 peers: $(READY)
@@ -133,12 +145,12 @@ TORCH ?= .zoo/bin/python
 
 zoo: $(READY) $(TORCH)
 	PYTHONPATH=$(CURDIR) $(BIN)/python benchmarks/zoo.py --torch $(TORCH) --folder .zoo/networks --json .zoo/results.json \
-	  --markdown docs/networks.md $(if $(ONLY),--only $(ONLY)) $(ARGS)
+	  --markdown docs/developers/networks.md $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 # ONLY=brevitas,onnxruntime.nbits_8: some tools or models; TORCH as for zoo; environments of the tools are in .foreign
 foreign: $(READY) $(TORCH)
 	PYTHONPATH=$(CURDIR) $(BIN)/python benchmarks/foreign.py --torch $(TORCH) --folder .foreign \
-	  --json .foreign/results.json --markdown docs/foreign.md $(if $(ONLY),--only $(ONLY)) $(ARGS)
+	  --json .foreign/results.json --markdown docs/developers/foreign.md $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 gpu-test: $(READY)
 	$(BIN)/python -m pytest -m gpu -rs tests/engines/gpu

@@ -1,8 +1,8 @@
 """Models quantized by other tools, from their export to an engine, on one page.
 
-    python benchmarks/foreign.py --torch PYTHON --folder foreign --json foreign.json --markdown docs/foreign.md
+    python benchmarks/foreign.py --torch PYTHON --folder foreign --json foreign.json --markdown docs/developers/foreign.md
     python benchmarks/foreign.py --folder foreign --only brevitas,onnxruntime.nbits_8
-    python benchmarks/foreign.py --render --json foreign.json --markdown docs/foreign.md
+    python benchmarks/foreign.py --render --json foreign.json --markdown docs/developers/foreign.md
 
 Every tool quantizes small networks with random weights from a seed, in an environment of its own, and exports ONNX.
 PYTHON has torch, torchvision and onnxscript (the extra ``zoo``); without ``--torch`` the files in ``--folder`` serve.

@@ -6,7 +6,7 @@
 A decoder with random float16 weights in external data is written for each number of layers: 1.6 GB for 10, 2.9 GB for
 20, 5.9 GB for 42. Each step is the command line in a process of its own: seconds from start to exit, processor seconds,
 peak resident memory, and how much of it is anonymous at most, looked at every 20 ms: the rest are pages of mapped
-files, which the system takes back when it needs them. Files are deleted at the end. See docs/benchmarks.md.
+files, which the system takes back when it needs them. Files are deleted at the end. See docs/developers/benchmarks.md.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """What TensorRT for RTX refuses, and whether our messages explain it: every model at hand, parsed and built.
 
-    python benchmarks/refusals.py --json refusals.json --markdown docs/refusals.md --networks FILE.onnx...
+    python benchmarks/refusals.py --json refusals.json --markdown docs/developers/refusals.md --networks FILE.onnx...
     python benchmarks/refusals.py --corpora rules --files FOLDER
-    python benchmarks/refusals.py --render --json refusals.json --markdown docs/refusals.md --record FILE
+    python benchmarks/refusals.py --render --json refusals.json --markdown docs/developers/refusals.md --record FILE
 
 The corpora are ONNX's node tests (``nodes``), the same with integer inputs stored as constants (``stored``), the ONNX
 files of installed packages (``packages``), the examples of our rules (``rules``), and the models of

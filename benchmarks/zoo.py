@@ -1,8 +1,8 @@
 """Many architectures from float to engine: accuracy, kernels, and what stays float, on one page.
 
-    python benchmarks/zoo.py --torch PYTHON --folder zoo --json zoo.json --markdown docs/networks.md
+    python benchmarks/zoo.py --torch PYTHON --folder zoo --json zoo.json --markdown docs/developers/networks.md
     python benchmarks/zoo.py --folder zoo --only yolo,bert
-    python benchmarks/zoo.py --render --json zoo.json --markdown docs/networks.md
+    python benchmarks/zoo.py --render --json zoo.json --markdown docs/developers/networks.md
 
 The networks have random weights from a seed, with BatchNormalization statistics of the data, and are written by both
 exporters of PyTorch where they can. PYTHON has torch, torchvision, timm and transformers (the extra ``zoo``); without

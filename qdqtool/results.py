@@ -7,7 +7,7 @@ import math
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from types import NoneType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -20,6 +20,31 @@ MOST_ROWS = 20
 """The number of rows of a list that a notebook shows."""
 MOST_NUMBERS = 8
 """The number of numbers, such as extents of a shape, that stand in one line."""
+
+
+Question = Literal["rules", "numbers", "engine"]
+"""What a verdict is about: is the model valid, are its numbers near those of the float model, is an engine built."""
+VerdictWord = Literal["passed", "warning", "failed"]
+"""``failed``: a gate is missed. ``warning``: none is, but a user should know something before deployment."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one report says of one question.
+
+    Attributes:
+        question: The question.
+        state: The answer; ``skipped`` where a step was not asked for.
+        detail: The fact and its consequence, in one line.
+        hint: The option or command that changes it; empty where none is known.
+        source: The file that says so; empty for a report of this run.
+    """
+
+    question: Question
+    state: Literal["passed", "warning", "failed", "skipped"]
+    detail: str
+    hint: str = ""
+    source: str = ""
 
 
 class Report:

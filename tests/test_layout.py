@@ -53,7 +53,7 @@ NO_MODULE = {
     "quantization/planning/placement/test_attention": "attention through every module of placement",
     "quantization/planning/placement/test_engine_facts": "what TensorRT for RTX does, which placement rests on",
     "quantization/planning/placement/test_engines": "what TensorRT for RTX makes of placements",
-    "quantization/planning/placement/test_guide": "docs/placement.md",
+    "quantization/planning/placement/test_guide": "docs/explanation/placement.md",
     "quantization/planning/placement/test_left_in_float": "reasons of every module of placement",
     "quantization/planning/placement/test_networks": "placement on whole networks",
     "quantization/planning/placement/test_precision": "plans against the precision that engines have",

@@ -37,6 +37,7 @@ GENERATED = (
     "docs/rules/*.md",
     "docs/formats.md",
     "docs/options.md",
+    "docs/reference/formats.md",
 )
 """Files that follow from code, in the old layout and in this one."""
 COUNTS = """
@@ -77,7 +78,7 @@ def measure(tree: Path) -> Figures:
         "single-importer modules": sum(count == 1 for count in importers(trees).values()),
         "class names used twice": sum(count > 1 for count in class_names(trees).values()),
         **interface(tree),
-        "glossary terms": len(re.findall(r"^\| (?!word \||---)", read(tree / "docs/glossary.md"), re.MULTILINE)),
+        "glossary terms": glossary_terms(tree),
         "generated lines": sum(len(read(path).splitlines()) for path in generated(tree)),
     }
 
@@ -160,6 +161,12 @@ def generated(tree: Path) -> set[Path]:
         return found
     listed = git("ls-files", "--cached", "--others", "--exclude-standard", "docs", PACKAGE, folder=tree)
     return found & {tree / name for name in listed.decode().splitlines()}
+
+
+def glossary_terms(tree: Path) -> int:
+    """Return the rows of the glossary, which was in another folder before."""
+    text = read(tree / "docs/reference/glossary.md") or read(tree / "docs/glossary.md")
+    return len(re.findall(r"^\| (?!word \||---)", text, re.MULTILINE))
 
 
 def read(path: Path) -> str:

@@ -10,22 +10,28 @@ import json
 import re
 import sys
 import tomllib
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 from support.json_schemas import schemas
 
+from benchmarks.comparison import contestants, store, tables
+from benchmarks.comparison.measured import Result
 from qdqtool.api import declarations
-from qdqtool.cli import command as qdqtool
 from qdqtool.reports.markdown import formats, rules
 
 ROOT = Path(__file__).resolve().parent.parent
-ARCHITECTURE = "docs/architecture.md"
+ARCHITECTURE = "docs/developers/architecture.md"
 SCHEMAS = "qdqtool/reports/schemas"
 LAYERS = re.compile(r"(?<=<!-- layers: make generated writes this table -->\n).*?(?=<!-- end of layers -->)", re.DOTALL)
+PEERS = re.compile(r"(?<=<!-- peers: make generated writes this table -->\n).*?(?=<!-- end of peers -->)", re.DOTALL)
+NETWORKS = {
+    "face_slim_320": "face detector, 320 x 240",
+    "yunet_n_dynamic": "face detector with landmarks (YuNet)",
+    "silero_vad_16k_op15": "voice detector with an LSTM (Silero)",
+}
+"""The networks of the README by their names in the results."""
 KEYWORDS = "qdqtool/api/keywords.py"
 KEYWORDS_HEAD = '''"""The keywords of each function. Generated from the options: ``make generated`` writes it."""
 
@@ -34,15 +40,6 @@ from typing import Literal, TypedDict
 
 from qdqtool.api.any_data import DataLike, FileName, Metric, Shapes, Values
 '''
-OPTIONS = "docs/options.md"
-OPTIONS_HEAD = """# Options
-
-All options of all commands. In Python and in a recipe, `--min-sqnr` is `min_sqnr`. `make generated` writes this page
-from the declarations.
-
-| option | meaning | commands |
-|---|---|---|
-"""
 MAPPINGS = ("properties", "$defs")
 """Keys of a schema whose members get a line each."""
 
@@ -78,6 +75,32 @@ def layer_table() -> dict[str, str]:
     rows += [f"| `{name}` | {summary(name)} | {subpackages(name, inner.get(name, ()))} |" for name in names]
     page = (ROOT / ARCHITECTURE).read_text(encoding="utf-8")
     return {ARCHITECTURE: LAYERS.sub(lambda _: "\n".join(rows) + "\n", page)}
+
+
+def peer_table() -> dict[str, str]:
+    """Return the README with the accuracy and the time of each tool for int8, from the recorded results.
+
+    The accuracy is that of the best method of a tool, and of our defaults; the time is that of the method ``max``, and
+    of our defaults.
+    """
+    results, _ = store.read(ROOT / "benchmarks/results.json")
+    rows = []
+    for model, name in NETWORKS.items():
+        of_tool = [[each for each in results if (each.model, each.tool) == (model, tool)] for tool in tables.TOOLS]
+        rows.append([name, *map(_accuracy_and_time, of_tool)])
+    text = tables.markdown(["network", "qdqtool", "ONNX Runtime", "Model Optimizer"], rows)
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    return {"README.md": PEERS.sub(lambda _: text + "\n", page)}
+
+
+def _accuracy_and_time(results: Sequence[Result]) -> str:
+    judged = [each.quality.worst for each in results if each.quality and tables.stands_for_its_tool(each)]
+    timed = [
+        each.cost.wall
+        for each in results
+        if each.cost and tables.stands_for_its_tool(each) and each.group != contestants.HISTOGRAM
+    ]
+    return f"{max(judged):.1f} dB, {timed[0]:.1f} s"
 
 
 def contracts() -> list[dict[str, Any]]:
@@ -141,34 +164,12 @@ def _keyword_class(name: str, text: str, bases: Sequence[str], hints: Mapping[st
     return "\n".join([*lines, *(f"    {keyword}: {hint}" for keyword, hint in hints.items())])
 
 
-def option_page() -> dict[str, str]:
-    """Return the page of all options: one row for options of several commands that say the same."""
-    context = click.Context(qdqtool)
-    rows: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for name in qdqtool.list_commands(context):
-        found = qdqtool.get_command(context, name)
-        assert found is not None
-        for each in found.params:
-            record = each.get_help_record(click.Context(found))
-            if record is not None and isinstance(each, click.Option):
-                rows[record[0], record[1]].append(name)
-    lines = [
-        f"| {_cell(f'`{left}`')} | {_cell(text)} | {', '.join(commands)} |"
-        for (left, text), commands in sorted(rows.items(), key=lambda row: row[0][0].lstrip("-"))
-    ]
-    return {OPTIONS: OPTIONS_HEAD + "\n".join(lines) + "\n"}
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
-
-
 GENERATORS: tuple[Callable[[], Mapping[str, str]], ...] = (
     schema_files,
     keywords,
     layer_table,
-    option_page,
-    lambda: {"docs/formats.md": formats.page()},
+    peer_table,
+    lambda: {"docs/reference/formats.md": formats.page()},
     lambda: {"docs/rules/README.md": rules.index()},
 )
 

@@ -91,7 +91,7 @@ def summary(results: Sequence[Result]) -> list[list[str]]:
 
 def _best(results: Sequence[Result]) -> str:
     ranked = sorted(
-        (one.quality.worst, index) for index, one in enumerate(results) if one.quality and _stands_for_its_tool(one)
+        (one.quality.worst, index) for index, one in enumerate(results) if one.quality and stands_for_its_tool(one)
     )
     if not ranked:
         return NOTHING
@@ -102,7 +102,7 @@ def _best(results: Sequence[Result]) -> str:
     return ", ".join(part for part in parts if part != NOTHING)
 
 
-def _stands_for_its_tool(result: Result) -> bool:
+def stands_for_its_tool(result: Result) -> bool:
     """Whether a result stands for its tool: ours as it is without options, of a peer any method of int8."""
     if result.tool == OURS:
         return (result.group, result.method) == (DEFAULT, DEFAULT_METHOD)

@@ -1,4 +1,4 @@
-"""The tables of ``docs/refusals.md``: a line for each corpus, and one for each message."""
+"""The tables of ``docs/developers/refusals.md``: a line for each corpus, and one for each message."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

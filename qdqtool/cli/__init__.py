@@ -20,15 +20,12 @@ from qdqtool.errors import QdqError
 from qdqtool.registry import load_unit, suggestion, unit_names
 
 _WORK = {
-    "All of it": ("convert",),
-    "Quantize": ("quantize", "calibrate", "merge", "insert", "convert-ranges"),
-    "Look and judge": ("inspect", "validate", "check", "sensitivity", "diff", "report"),
-    "Rewrite": ("normalize", "strip"),
-    "Build": ("build", "verify-engine", "reduce"),
-    "Run on a GPU": ("run", "bench"),
-    "Help": ("doctor", "rules", "explain", "schema"),
+    "Commands": (
+        *("convert", "quantize", "sensitivity", "validate", "check", "build", "inspect", "diff", "report"),
+        *("calibrate", "insert", "normalize", "strip", "explain"),
+    ),
 }
-"""The commands by the work that they are for; those that are not named come last."""
+"""The commands in the order of the work; those that are not named stand below as more."""
 
 
 class LazyGroup(click.Group):
@@ -50,7 +47,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, those for the same work together."""
         rest = dict.fromkeys(self.list_commands(ctx))
-        for heading, names in (*_WORK.items(), ("Other", [*rest])):
+        for heading, names in (*_WORK.items(), ("More", [*rest])):
             found = [(name, self.get_command(ctx, name)) for name in names if name in rest]
             rows = [(name, command.get_short_help_str(limit=200)) for name, command in found if command is not None]
             for name in names:

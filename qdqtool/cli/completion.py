@@ -47,10 +47,10 @@ def rule_codes(_context: click.Context) -> Iterable[str]:
 
 
 def topics(context: click.Context) -> Iterable[str]:
-    """Return what ``explain`` takes: codes of rules, and pages."""
-    from qdqtool.jobs.pages import page_names
+    """Return what ``explain`` takes: codes of rules, pages and commands."""
+    from qdqtool.jobs import pages
 
-    return (*rule_codes(context), *page_names())
+    return (*rule_codes(context), *pages.topics())
 
 
 def schemas(_context: click.Context) -> Iterable[str]:

@@ -23,12 +23,14 @@ class Layout:
             heading of their declaration, others come last.
         headings: What the command calls a heading of declarations, where it calls it otherwise.
         examples: Command lines.
+        first: Names of the parameters that ``--help`` shows; empty for all. ``--help-all`` shows all of them.
     """
 
     terms: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     sections: Mapping[str, Sequence[str]]
     headings: Mapping[str, str] = field(default_factory=dict)
     examples: Sequence[str] = ()
+    first: Sequence[str] = ()
 
 
 REPORT = ("output_format", "quiet", "verbose", "help")
@@ -36,6 +38,30 @@ REPORT = ("output_format", "quiet", "verbose", "help")
 WHAT = ("target", "quantize_mode", "block_size", *(each.name for each in declared(SelectionOptions)))
 """The first options of what is quantized, in another order than that of their declarations."""
 HELP_NAMES = ["-h", "--help"]
+_INT8 = "`qdqtool convert MODEL --calib-data DATA -o FOLDER` quantizes to int8; `build` reads the types of Q/DQ nodes"
+_MODEL = "the model is an argument: `qdqtool build model.onnx -o model.engine`"
+_DATA = "name the calibration data with `--calib-data DATA`"
+OTHERS = {
+    "--int8": _INT8,
+    "--best": _INT8,
+    "--fp8": "`qdqtool convert MODEL --quantize-mode fp8` quantizes to fp8",
+    "--fp16": "`qdqtool convert MODEL --high-precision-dtype fp16` makes the unquantized nodes float16",
+    "--onnx": _MODEL,
+    "--onnx-path": _MODEL,
+    "--onnx_path": _MODEL,
+    "--saveEngine": "name the engine with `-o FILE`",
+    "--output-path": "name the output with `-o FILE`",
+    "--loadEngine": "the engine is an argument: `qdqtool run ENGINE`, `qdqtool bench ENGINE`",
+    "--calib": "name ranges of TensorRT with `--calibration-cache FILE`",
+    "--calibration-data": _DATA,
+    "--calibration-data-path": _DATA,
+    "--data-loader-script": "name the script with `--calib-data SCRIPT.py`",
+    "--minShapes": "`--min-shapes NAME:1x3x320x320`",
+    "--optShapes": "`--opt-shapes NAME:1x3x320x320`",
+    "--maxShapes": "`--max-shapes NAME:1x3x320x320`",
+    "--shapes": "`--input-shapes NAME:1x3x320x320`",
+}
+"""Options of trtexec, Polygraphy and Model Optimizer, and what does the same here."""
 
 
 class SectionedCommand(click.Command):
@@ -52,6 +78,12 @@ class SectionedCommand(click.Command):
         settings = {"help_option_names": HELP_NAMES, **keywords.get("context_settings", {})}
         super().__init__(*args, **{**keywords, "context_settings": settings})
         self._layout = layout
+        if layout.first:
+            text = "Show all options and exit."
+            show = click.Option(
+                ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help=text
+            )
+            self.params.append(show)
 
     @property
     def sections(self) -> dict[str, list[str]]:
@@ -64,6 +96,16 @@ class SectionedCommand(click.Command):
                 found.setdefault(self._layout.headings.get(section, section), []).append(str(each.name))
         return found
 
+    def make_context(self, *args: Any, **keywords: Any) -> click.Context:
+        """As click does; an option of trtexec, Polygraphy or Model Optimizer leads to ours."""
+        try:
+            return super().make_context(*args, **keywords)
+        except click.NoSuchOption as error:
+            if error.option_name not in OTHERS:
+                raise
+            ours = OTHERS[error.option_name]
+            raise click.UsageError(f"No such option '{error.option_name}': {ours}", error.ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """As click does; files of ``--report`` are checked before, and written too where there is no report."""
         from qdqtool.cli.reports import guarded
@@ -73,9 +115,14 @@ class SectionedCommand(click.Command):
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the terms and the options, heading by heading."""
+        """Write terms and options, heading by heading; without ``--help-all`` the examples and the first options."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         records = {name_of(each): record for each in options if (record := each.get_help_record(ctx)) is not None}
+        if self._layout.first and _ALL not in ctx.meta:
+            self._format_examples(formatter)
+            _section(formatter, "Options", [records[name] for name in (*self._layout.first, "help_all")])
+            formatter.write(f"\n`{ctx.command_path} --help-all` shows all {len(records)} options.\n")
+            return
         for heading, rows in self._layout.terms.items():
             _section(formatter, heading, rows)
         for heading, names in self.sections.items():
@@ -83,12 +130,27 @@ class SectionedCommand(click.Command):
         _section(formatter, "Other", [*records.values()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
+        """Write the examples, unless they stand in front of the options."""
+        if not self._layout.first or _ALL in ctx.meta:
+            self._format_examples(formatter)
+        super().format_epilog(ctx, formatter)
+
+    def _format_examples(self, formatter: click.HelpFormatter) -> None:
         if self._layout.examples:
             with formatter.section("Examples"):
                 for line in self._layout.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
-        super().format_epilog(ctx, formatter)
+
+
+_ALL = "qdqtool.help_all"
+
+
+def _show_all(ctx: click.Context, _option: click.Parameter, is_given: bool) -> None:
+    """Print the help with all options."""
+    if is_given and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 def name_of(option: click.Option) -> str | None:

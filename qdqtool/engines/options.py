@@ -14,6 +14,7 @@ from qdqtool.samples.input_shapes import Shapes, parse_values
 from qdqtool.samples.options import DATA, SEVERAL, SHAPES, VALUES, named_shapes
 
 SHAPE_VALUES = replace(SHAPES, metavar="NAME:2x-1", read=parse_values)
+SM = ("--sm", "--compute-capabilities")
 GPUS = replace(text("SM,..."), keyword="Sequence[str]", take=",".join)
 
 
@@ -48,7 +49,8 @@ class BuildCommand:
 
     backend: Literal["auto", "tensorrt", "tensorrt-rtx"] = _engine(
         "auto",
-        "TensorRT (needs a GPU), TensorRT for RTX (needs none), or the first of them that is installed.",
+        "TensorRT (needs a GPU) or TensorRT for RTX (needs none). auto takes the first that is installed; `convert` "
+        "prefers the builder of --target.",
         choice("auto", "tensorrt", "tensorrt-rtx"),
     )
     shapes: ProfileShapes = field(default_factory=ProfileShapes)
@@ -73,6 +75,7 @@ class BuildCommand:
         "GPUs to build for, as 8.6,8.9 or sm86,sm89. Default for tensorrt-rtx: 8.0,8.6,8.9,12.0,12.1, less those that "
         "lack a type of the model; tensorrt builds for the GPU in the machine.",
         GPUS,
+        flags=SM,
     )
     deployment: DeploymentOptions = field(default_factory=DeploymentOptions)
     require_precision: Sequence[str] = option(

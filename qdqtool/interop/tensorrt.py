@@ -27,7 +27,6 @@ from qdqtool.numerics.scheme import check_scale_values
 __all__ = ["dequantize", "dequantize_graph", "quantize", "quantize_graph"]
 
 FORMATS = ("int8", "int4", "float8e4m3fn", "float4e2m1")
-ALIASES = {"fp8": "float8e4m3fn", "fp4": "float4e2m1"}
 """TensorRT's own short names."""
 FP4_BLOCK = 16
 
@@ -123,7 +122,7 @@ def _dequantize(
 
 def _format(dtype: DTypeLike) -> NumberFormat:
     name = str(dtype) if isinstance(dtype, str) else str(formats.by_dtype(np.dtype(dtype)))
-    name = ALIASES.get(name, name)
+    name = formats.ALIASES.get(name, name)
     if name not in FORMATS:
         nearest = "; a uint8 zero point z is int8 with zero point z - 128" if name == "uint8" else ""
         raise ArgumentError(f"dtype is {dtype}; legal: {', '.join(FORMATS)}{nearest}")

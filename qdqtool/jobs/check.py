@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from qdqtool.accuracy.checking.verdict import verdict
 from qdqtool.accuracy.task_metrics.request import labelled_for, load_metric
 from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.errors import UsageError
-from qdqtool.jobs.check_values import with_values
+from qdqtool.jobs.check_values import feeds_of, other_preprocessing, recorded_preprocessing, with_values
 from qdqtool.jobs.run import EngineRun, engine_outputs
+from qdqtool.jobs.verdict import judge, reasons_of, word_of
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.index.view import GraphView
@@ -25,13 +27,12 @@ from qdqtool.models.graph.io.output import check_output
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.ort_cpu import reference
 from qdqtool.models.transforms.interface import Pairing, with_interface_of
+from qdqtool.models.transforms.specialize import specialize_like
 from qdqtool.quantization.insertion.split_qkv import separate_like
 from qdqtool.quantization.preparation.metadata import prepared_like
-from qdqtool.samples.feeds import Feeds, Progress
+from qdqtool.samples.feeds import Progress
 from qdqtool.samples.in_memory import in_files
-from qdqtool.samples.noise import random_feeds
-from qdqtool.samples.request import DataRequest, FileData
-from qdqtool.samples.signature import InputSpec, input_specs, stored_specs, with_shapes
+from qdqtool.samples.request import DataRequest
 from qdqtool.samples.split import measuring_part, split_samples
 
 
@@ -59,8 +60,8 @@ def check_model(
         blame: When layers are named; default where a gate on the outputs is missed.
 
     Raises:
-        UsageError: Data, saved outputs or the engine do not fit the model, the model fails while it runs, or options
-            lack what they need.
+        UsageError: Data, saved outputs or the engine do not fit the model, the model fails while it runs, options
+            lack what they need, or model and baseline are swapped.
         ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
         CapabilityError: ONNX Runtime is not installed or cannot run the model; or an engine was given, and a GPU, its
             driver or a package is absent.
@@ -85,8 +86,12 @@ def check_model(
     index = _index_of(fixed)
     paired = with_interface_of(others, fixed) if others is not None else None
     compared = _index_of(_like(index.model, paired.model)) if paired is not None else None
+    if compared is not None and compared.qdq.nodes and not index.qdq.nodes:
+        raise _swapped(given)
     renamed = {} if paired is None else {own: name for name, own in paired.report.inputs.items()}
-    feeds = _feeds(index, compared, request, renamed)
+    recorded = recorded_preprocessing(given)
+    request = replace(request, options=replace(request.options, recorded=recorded))
+    feeds = feeds_of(index, compared, request, renamed)
     if request.held_back:
         feeds = measuring_part(feeds, split_samples(len(feeds))).feeds
     if metric is not None:
@@ -99,10 +104,20 @@ def check_model(
         used = replace(used, path=f"{used.path}+qdqtool")
     report = verdict(job, used, feeds.description)
     pairing = Pairing() if paired is None else paired.report
-    report = replace(report, warnings=(*_of_pairing(pairing), *report.warnings))
+    report = replace(report, warnings=(*_of_pairing(pairing), *other_preprocessing(recorded, report), *report.warnings))
     report = replace(report, model_file=files[0], baseline_file=files[1])
     report = report if ran is None else _with_engine(report, ran)
-    return with_blame(report, index, compared, feeds, blame or BlameRequest())
+    report = with_blame(report, index, compared, feeds, blame or BlameRequest())
+    judgements = judge([("", report)])
+    return replace(report, verdict=word_of(judgements), reasons=reasons_of(judgements))
+
+
+def _swapped(models: tuple[Model, Model | None]) -> UsageError:
+    quantized, baseline = ("FLOAT.onnx" if each is None or each.path is None else str(each.path) for each in models)
+    return UsageError(
+        "the baseline has Q/DQ nodes and the model has none: they are swapped",
+        hint=f"`qdqtool check {shlex.quote(baseline)} --baseline {shlex.quote(quantized)}`",
+    )
 
 
 def _of_pairing(pairing: Pairing) -> Iterator[str]:
@@ -132,56 +147,12 @@ def _index_of(model: Model) -> ModelIndex:
 
 
 def _like(model: Model, baseline: Model) -> Model:
-    """The baseline, with its weights prepared and cut as those of the model were."""
+    """The baseline, specialized as the model was, and with its weights prepared and cut as those of the model were."""
     require_sound(GraphView(baseline))
+    baseline = specialize_like(model, baseline)
     return separate_like(model, prepared_like(model, baseline).model).model
 
 
 def _paths(*sources: str | Path | Model | None) -> list[Path]:
     paths = [source.path if isinstance(source, Model) else source for source in sources]
     return [Path(path) for path in paths if path is not None]
-
-
-def _feeds(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, renamed: Mapping[str, str]) -> Feeds:
-    specs = with_shapes(input_specs(index.model), request.input_shapes)
-    if baseline is not None:
-        _check_same_inputs(specs, input_specs(baseline.view.model))
-    if request.samples is not None and request.samples < 1:
-        raise UsageError(f"--samples is {request.samples}; it must be at least 1")
-    if request.path is not None:
-        # Where the note of the model is lost, that of the baseline, whose inputs were fixed likewise, tells the values.
-        models = [index.model, *([] if baseline is None else [baseline.view.model])]
-        stored = {spec.name: spec for model in models for spec in stored_specs(model)}
-        specs = (*specs, *stored.values())
-        data = FileData(
-            path=request.path, samples=request.samples, allow_constant=request.allow_constant, options=request.options
-        )
-        try:
-            return data.feeds(specs)
-        except UsageError:
-            if not renamed:
-                raise
-            # The data may be those of the baseline, with its names.
-            own = {name: theirs for theirs, name in renamed.items()}
-            called = [replace(spec, name=own.get(spec.name, spec.name)) for spec in specs]
-            return data.feeds(called).renamed(renamed)
-    return random_feeds(index, specs, seed=request.seed, samples=request.samples)
-
-
-def _takes_the_same(left: InputSpec, right: InputSpec) -> bool:
-    ranks = {len(spec.shape) for spec in (left, right) if spec.shape is not None}
-    return left.dtype == right.dtype and len(ranks) <= 1
-
-
-def _check_same_inputs(specs: tuple[InputSpec, ...], others: tuple[InputSpec, ...]) -> None:
-    mine, theirs = ({spec.name: spec for spec in each} for each in (specs, others))
-    if set(mine) == set(theirs) and all(_takes_the_same(mine[name], theirs[name]) for name in mine):
-        return
-    hint = "the baseline must be the float model that was quantized"
-    lost = next((name for name in theirs if name not in mine), None)
-    if lost is not None:
-        hint += f"; --input-values gives the value of '{lost}' if it became a constant"
-    raise UsageError(
-        f"model and baseline take different inputs: {', '.join(map(str, specs))} against {', '.join(map(str, others))}",
-        hint=hint,
-    )

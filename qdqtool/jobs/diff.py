@@ -7,7 +7,9 @@ from pathlib import Path
 from qdqtool.models.diff.comparison import Comparison
 from qdqtool.models.diff.matching import Side
 from qdqtool.models.diff.report import DiffReport
+from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.specialize import specialize_like
 
 
 def diff_models(before: str | Path | Model, after: str | Path | Model) -> DiffReport:
@@ -23,4 +25,6 @@ def diff_models(before: str | Path | Model, after: str | Path | Model) -> DiffRe
     Raises:
         ModelError: One of them cannot be read.
     """
-    return Comparison(Side(before), Side(after)).report()
+    first, second = (each if isinstance(each, Model) else load_model(each) for each in (before, after))
+    # Quantizing for fixed shapes and values folds branches.
+    return Comparison(Side(specialize_like(second, first)), Side(specialize_like(first, second))).report()

@@ -13,7 +13,6 @@ from qdqtool.jobs.inspect_groups import groups_of
 from qdqtool.jobs.inspect_report import Coverage, InspectReport, TensorInfo
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.qdq import is_dequantized
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
@@ -21,7 +20,7 @@ from qdqtool.models.graph.io.model_file import QUICK_BYTES, describe_file
 from qdqtool.models.graph.io.tensors import iter_tensors, nbytes, onnx_type_name
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import display
-from qdqtool.quantization.planning.placement.propose import origin
+from qdqtool.quantization.planning.placement.propose import reads_codes
 
 
 def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> InspectReport:
@@ -75,17 +74,12 @@ def _coverage(index: ModelIndex) -> Iterator[Coverage]:
         op = ops.product(node)
         if op is None:
             continue
-        quantized = [_is_dequantized(node.input(position)) for position in op.quantized_inputs(node)]
+        quantized = [reads_codes(node.input(position)) for position in op.quantized_inputs(node)]
         totals[node.op_type] += 1
         full[node.op_type] += all(quantized)
         partly[node.op_type] += any(quantized) and not all(quantized)
     for op_type, total in sorted(totals.items()):
         yield Coverage(op_type=op_type, total=total, quantized=full[op_type], partly=partly[op_type])
-
-
-def _is_dequantized(value: Value | None) -> bool:
-    """Whether a tensor comes from a DQ, be it through operators that only move values."""
-    return value is not None and is_dequantized(origin(value))
 
 
 def _describe(index: ModelIndex, value: Value) -> TensorInfo:

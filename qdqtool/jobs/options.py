@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.engines.options import GPUS, SM
 from qdqtool.models.options import ExternalData, Profile, WeightStorage
 from qdqtool.options import choice, comma_separated, file, integer, number, option, output, text
 from qdqtool.quantization.planning.options import WHAT, HighPrecision, RecipeOptions
@@ -86,6 +87,9 @@ class QuantizeCommand:
         "What stays float: as it is, or in float16 wherever that holds the values; inputs and outputs stay.",
         choice("fp32", "fp16", values=HighPrecision),
         section=WHAT,
+    )
+    compute_capabilities: str | None = option(
+        None, "GPUs that the model is for, as 8.6,8.9: refuse a mode that they lack.", GPUS, flags=SM, section=WHAT
     )
     weights: WeightStorage = option(WeightStorage.PACKED, _WEIGHTS, WEIGHTS, section="Result")
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="Result")
@@ -223,6 +227,7 @@ class CheckCommand:
     blame: bool = option(
         False, "Name the layers that cost the worst output most, also where every gate holds.", section="Report"
     )
+    strict: bool = option(False, "Exit with 1 where the verdict is a warning.", section="Report", only="command line")
 
 
 @dataclass(init=False, repr=False, eq=False)

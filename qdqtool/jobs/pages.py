@@ -8,8 +8,34 @@ from qdqtool.errors import ArgumentError
 from qdqtool.registry import suggestion
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_FOLDERS = (_PACKAGE / "manual", _PACKAGE.parent / "docs")
+_MANUALS = (_PACKAGE / "manual", _PACKAGE.parent / "docs")
 """The wheel has the pages inside the package; a checkout has them beside it."""
+_FOLDERS = (".", "start", "how-to", "reference", "explanation")
+"""Folders of pages for users, in the order of the site."""
+_DIRECTIVE = re.compile(r"^::: .*\n(?:    .*\n|\n(?=    ))*", re.MULTILINE)
+"""A block that the site replaces by the options of commands, or by docstrings."""
+_COMMANDS = {
+    "bench": "build",
+    "calibrate": "calibration",
+    "convert": "quantize",
+    "convert-ranges": "other-tools",
+    "diff": "check",
+    "doctor": "command-line",
+    "explain": "command-line",
+    "insert": "files",
+    "inspect": "command-line",
+    "merge": "scale-out",
+    "normalize": "other-tools",
+    "reduce": "failures",
+    "report": "files",
+    "rules": "validate",
+    "run": "build",
+    "schema": "files",
+    "sensitivity": "accuracy",
+    "strip": "other-tools",
+    "verify-engine": "build",
+}
+"""The page of each command that has none of its own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +43,7 @@ class Page:
     """A page of the manual.
 
     Attributes:
-        name: What it is called by.
+        name: The name for ``qdqtool explain``.
         title: Its first heading.
         text: The whole page, as Markdown.
     """
@@ -29,7 +55,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """Every page, sorted by name; the text of each is left out.
+    """Every page, in the order of the site, without its text.
 
     Attributes:
         pages: The pages.
@@ -40,12 +66,17 @@ class Manual:
 
 def manual() -> Manual:
     """List the pages of the manual."""
-    return Manual(tuple(Page(name, _title(_read(name)), "") for name in page_names()))
+    return Manual(tuple(Page(name, _title(path), "") for name, path in _paths().items()))
 
 
 def page_names() -> tuple[str, ...]:
-    """The names of the pages, sorted."""
-    return tuple(sorted(path.stem for path in _folder().glob("*.md")))
+    """Return the names of the pages, in the order of the site."""
+    return tuple(_paths())
+
+
+def topics() -> tuple[str, ...]:
+    """Return the names that ``page`` takes: those of pages and commands."""
+    return (*_paths(), *_COMMANDS)
 
 
 def rule_codes() -> tuple[str, ...]:
@@ -55,24 +86,25 @@ def rule_codes() -> tuple[str, ...]:
 
 
 def page(name: str) -> Page:
-    """Return a page by its name, such as ``plan``.
+    """Return a page by its name or that of a command, such as ``convert``.
 
     Raises:
         ArgumentError: There is none of that name.
     """
-    if name not in page_names():
-        raise ArgumentError(f"there is no page '{name}'{suggestion(name, page_names())}")
-    text = _read(name)
-    return Page(name, _title(text), text)
+    paths = _paths()
+    name = _COMMANDS.get(name, name)
+    if name not in paths:
+        raise ArgumentError(f"there is no page '{name}'{suggestion(name, topics())}")
+    return Page(name, _title(paths[name]), _DIRECTIVE.sub("", paths[name].read_text(encoding="utf-8")))
 
 
 def _folder() -> Path:
-    return next((folder for folder in _FOLDERS if folder.is_dir()), _FOLDERS[0])
+    return next((folder for folder in _MANUALS if folder.is_dir()), _MANUALS[0])
 
 
-def _read(name: str) -> str:
-    return (_folder() / f"{name}.md").read_text(encoding="utf-8")
+def _paths() -> dict[str, Path]:
+    return {path.stem: path for folder in _FOLDERS for path in sorted((_folder() / folder).glob("*.md"))}
 
 
-def _title(text: str) -> str:
-    return text.partition("\n")[0].lstrip("# ").strip()
+def _title(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ").strip()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from qdqtool.accuracy.layers.layer import quantized_share
 from qdqtool.accuracy.layers.method_trial import try_methods
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.accuracy.search.blame import blame_of
@@ -15,6 +16,7 @@ from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.quantize_unchanged import left_in_float, nothing_to_add, write_unchanged
+from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.structure import outline
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
@@ -184,4 +186,6 @@ def _quantize(
         goal=reached.report,
         search=reached.search,
         blame=None if reached.report is not None else blame_of(candidate, factory, ready),
+        has_accuracy_target=options.goal is not None,
+        quantized_share=quantized_share(ModelIndex.of(made.model)),
     )

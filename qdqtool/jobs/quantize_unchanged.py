@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from qdqtool.accuracy.layers.layer import quantized_share
 from qdqtool.accuracy.search.steps import require_valid
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -69,4 +70,5 @@ def write_unchanged(
         output_file=saved.file,
         nodes=outline(source),
         existing=recipe.existing.value,
+        quantized_share=quantized_share(ModelIndex.of(source)),
     )

@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
+from qdqtool.engines.tensorrt.gpus import parse
 from qdqtool.errors import UsageError
 from qdqtool.jobs.insert import InsertOptions
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.jobs.sensitivity import SensitivityOptions
+from qdqtool.models import targets
 from qdqtool.options import Speech, Values, build
 from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.recipe import Recipe
@@ -72,7 +74,9 @@ def quantize_request(values: Values, said: Speech) -> tuple[Source | None, Quant
     Raises:
         UsageError: Options contradict each other, or one lacks another.
     """
-    recipe = recipe_request(values)
+    recipe, gpus = recipe_request(values), values.pop("compute_capabilities", None)
+    if gpus is not None:
+        recipe.require_hardware(targets.capabilities(parse(gpus)))
     validation = _validation(values)
     has_data = "calib_data" in values
     require_data(values, has_data or validation is not None, said)

@@ -31,6 +31,7 @@ class ValidateCommand:
         (),
         "GPUs that the engine is for, as 8.6 or 86: report the types that they lack.",
         comma_separated("SM,..."),
+        flags=("--sm", "--compute-capabilities"),
         section=JUDGED,
     )
     select: Sequence[str] | None = option(None, "Only rules whose code begins so; ALL for all.", CODES, section=JUDGED)

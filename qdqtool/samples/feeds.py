@@ -253,11 +253,20 @@ def _check_array(array: Array, spec: InputSpec, where: str) -> None:
     if array.dtype != spec.dtype:
         raise UsageError(
             f"{place} has type {array.dtype}; the model takes {spec.dtype}",
-            hint=f"convert it first: array.astype('{spec.dtype}')",
+            hint=_type_hint(array, spec),
         )
     if spec.shape is not None and not fits(array.shape, spec.shape):
-        raise UsageError(f"{place} has shape {list(array.shape)}; the model takes {spec}")
+        last = array.ndim == len("NHWC") and fits(np.moveaxis(array, -1, 1).shape, spec.shape)
+        hint = "the channels are last in the data: array.transpose(0, 3, 1, 2)" if last else None
+        raise UsageError(f"{place} has shape {list(array.shape)}; the model takes {spec}", hint=hint)
     _check_numbers(array, place)
+
+
+def _type_hint(array: Array, spec: InputSpec) -> str:
+    hint = f"convert it first: array.astype('{spec.dtype}')"
+    if array.dtype == np.uint8 and np.dtype(spec.dtype).kind == "f":
+        return f"{hint}; of images also the range: most networks take 0 to 1, or normalized values, instead of 0 to 255"
+    return hint
 
 
 def _check_numbers(array: Array, place: str) -> None:

@@ -125,7 +125,7 @@ class ImageOptions:
 
     preset: str | None = _image(
         "How images become the input of the model: imagenet, clip, yolo, opencv, caffe, tensorflow or unit "
-        "(`qdqtool explain images`).",
+        "(`qdqtool explain data`).",
         text("NAME"),
         name="image_preset",
     )
@@ -206,8 +206,7 @@ class SoundOptions:
     """
 
     rate: int | None = _sound_or_text(
-        "The rate that the network was trained with; files of another rate are resampled "
-        "(`qdqtool explain sound_and_text`).",
+        "The rate that the network was trained with; files of another rate are resampled (`qdqtool explain data`).",
         integer("HZ", 1),
         name="sound_rate",
     )

@@ -1,14 +1,18 @@
 """The options of data: where samples are from, and how files that do not hold arrays become inputs."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from qdqtool.errors import UsageError
 from qdqtool.options import Kind, Speech, Values, declared, file, integer, option, output
 from qdqtool.samples.input_shapes import parse_numbers, parse_shapes
 from qdqtool.samples.media_options import IMAGES, ImageOptions, SoundOptions, TextOptions
+from qdqtool.samples.preprocessing import ImagePreprocessing, Preprocessing, SoundPreprocessing
+
+Requested = TypeVar("Requested", ImageOptions, SoundOptions)
 
 
 def named_shapes(given: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
@@ -47,6 +51,7 @@ class ReadOptions:
         text: The preprocessing of text.
         labels: A CSV file with the label of each image or sound file; None to take labels from the names of folders.
         preview: A PNG to write, which shows the first images after preprocessing; None for none.
+        recorded: The preprocessing that a quantized model or a ranges file records, for what is not requested.
     """
 
     images: ImageOptions = field(default_factory=ImageOptions)
@@ -64,6 +69,16 @@ class ReadOptions:
     )
     sound: SoundOptions = field(default_factory=SoundOptions)
     text: TextOptions = field(default_factory=TextOptions)
+    recorded: Preprocessing | None = None
+
+    def of_images(self) -> ImageOptions:
+        """Return how images become inputs; a preset that is requested holds alone."""
+        is_open = self.images.preset is None and isinstance(self.recorded, ImagePreprocessing)
+        return _filled(self.images, self.recorded) if is_open else self.images
+
+    def of_sound(self) -> SoundOptions:
+        """Return how sound becomes inputs."""
+        return _filled(self.sound, self.recorded) if isinstance(self.recorded, SoundPreprocessing) else self.sound
 
     def refuse_all_but(self, used: Collection[str], source: object, holds: str) -> None:
         """Refuse options that have no use for some data.
@@ -79,6 +94,12 @@ class ReadOptions:
                 f"{source} holds {holds}, which has no use for {' and '.join(given)}",
                 hint="leave them out, or name the data that they are for",
             )
+
+
+def _filled(requested: Requested, recorded: Preprocessing | None) -> Requested:
+    """Return options with the recorded value of each that is not requested; both call it alike."""
+    absent = (each.name for each in fields(requested) if getattr(requested, each.name) is None)
+    return replace(requested, **{name: getattr(recorded, name) for name in absent if hasattr(recorded, name)})
 
 
 _NOTHING = ReadOptions()

@@ -130,8 +130,10 @@ def check_names(names: Mapping[str, object], specs: Sequence[InputSpec], where: 
     for name in names:
         if name not in legal:
             listed = ", ".join(wanted) or "none"
+            unnamed = name.startswith("arr_") and wanted
             raise UsageError(
-                f"{where}: '{name}' is no input of the model; its inputs: {listed}{suggestion(name, legal)}"
+                f"{where}: '{name}' is no input of the model; its inputs: {listed}{suggestion(name, legal)}",
+                hint=f"name the array: numpy.savez(file, {wanted[0]}=array)" if unnamed else None,
             )
     missing = [name for name in wanted if name not in names]
     if missing:

@@ -1,4 +1,4 @@
-"""docs/architecture.md is short, and every path and make target that it names exists; so do those of docstrings."""
+"""docs/developers/architecture.md is short, and every path and make target that it names exists; so do those of docstrings."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.paths import ROOT
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "developers" / "architecture.md").read_text(encoding="utf-8")
 MOST_WORDS = 2500
 SUFFIXES = {".py", ".pyi", ".md", ".toml"}
 

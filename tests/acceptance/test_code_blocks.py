@@ -47,8 +47,8 @@ def test_commands_and_scripts_of_a_page_run_in_their_order(name: str, tmp_path: 
     assert left_out == set(folder.not_run), "what is not run stands on the page"
 
 
-def test_the_plan_of_the_walkthrough_is_the_beginning_of_the_real_one():
-    (shown,) = [block.text for block in blocks_of(ROOT / "docs/walkthrough.md") if block.tag == "toml plan-file"]
+def test_the_plan_of_the_tutorial_is_the_beginning_of_the_real_one():
+    (shown,) = [block.text for block in blocks_of(ROOT / "docs/start/tutorial.md") if block.tag == "toml plan-file"]
     assert (
         (ROOT / "sample_models/digits_cnn/plan.toml").read_text(encoding="utf-8").partition("\n")[2].startswith(shown)
     )

@@ -1,6 +1,6 @@
 """Small networks of every kind that once went wrong between the float file and the engine, without torch.
 
-`make zoo` does the same with networks from PyTorch (docs/networks.md). Inputs that are values, with their option, are
+`make zoo` does the same with networks from PyTorch (docs/developers/networks.md). Inputs that are values, with their option, are
 in ``tests/jobs/test_check_values.py``, the Attention operator in
 ``tests/quantization/planning/placement/test_attention.py``.
 """

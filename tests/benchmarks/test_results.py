@@ -126,7 +126,7 @@ class TestGrowth:
 
 class TestDocumentation:
     def test_its_tables_are_the_recorded_results(self):
-        page = (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+        page = (ROOT / "docs/developers/benchmarks.md").read_text(encoding="utf-8")
         results, measured = store.read(ROOT / "benchmarks/results.json")
         assert {OURS, ORT} <= {one.tool for one in results}
         assert OURS in {one.tool for one in measured}

@@ -21,13 +21,7 @@ def test_each_pattern_has_an_option_of_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("shares", "count"),
-    [
-        ([], 0),
-        ([HINTED, 0.4], 1),
-        ([HINTED - 0.01, 0.3, 0.2], 2),
-        ([0.05] * 9, MOST_HINTED),
-        ([0.1, 0.1], 2),
-    ],
+    [([], 0), ([HINTED, 0.4], 1), ([HINTED - 0.01, 0.3, 0.2], 2), ([0.05] * 9, MOST_HINTED), ([0.1, 0.1], 2)],
 )
 def test_layers_are_named_until_half_of_the_noise_is_told(shares: list[float], count: int) -> None:
     assert dominant_layers(shares) == count

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from support.command import qdqtool
 from support.fake_runner import IMAGE, FakeRunner
 from support.gpu_job import with_runners
 
-from qdqtool.__main__ import main
 from qdqtool.engines.gpu.runner import LayerTime
 from qdqtool.engines.gpu.speedup_gate import SpeedupGate
 from qdqtool.engines.gpu.timing import TimingOptions
@@ -38,12 +38,6 @@ def runners(folder, monkeypatch):
     }
     with_runners(monkeypatch, found)
     return found
-
-
-def command(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    return ended.value.code
 
 
 def test_times_are_the_percentiles_of_all_rounds(runners):
@@ -114,15 +108,16 @@ def test_without_a_gpu_nothing_is_read():
         bench_engine("absent.engine")
 
 
-def test_the_command_ends_with_1_where_the_gate_is_missed(runners, capsys):
+def test_the_command_ends_with_1_where_the_gate_is_missed(runners):
     words = ("bench", "int8.engine", "--against", "float.engine", "--rounds", "2", "--runs", "4")
-    assert command(*words, "--speedup", ">=1.2x") == 0
-    assert "gate >=1.2x: passed" in capsys.readouterr().out
-    assert command(*words, "--speedup", ">=4x", "--output-format", "json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["passed"] is False
+    done = qdqtool(*words, "--speedup", ">=1.2x")
+    assert done.code == 0
+    assert "gate >=1.2x: passed" in done.out
+    done = qdqtool(*words, "--speedup", ">=4x", "--output-format", "json")
+    told = json.loads(done.out)
+    assert (done.code, told["passed"]) == (1, False)
     (slower,) = told["gate"]["slower_layers"]
     assert slower["nodes"] == ["conv"]
     assert (slower["milliseconds"], slower["against_milliseconds"]) == (0.4, 0.3)
     assert told["engine"]["times"]["count"] == 8
-    assert command(*words, "--speedup", ">=4", "--output-format", "json") == 2
+    assert qdqtool(*words, "--speedup", ">=4", "--output-format", "json").code == 2

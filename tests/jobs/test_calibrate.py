@@ -10,7 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.paths import ROOT
-from support.small import F32, conv_model, make_model, run
+from support.qdq import text_model
+from support.small import conv_model, make_model, run
 
 from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.jobs.calibrate import calibrate, calibrate_to_file
@@ -123,31 +124,20 @@ def test_a_last_partial_batch_of_a_fixed_batch_adds_no_values_that_are_not_in_th
     assert (found.min, found.max, found.count) == (float(data.min()), float(data.max()), 8 * 3 * 8 * 8)
 
 
-def matmul_body(prefix: str, weight: np.ndarray) -> onnx.GraphProto:
-    """Relu, then MatMul with an own weight, of the outer tensor x."""
-    return helper.make_graph(
-        [
-            helper.make_node("Mul", ["x", f"{prefix}_by"], [f"{prefix}_a"], name=f"{prefix}_mul"),
-            helper.make_node("MatMul", [f"{prefix}_a", f"{prefix}_w"], [f"{prefix}_y"], name=f"{prefix}_matmul"),
-        ],
-        prefix,
-        [],
-        [helper.make_tensor_value_info(f"{prefix}_y", F32, (1, 4))],
-        [
-            onnx.numpy_helper.from_array(weight, f"{prefix}_w"),
-            onnx.numpy_helper.from_array(np.float32([[2]]), f"{prefix}_by"),
-        ],
-    )
-
-
 def branching_model() -> onnx.ModelProto:
     """y = flag ? (2x) W : (2x) V, the two products inside the branches."""
     weight = np.random.default_rng(5).normal(size=(4, 4)).astype(np.float32)
-    node = helper.make_node(
-        "If", ["flag"], ["y"], then_branch=matmul_body("yes", weight), else_branch=matmul_body("no", -weight)
-    )
-    proto = make_model([node], {"x": (1, 4)}, {"y": (1, 4)}, {})
-    proto.graph.input.append(helper.make_tensor_value_info("flag", TensorProto.BOOL, ()))
+    proto = text_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[1,4] x, bool flag) => (float[1,4] y) <float two = {2}> {
+            y = If (flag) <
+                then_branch = yes () => (float[1,4] yes_y) { yes_a = Mul (x, two)  yes_y = MatMul (yes_a, yes_w) },
+                else_branch = no () => (float[1,4] no_y) { no_a = Mul (x, two)  no_y = MatMul (no_a, no_w) }
+            >
+        }
+    """).proto
+    stored = {"yes_w": weight, "no_w": -weight}
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in stored.items())
     return proto
 
 
@@ -172,54 +162,29 @@ def test_both_branches_are_seen_when_the_data_takes_both(tmp_path):
     assert (found["yes_a"].max, found["no_a"].max) == (2.0, 4.0)
 
 
+LOOP = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[1,4] x) => (float[rows,4] y)
+<int64 times = {3}, bool yes = {1}, float[4,4] w = {1,0,0,0, 0,1,0,0, 0,0,1,0, 0,0,0,1}> {
+    y = Loop (times, yes, x) <body = body (int64 i, bool go, float[n,4] state) => (bool still, float[m,4] next) {
+        product = MatMul (state, w)
+        next = %s
+        still = Identity (go)
+    }>
+}
+"""
+
+
 def test_a_tensor_inside_a_loop_has_the_range_of_all_iterations(tmp_path):
     """x is squared and multiplied by the identity three times: 2, 4, 16 enter the product, and 1 beside them."""
-    body = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["state", "w"], ["product"], name="matmul"),
-            helper.make_node("Mul", ["product", "product"], ["next"]),
-            helper.make_node("Identity", ["go"], ["still"]),
-        ],
-        "body",
-        [
-            helper.make_tensor_value_info("i", TensorProto.INT64, ()),
-            helper.make_tensor_value_info("go", TensorProto.BOOL, ()),
-            helper.make_tensor_value_info("state", F32, (1, 4)),
-        ],
-        [
-            helper.make_tensor_value_info("still", TensorProto.BOOL, ()),
-            helper.make_tensor_value_info("next", F32, (1, 4)),
-        ],
-    )
-    nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], body=body)]
-    constants = {"times": np.array(3), "yes": np.array(True), "w": np.eye(4, dtype=np.float32)}
-    proto = make_model(nodes, {"x": (1, 4)}, {"y": (1, 4)}, constants)
-    found = tensors(calibrate(Model(proto), npz(tmp_path, x=np.float32([[2, 1, 1, 1]]))))
+    model = text_model(LOOP % "Mul (product, product)")
+    found = tensors(calibrate(model, npz(tmp_path, x=np.float32([[2, 1, 1, 1]]))))
     assert found == {"state": TensorRange(1.0, 16.0, 16.0, 12)}
 
 
 def test_a_tensor_that_changes_its_shape_in_a_loop_counts_as_unseen_with_the_reason(tmp_path):
     """Each turn appends a row, so what enters the product has 1, 2 and 3 rows and cannot be stacked."""
-    body = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["state", "w"], ["product"], name="matmul"),
-            helper.make_node("Concat", ["product", "x"], ["next"], axis=0),
-            helper.make_node("Identity", ["go"], ["still"]),
-        ],
-        "body",
-        [
-            helper.make_tensor_value_info("i", TensorProto.INT64, ()),
-            helper.make_tensor_value_info("go", TensorProto.BOOL, ()),
-            helper.make_tensor_value_info("state", F32, ("rows", 4)),
-        ],
-        [
-            helper.make_tensor_value_info("still", TensorProto.BOOL, ()),
-            helper.make_tensor_value_info("next", F32, ("rows", 4)),
-        ],
-    )
-    nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["y"], body=body)]
-    constants = {"times": np.array(3), "yes": np.array(True), "w": np.eye(4, dtype=np.float32)}
-    onnx.save(make_model(nodes, {"x": (1, 4)}, {"y": ("rows", 4)}, constants), tmp_path / "m.onnx")
+    onnx.save(text_model(LOOP % "Concat <axis = 0> (product, x)").proto, tmp_path / "m.onnx")
     data = npz(tmp_path, x=np.float32([[1, 2, 3, 4]]))
     report = calibrate_to_file(tmp_path / "m.onnx", data, tmp_path / "r.json")
     assert report.tensors == 0

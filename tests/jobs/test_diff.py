@@ -108,14 +108,18 @@ def test_a_body_that_lost_its_pair_is_named():
     assert (lost.tensor, lost.graph) == ("neg", "y.else_branch")
 
 
-def test_a_lost_pair_is_named_with_its_readers():
-    report = compare(("MatMul (d, wd)", "MatMul (r, wd)"))
+def test_a_lost_pair_is_named_with_its_readers_and_a_new_one_preserves():
+    without = edited(("MatMul (d, wd)", "MatMul (r, wd)"))
+    report = diff_models(parse(NETWORK), without)
     (lost,) = report.removed
 
     assert not report.preserved
     assert (lost.tensor, lost.form, lost.type, lost.granularity) == ("r", "pair", "int8", "per-tensor")
     assert (lost.scale_min, lost.scale_max, lost.readers) == (0.5, 0.5, ("mm[0]",))
     assert not report.added
+    added = diff_models(without, parse(NETWORK))
+    assert added.preserved
+    assert [each.tensor for each in added.added] == ["r"]
 
 
 def test_a_weight_that_an_optimizer_folded_to_float_is_lost():
@@ -130,32 +134,20 @@ def test_a_weight_that_an_optimizer_folded_to_float_is_lost():
     assert (lost.tensor, lost.form, lost.granularity) == ("w", "weight", "per-axis")
 
 
-def test_a_new_pair_is_added_and_preserves():
-    report = diff_models(edited(("MatMul (d, wd)", "MatMul (r, wd)")), parse(NETWORK))
+def with_second_pair(scale: str) -> DiffReport:
+    """A pair with this scale behind the one in front of the product."""
+    second = f"q3 = QuantizeLinear (d, {scale}, z) d3 = DequantizeLinear (q3, {scale}, z) wd = Deq"
+    return compare(("MatMul (d, wd)", "MatMul (d3, wd)"), ("wd = Deq", second))
 
-    assert report.preserved
-    assert [each.tensor for each in report.added] == ["r"]
 
-
-def test_a_second_pair_in_front_of_the_first_is_added():
-    report = compare(
-        ("MatMul (d, wd)", "MatMul (d3, wd)"),
-        ("wd = Deq", "q3 = QuantizeLinear (d, t, z) d3 = DequantizeLinear (q3, t, z) wd = Deq"),
-    )
+def test_a_second_pair_in_front_of_the_first_is_added_and_changes_nothing_with_the_same_constants():
+    report = with_second_pair("t")
 
     assert not report.preserved, "0.25 clips what 0.5 did not"
     assert [each.scale_min for each in report.added] == [0.25]
     ((reader, pairs),) = [(each.reader, each.after) for each in report.disturbed]
     assert (reader, [pair.scale_min for pair in pairs or ()]) == ("mm[0]", [0.25, 0.5])
-
-
-def test_an_added_pair_with_the_constants_of_the_first_changes_nothing():
-    report = compare(
-        ("MatMul (d, wd)", "MatMul (d3, wd)"),
-        ("wd = Deq", "q3 = QuantizeLinear (d, s, z) d3 = DequantizeLinear (q3, s, z) wd = Deq"),
-    )
-
-    assert report.preserved
+    assert with_second_pair("s").preserved
 
 
 def test_a_first_model_without_pairs_gives_nothing_to_judge(capsys: pytest.CaptureFixture[str]):

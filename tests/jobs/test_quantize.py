@@ -1,4 +1,4 @@
-"""Quantize: scales are amax/127 on the right axis, one step or two give the same bytes, nothing wrong is written."""
+"""Quantize: scales on the right axis, the same bytes in one step or two, and what would be done."""
 
 import json
 from dataclasses import replace
@@ -17,6 +17,7 @@ from qdqtool.errors import CapabilityError, GateError, OutputError, UsageError
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import insert_plan
+from qdqtool.jobs.matches import list_matches
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.validate import validate_model
@@ -213,29 +214,23 @@ def test_a_dead_channel_and_a_constant_activation_get_scale_1_and_are_named(tmp_
     assert np.allclose(out, [[4, 4, 0, 0]], rtol=1 / 127)
 
 
-def branch(prefix: str) -> onnx.GraphProto:
-    weight = np.random.default_rng(5).normal(size=(4, 4)).astype(np.float32)
-    return helper.make_graph(
-        [
-            helper.make_node("Relu", ["x"], [f"{prefix}_a"]),
-            helper.make_node("MatMul", [f"{prefix}_a", f"{prefix}_w"], [f"{prefix}_y"], name=f"{prefix}_matmul"),
-        ],
-        prefix,
-        [],
-        [helper.make_tensor_value_info(f"{prefix}_y", TensorProto.FLOAT, (1, 4))],
-        [numpy_helper.from_array(weight, f"{prefix}_w")],
-    )
-
-
 def test_a_branch_that_never_ran_stays_float_on_both_sides_and_is_named(tmp_path):
-    node = helper.make_node("If", ["flag"], ["y"], then_branch=branch("yes"), else_branch=branch("no"))
-    proto = make_model([node], {"x": (1, 4)}, {"y": (1, 4)}, {})
-    proto.graph.input.append(helper.make_tensor_value_info("flag", TensorProto.BOOL, ()))
+    proto = text_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[1,4] x, bool flag) => (float[1,4] y) {
+            y = If (flag) <
+                then_branch = yes () => (float[1,4] yes_y) { yes_a = Relu (x)  yes_y = MatMul (yes_a, yes_w) },
+                else_branch = no () => (float[1,4] no_y) { no_a = Relu (x)  no_y = MatMul (no_a, no_w) }
+            >
+        }
+    """).proto
+    weight = np.random.default_rng(5).normal(size=(4, 4)).astype(np.float32)
+    proto.graph.initializer.extend(numpy_helper.from_array(weight, name) for name in ("yes_w", "no_w"))
     np.savez(tmp_path / "data.npz", x=np.float32([[1, 2, 3, 4]]), flag=np.array(True))
     report = quantize_model(saved(proto, tmp_path), tmp_path / "data.npz", tmp_path / "q.onnx")
     assert [pair.tensor for pair in report.quantized] == ["yes_a", "yes_w"]
     (skipped,) = report.skipped
-    assert (skipped.node, skipped.graph) == ("no_matmul", "y.else_branch")
+    assert (skipped.node, skipped.graph) == ("MatMul -> no_y", "y.else_branch")
     assert "input 'no_a': it was never computed on the calibration data" in skipped.reason
 
 
@@ -443,3 +438,13 @@ def test_a_cache_that_is_empty_at_first_is_calibrated_and_checked(tmp_path):
     checked = check_model(quantized, baseline=model, data=data)
     assert checked.passed
     assert checked.qdq.checked == 7
+
+
+def test_list_matches_shows_what_patterns_match_and_what_would_be_done():
+    recipe = Recipe(selection=Selection(nodes_to_exclude=("conv[2-9]",)))
+    report = list_matches(Model(conv_model()), recipe)
+    assert [(match.pattern, match.nodes) for match in report.patterns] == [("conv[2-9]", ("conv2",))]
+    assert [node.node for node in report.quantized] == ["conv1"]
+    assert [(node.node, node.reason) for node in report.skipped] == [
+        ("conv2", "excluded by --nodes-to-exclude 'conv[2-9]'")
+    ]

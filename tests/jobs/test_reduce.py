@@ -18,7 +18,7 @@ from support.paths import ROOT
 from support.planted import network, operators, random_network
 
 import qdqtool as qdq
-from qdqtool.errors import CapabilityError, OutputError, UsageError
+from qdqtool.errors import OutputError, UsageError
 from qdqtool.jobs.reduce import reduce_model
 from qdqtool.jobs.reduction.options import ReduceOptions
 from qdqtool.jobs.reduction.subgraph import INLINE_BYTES
@@ -202,11 +202,6 @@ def test_wrong_use_is_refused(fails: str, options: dict[str, object], said: str,
     with pytest.raises(UsageError, match=said.replace("(", r"\(")):
         reduce_model(model, tmp_path / "small.onnx", fails, ReduceOptions(**options))
     assert not (tmp_path / "small.onnx").exists()
-
-
-def test_a_command_that_is_not_there_is_a_lack_of_the_machine(model: Path, tmp_path: Path):
-    with pytest.raises(CapabilityError, match="'no-such-program' cannot be started"):
-        reduce_model(model, tmp_path / "small.onnx", "no-such-program {}")
 
 
 def test_outputs_are_checked_before_anything_runs(model: Path, tmp_path: Path):

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from support.command import qdqtool
 from support.fake_runner import FakeRunner
 from support.gpu_job import with_runners
 
-from qdqtool.__main__ import main
 from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.jobs.run import run_engine
 from qdqtool.samples.signature import InputSpec
@@ -21,12 +21,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "e.engine").write_bytes(b"vtrt")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def command(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    return ended.value.code
 
 
 def test_the_outputs_of_all_samples_are_written(folder, monkeypatch):
@@ -90,22 +84,27 @@ def test_without_a_gpu_nothing_is_read():
         run_engine("absent.engine", "absent.npz", "absent/o.npz")
 
 
-def test_the_command_prints_what_ran_and_takes_a_part_of_the_samples(folder, monkeypatch, capsys):
+def test_the_command_prints_what_ran_and_takes_a_part_of_the_samples(folder, monkeypatch):
     with_runners(monkeypatch, {"e.engine": FakeRunner()})
-    assert command("run", "e.engine", "--data", "data.npz", "--samples", "2", "-o", "o.npz") == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "run e.engine",
-        "  with     tensorrt-rtx 1.7.1 on NVIDIA L4, compute capability 8.9",
-        "  data     data.npz: 2 samples",
-        "  output   y: 2x3",
-        "wrote o.npz",
-    ]
-    assert command("run", "e.engine", "--data", "data.npz", "-o", "o.npz", "--output-format", "json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["outputs"] == {"y": [5, 3]}
+    words = ("run", "e.engine", "--data", "data.npz", "-o", "o.npz")
+    done = qdqtool(*words, "--samples", "2")
+    assert (done.code, done.out.splitlines()) == (
+        0,
+        [
+            "run e.engine",
+            "  with     tensorrt-rtx 1.7.1 on NVIDIA L4, compute capability 8.9",
+            "  data     data.npz: 2 samples",
+            "  output   y: 2x3",
+            "wrote o.npz",
+        ],
+    )
+    done = qdqtool(*words, "--output-format", "json")
+    told = json.loads(done.out)
+    assert (done.code, told["outputs"]) == (0, {"y": [5, 3]})
     assert told["engine"]["gpu"] == {"name": "NVIDIA L4", "compute_capability": "8.9"}
 
 
-def test_the_command_needs_samples(folder, capsys):
-    assert command("run", "e.engine", "-o", "o.npz") == 2
-    assert "hint: give them: `--data DATA`" in capsys.readouterr().err
+def test_the_command_needs_samples(folder):
+    done = qdqtool("run", "e.engine", "-o", "o.npz")
+    assert done.code == 2
+    assert "hint: give them: `--data DATA`" in done.err

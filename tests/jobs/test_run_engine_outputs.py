@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command import qdqtool
 from support.fake_runner import FakeRunner
 from support.gpu_job import with_runners
 from support.paths import ROOT
 
-from qdqtool.__main__ import main
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.errors import CapabilityError, ModelError, UsageError
@@ -150,10 +150,8 @@ def test_without_a_gpu_nothing_is_read():
         check_model("absent.onnx", options=CheckOptions(engine=MODEL))
 
 
-def test_the_command_says_what_ran(data, monkeypatch, capsys):
+def test_the_command_says_what_ran(data, monkeypatch):
     with_runners(monkeypatch, {"e.engine": engine()})
-    with pytest.raises(SystemExit) as ended:
-        main(["check", str(MODEL), "--data", str(data), "--engine", str(data.parent / "e.engine"), "--min-sqnr", "60"])
-    assert ended.value.code == 0
-    out = capsys.readouterr().out
-    assert "e.engine (tensorrt-rtx 1.7.1 on NVIDIA L4, compute capability 8.9) against the reference" in out
+    done = qdqtool("check", MODEL, "--data", data, "--engine", data.parent / "e.engine", "--min-sqnr", "60")
+    assert done.code == 0
+    assert "e.engine (tensorrt-rtx 1.7.1 on NVIDIA L4, compute capability 8.9) against the reference" in done.out

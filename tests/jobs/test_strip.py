@@ -1,20 +1,28 @@
-"""Strip: the float model comes back, exactly where the float weights were kept."""
+"""Strip: the float model comes back, exactly where the float weights were kept, with the Relus that others removed."""
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from support.metrics import sqnr_db
+from support.paths import ROOT
 from support.small import conv_model, make_model, run
 
 from qdqtool.errors import ModelError
 from qdqtool.jobs.insert import InsertOptions, insert_plan
+from qdqtool.jobs.normalize import normalized_model
 from qdqtool.jobs.strip import StripReport, strip_model
+from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import WeightStorage
 from qdqtool.models.transforms.strip import strip_from
+from qdqtool.samples.request import DataRequest
 
 X = {"x": np.random.default_rng(0).normal(size=(1, 3, 8, 8)).astype(np.float32)}
 ENTRIES = [
@@ -30,6 +38,11 @@ def quantized(folder: Path, weights: WeightStorage) -> Path:
     (folder / "m.onnx").write_bytes(conv_model().SerializeToString(deterministic=True))
     (folder / "p.json").write_text(json.dumps({"schema_version": 1, "tensors": ENTRIES}))
     insert_plan(folder / "m.onnx", folder / "p.json", folder / "q.onnx", InsertOptions(weights=weights))
+    return folder / "q.onnx"
+
+
+def saved(proto: onnx.ModelProto, folder: Path) -> Path:
+    (folder / "q.onnx").write_bytes(proto.SerializeToString())
     return folder / "q.onnx"
 
 
@@ -68,15 +81,8 @@ def test_codes_at_the_border_of_the_graph_stay_and_are_named(tmp_path: Path) -> 
         helper.make_node("Relu", ["a"], ["r"]),
         helper.make_node("QuantizeLinear", ["r", "s", "z"], ["out"], name="to_output"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("codes", TensorProto.INT8, [4])],
-        [helper.make_tensor_value_info("out", TensorProto.INT8, [4])],
-        [numpy_helper.from_array(np.float32(0.5), "s"), numpy_helper.from_array(np.int8(0), "z")],
-    )
-    path = tmp_path / "q.onnx"
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    constants = {"s": np.float32(0.5), "z": np.int8(0)}
+    path = saved(make_model(nodes, {"codes": (4,)}, {"out": (4,)}, constants, elem_type=TensorProto.INT8), tmp_path)
     stripped, report = strip(path)
     assert stripped.SerializeToString() == onnx.load(path).SerializeToString()
     assert sorted(rest.node for rest in report.kept) == ["from_input", "to_output"]
@@ -109,9 +115,7 @@ def qdq_chain(dq_outputs: tuple[str, ...], outputs: tuple[str, ...], double: boo
 def test_outputs_forks_and_double_pairs(
     tmp_path: Path, dq_outputs: tuple[str, ...], outputs: tuple[str, ...], double: bool
 ) -> None:
-    path = tmp_path / "q.onnx"
-    path.write_bytes(qdq_chain(dq_outputs, outputs, double).SerializeToString())
-    stripped, report = strip(path)
+    stripped, report = strip(saved(qdq_chain(dq_outputs, outputs, double), tmp_path))
     assert report.kept == ()
     assert not {"QuantizeLinear", "DequantizeLinear"} & {node.op_type for node in stripped.graph.node}
     x = np.array([0.3, -1.0, 2.2, 0.04], np.float32)
@@ -153,11 +157,9 @@ X4 = np.array([-20, -0.3, 0.5, 20], np.float32)
 def test_the_relu_or_clip_whose_work_the_range_did_is_put_back(
     tmp_path: Path, scale: float, zero_point: np.generic, put_back: tuple[object, ...], opset: int, output: str
 ) -> None:
-    path = tmp_path / "q.onnx"
     bounds = (0, np.inf) if put_back[0] == "Relu" else put_back[1:]
     opset = max(opset, 21 if zero_point.dtype == np.uint16 else 0)
-    path.write_bytes(bounded_model(scale, zero_point, opset=opset, output=output).SerializeToString())
-    stripped, report = strip(path)
+    stripped, report = strip(saved(bounded_model(scale, zero_point, opset=opset, output=output), tmp_path))
     assert [(made.op_type, made.low, made.high) for made in report.restored] == [put_back]
     assert (report.warnings, report.kept) == ((), ())
     [made] = run(stripped, {"x": X4})
@@ -188,9 +190,7 @@ def test_a_range_that_only_holds_what_was_seen_is_no_clip(
         helper.make_node("Exp", ["d"], ["y"]),
     ]
     constants = {"s": np.asarray(np.float32(scale)), "z": np.asarray(zero_point)}
-    path = tmp_path / "q.onnx"
-    path.write_bytes(make_model(nodes, {"x": (4,)}, {"y": (4,)}, constants).SerializeToString())
-    _, report = strip(path)
+    _, report = strip(saved(make_model(nodes, {"x": (4,)}, {"y": (4,)}, constants), tmp_path))
     assert (report.restored, report.warnings) == ((), ())
 
 
@@ -199,16 +199,14 @@ def test_a_clip_that_is_there_is_not_put_behind_itself(tmp_path: Path) -> None:
     proto.graph.node.insert(1, helper.make_node("Clip", ["m", "low", "high"], ["c"]))
     proto.graph.node[2].input[0] = "c"
     proto.graph.initializer.extend(numpy_helper.from_array(np.float32(v), n) for n, v in (("low", 0), ("high", 6)))
-    (tmp_path / "q.onnx").write_bytes(proto.SerializeToString())
-    assert strip(tmp_path / "q.onnx")[1].restored == ()
+    assert strip(saved(proto, tmp_path))[1].restored == ()
 
 
 def test_one_relu_serves_all_pairs_of_a_q(tmp_path: Path) -> None:
     proto = bounded_model(0.02, np.uint8(0))
     proto.graph.node.append(helper.make_node("DequantizeLinear", ["q", "s", "z"], ["second"]))
     proto.graph.output.append(helper.make_tensor_value_info("second", TensorProto.FLOAT, (4,)))
-    (tmp_path / "q.onnx").write_bytes(proto.SerializeToString())
-    stripped, report = strip(tmp_path / "q.onnx")
+    stripped, report = strip(saved(proto, tmp_path))
     assert [node.op_type for node in stripped.graph.node] == ["MatMul", "Relu", "Neg"]
     assert [made.tensor for made in report.restored] == ["second"]
 
@@ -220,8 +218,7 @@ def test_a_float16_relu6_gets_float16_bounds(tmp_path: Path) -> None:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
     for value in (*proto.graph.input, *proto.graph.output):
         value.type.tensor_type.elem_type = TensorProto.FLOAT16
-    (tmp_path / "q.onnx").write_bytes(proto.SerializeToString())
-    stripped, _ = strip(tmp_path / "q.onnx")
+    stripped, _ = strip(saved(proto, tmp_path))
     assert -run(stripped, {"x": X4.astype(np.float16)})[0].max(initial=-9) == 0
     assert run(stripped, {"x": X4.astype(np.float16)})[0].min() == -6
 
@@ -233,8 +230,7 @@ def test_what_cannot_be_put_back_is_refused_unless_asked_for(tmp_path: Path) -> 
     proto.graph.initializer.extend([numpy_helper.from_array(scale, "s"), numpy_helper.from_array(zero_point, "z")])
     for node in proto.graph.node[1:3]:
         node.attribute.append(helper.make_attribute("axis", 0))
-    path = tmp_path / "q.onnx"
-    path.write_bytes(proto.SerializeToString())
+    path = saved(proto, tmp_path)
     with pytest.raises(
         ModelError, match=r"bounds may do the work of .*: it cuts off negative values in some channels"
     ) as e:
@@ -248,8 +244,7 @@ def test_what_cannot_be_put_back_is_refused_unless_asked_for(tmp_path: Path) -> 
 def test_a_pair_behind_a_pair_may_be_an_output(tmp_path: Path) -> None:
     proto = qdq_chain(("a",), ("twice",), double=True)
     del proto.graph.node[-1]
-    (tmp_path / "q.onnx").write_bytes(proto.SerializeToString())
-    stripped, _ = strip(tmp_path / "q.onnx")
+    stripped, _ = strip(saved(proto, tmp_path))
     assert run(stripped, {"x": X4})[0].tolist() == [0, 0, 0.5, 20]
 
 
@@ -283,3 +278,74 @@ def test_a_weight_whose_scale_is_nan_keeps_its_dq() -> None:
     result = strip_from(Model(make_model(nodes, {"x": ("N", 4)}, {"y": ("N", 2)}, constants)))
     assert result.report.removed == ()
     assert [(kept.node, "not finite" in kept.reason) for kept in result.report.kept] == [("dq", True)]
+
+
+WAYS: Mapping[str, dict[str, Any]] = {
+    "defaults": {},
+    "uint8": {"activation_type": QuantType.QUInt8, "per_channel": True},
+    "reduce_range": {"activation_type": QuantType.QUInt8, "per_channel": True, "reduce_range": True},
+    "QOperator": {"activation_type": QuantType.QUInt8, "quant_format": QuantFormat.QOperator, "per_channel": True},
+}
+SAMPLES = ROOT / "sample_models"
+ENOUGH_DB = 25
+"""What the rounding of 8-bit weights leaves at least."""
+
+
+class Feeds(CalibrationDataReader):  # type: ignore[misc]
+    def __init__(self, samples: list[dict[str, np.ndarray]]) -> None:
+        self._samples: Iterator[dict[str, np.ndarray]] = iter(samples)
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        return next(self._samples, None)
+
+
+def stripped(source: Path, samples: list[dict[str, np.ndarray]], folder: Path, way: str) -> onnx.ModelProto:
+    """The model, quantized by ONNX Runtime and stripped again."""
+    quantize_static(source, folder / "q.onnx", Feeds(samples), **WAYS[way])
+    quantized: Model = load_model(folder / "q.onnx")
+    if way == "QOperator":
+        quantized = normalized_model(quantized, DataRequest(samples=1)).model
+    report = strip_model(quantized, folder / "s.onnx")
+    assert report.warnings == ()
+    return onnx.load(folder / "s.onnx")
+
+
+def worst_db(source: Path, found: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> float:
+    expected = run(onnx.load(source), feeds)
+    return min(sqnr_db(left, right) or 0.0 for left, right in zip(expected, run(found, feeds), strict=True))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["digits_cnn", "digits_transformer"])
+def test_a_sample_keeps_what_its_weights_keep(name: str, way: str, tmp_path: Path) -> None:
+    source = SAMPLES / name / "model.onnx"
+    with np.load(SAMPLES / name / "calibration.npz") as data:
+        sample = {key: data[key][:16] for key in data.files}
+    found = stripped(source, [sample], tmp_path, way)
+    assert worst_db(source, found, sample) >= ENOUGH_DB
+    # Operators such as QGemm have no Q/DQ form and stay, with ranges that hold what calibration saw.
+    if way != "QOperator":
+        random = np.random.default_rng(1)
+        noise = {key: random.uniform(0, 1, x.shape).astype(np.float32) for key, x in sample.items()}
+        assert worst_db(source, found, noise) >= ENOUGH_DB
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_relu6_comes_back(way: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    weights = {f"w{i}": random.normal(size=(8, 8, 3, 3)).astype(np.float32) / 2 for i in range(3)}
+    weights |= {"low": np.float32(0), "high": np.float32(6)}
+    nodes = []
+    for i in range(3):
+        nodes.append(helper.make_node("Conv", [f"r{i}" if i else "x", f"w{i}"], [f"c{i}"], pads=[1] * 4))
+        nodes.append(helper.make_node("Clip", [f"c{i}", "low", "high"], [f"r{i + 1}"]))
+    nodes.append(helper.make_node("GlobalAveragePool", ["r3"], ["y"]))
+    model = make_model(nodes, {"x": (1, 8, 8, 8)}, {"y": (1, 8, 1, 1)}, weights)
+    source = tmp_path / "m.onnx"
+    onnx.save(model, source)
+    samples = [{"x": random.normal(size=(1, 8, 8, 8)).astype(np.float32)} for _ in range(4)]
+    found = stripped(source, samples, tmp_path, way)
+    assert [node.op_type for node in found.graph.node].count("Clip") == 3
+    bounds = {float(numpy_helper.to_array(t)) for t in found.graph.initializer if not t.dims}
+    assert bounds == {0.0, 6.0}
+    assert worst_db(source, found, {"x": 5 * samples[0]["x"]}) >= ENOUGH_DB

@@ -53,16 +53,8 @@ def results(folder: Path, key: str | None = "key.pub", **options: Any) -> dict[s
     return {check.name: check.status for check in report.checks}
 
 
-ALL_PASS = {
-    "manifest": "passed",
-    "engine": "passed",
-    "header": "passed",
-    "model": "passed",
-    "external-data": "passed",
-    "version": "passed",
-    "gpu": "not-possible",
-    "signature": "passed",
-}
+CHECKS = ("manifest", "engine", "header", "model", "external-data", "version", "signature")
+ALL_PASS = {**dict.fromkeys(CHECKS, "passed"), "gpu": "not-possible"}
 
 
 def test_nothing_was_changed(here):
@@ -198,11 +190,7 @@ def test_the_gpus_of_the_machine(here, monkeypatch, capabilities, expected):
 
 @pytest.mark.parametrize(
     ("installed", "options", "expected"),
-    [
-        ("1.7.2.0", {}, "failed"),
-        ("1.7.2.0", {"version_compatible": True}, "not-possible"),
-        (None, {}, "not-possible"),
-    ],
+    [("1.7.2.0", {}, "failed"), ("1.7.2.0", {"version_compatible": True}, "not-possible"), (None, {}, "not-possible")],
 )
 def test_the_installed_version(here, monkeypatch, installed, options, expected):
     monkeypatch.setattr("qdqtool.engines.build.verification.installed_version", lambda _: installed)

@@ -1,33 +1,24 @@
-"""Data files are checked before anything runs, and every iteration gives the same samples."""
+"""Data files are checked before anything runs, every iteration gives the same samples, and equal ones are counted."""
 
 import io
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from support.command import qdqtool
+from support.data_files import save_npz
 from support.feeds import numbered
+from support.small import conv_model
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.feeds import load_feeds
+from qdqtool.samples.feeds import Survey, load_feeds
 from qdqtool.samples.signature import InputSpec
 
 F32 = np.dtype(np.float32)
-SPECS = (InputSpec("image", F32, (1, 3, 4)), InputSpec("length", np.dtype(np.int64), ()))
+
 DYNAMIC = (InputSpec("x", F32, ("N", 8)),)
-
-
-def save(folder: Path, **arrays: object) -> Path:
-    path = folder / "data.npz"
-    np.savez(path, **arrays)
-    return path
-
-
-def image(samples: int = 2, dtype: type = np.float32) -> np.ndarray:
-    return np.arange(samples * 12).reshape(samples, 3, 4).astype(dtype)
-
-
-LENGTH = np.array([5, 6], np.int64)
 
 
 # --- parts ---
@@ -51,36 +42,6 @@ def test_samples_come_with_their_numbers_in_the_data() -> None:
 # --- reading ---
 
 
-def test_samples_come_one_by_one_along_the_first_axis(tmp_path: Path) -> None:
-    feeds = load_feeds(save(tmp_path, image=image(), length=LENGTH), SPECS)
-    assert len(feeds) == 2
-    first, second = feeds
-    assert first["image"].shape == (1, 3, 4)
-    assert second["image"].tolist() == image()[1:].tolist()
-    assert (first["length"].shape, int(second["length"])) == ((), 6)
-    assert [s["image"].tolist() for s in feeds] == [first["image"].tolist(), second["image"].tolist()]  # again
-    assert feeds.description.shapes == {"image": (1, 3, 4), "length": ()}
-
-
-def test_a_fixed_batch_takes_its_rows_and_a_dynamic_one_takes_one(tmp_path: Path) -> None:
-    fixed = (InputSpec("x", F32, (4, 8)),)
-    x = np.arange(64, dtype=np.float32).reshape(8, 8)
-    path = save(tmp_path, x=x)
-    assert [sample["x"].tolist() for sample in load_feeds(path, fixed)] == [x[:4].tolist(), x[4:].tolist()]
-    assert [sample["x"].shape for sample in load_feeds(path, DYNAMIC)] == [(1, 8)] * 8
-
-
-def test_one_axis_more_means_one_whole_input_a_row(tmp_path: Path) -> None:
-    state = np.arange(24, dtype=np.float32).reshape(3, 2, 1, 4)
-    feeds = load_feeds(save(tmp_path, state=state), (InputSpec("state", F32, (2, "batch", 4)),))
-    assert [sample["state"].tolist() for sample in feeds] == state.tolist()
-
-
-def test_a_scalar_is_the_same_in_every_sample(tmp_path: Path) -> None:
-    feeds = load_feeds(save(tmp_path, image=image(), length=np.int64(7)), SPECS)
-    assert [int(sample["length"]) for sample in feeds] == [7, 7]
-
-
 @pytest.mark.parametrize("save_with", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_compressed_and_fortran_ordered_arrays_read_the_same(tmp_path: Path, save_with: object, order: str) -> None:
@@ -89,37 +50,7 @@ def test_compressed_and_fortran_ordered_arrays_read_the_same(tmp_path: Path, sav
     assert np.concatenate([sample["x"] for sample in load_feeds(tmp_path / "d.npz", DYNAMIC)]).tolist() == x.tolist()
 
 
-def test_only_so_many_samples_are_used_when_told(tmp_path: Path) -> None:
-    feeds = load_feeds(save(tmp_path, x=np.zeros((9, 8), np.float32)), DYNAMIC, limit=4)
-    assert (len(feeds), len(list(feeds)), feeds.description.samples) == (4, 4, 4)
-
-
 # --- refusing ---
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        (
-            {"imagee": image(), "length": LENGTH},
-            "'imagee' is no input of the model; its inputs: image, length; did you mean 'image'",
-        ),
-        ({"image": image()}, "input 'length' is missing; found: image"),
-        ({"image": image(dtype=np.float64), "length": LENGTH}, "'image' has type float64; the model takes float32"),
-        (
-            {"image": image()[..., :2], "length": LENGTH},
-            r"'image' has shape \[1, 3, 2\]; the model takes image: float32 \[1, 3, 4\]",
-        ),
-        ({"image": image()[0, 0], "length": LENGTH}, r"'image' has shape \[4\]"),
-        ({"image": image(3), "length": LENGTH}, "different number of samples for each input: image 3, length 2"),
-        ({"image": image(0), "length": LENGTH[:0]}, "has no samples"),
-        ({"image": np.array([None, image()], object), "length": LENGTH}, "pickled Python objects"),
-    ],
-)
-def test_what_does_not_fit_is_refused_by_name(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
-        load_feeds(save(tmp_path, **arrays), SPECS)
-    assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -127,31 +58,92 @@ def test_values_that_are_not_finite_are_refused_with_their_place_in_any_sample(t
     x = np.zeros((3, 8), np.float32)
     x[2, 5] = bad
     with pytest.raises(UsageError, match=rf"sample 2: input 'x' is {bad} at \[0, 5\]"):
-        load_feeds(save(tmp_path, x=x), DYNAMIC)
+        load_feeds(save_npz(tmp_path / "d.npz", x=x), DYNAMIC)
 
 
-def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "data.npz"
-    with pytest.raises(UsageError, match="no such file"):
-        load_feeds(path, DYNAMIC)
-    path.write_bytes(b"not a zip file at all")
-    with pytest.raises(UsageError, match="not a readable"):
-        load_feeds(path, DYNAMIC)
-    other = tmp_path / "data.csv"
-    other.write_text("1,2")
-    with pytest.raises(UsageError, match=r"of no known kind; legal: .*\.npz file"):
-        load_feeds(other, DYNAMIC)
-
-
-def test_a_truncated_archive_and_a_lying_header_are_refused(tmp_path: Path) -> None:
-    whole = save(tmp_path, x=np.zeros((3, 8), np.float32)).read_bytes()
-    cut = tmp_path / "cut.npz"
-    cut.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UsageError, match="not a readable"):
-        load_feeds(cut, DYNAMIC)
+def test_a_header_that_promises_more_than_there_is_is_refused(tmp_path: Path) -> None:
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (10**12, 8)})
     with zipfile.ZipFile(tmp_path / "lie.npz", "w") as archive:
         archive.writestr("x.npy", header.getvalue() + bytes(64))
     with pytest.raises(UsageError, match="'x' is damaged: 64 bytes of data"):
         load_feeds(tmp_path / "lie.npz", DYNAMIC)
+
+
+RNG = np.random.default_rng(0)
+IMAGE = RNG.normal(size=(1, 3, 8, 8)).astype(np.float32)
+
+
+def survey(*samples: dict[str, np.ndarray]) -> Survey:
+    found = Survey()
+    for sample in samples:
+        found.add(sample)
+    return found
+
+
+def test_equal_samples_count_once():
+    other = {"x": IMAGE + 1}
+    found = survey({"x": IMAGE}, other, {"x": IMAGE.copy()}, {"x": IMAGE[0]}, other)
+    assert (found.samples, found.repeated, found.constant) == (5, 2, 0)
+    found.refuse_constant(Path("d"))
+
+
+@pytest.mark.parametrize("value", [0, 7, -np.inf])
+def test_a_sample_of_one_value_is_constant(value: float):
+    found = survey({"x": IMAGE}, {"x": np.full_like(IMAGE, value)})
+    with pytest.raises(UsageError, match=f"d: 1 of 2 samples hold a single value: sample 1 is {float(value)} thr"):
+        found.refuse_constant(Path("d"))
+
+
+def test_inputs_that_are_usually_constant_beside_others_are_no_reason():
+    """A first state of a recurrent network, a mask of a sentence without padding, a rate."""
+    extra = {"state": np.zeros((2, 1, 4), np.float32), "mask": np.ones((1, 8), np.int64), "rate": np.int64(16000)}
+    survey({"x": IMAGE, **extra}).refuse_constant(Path("d"))
+    with pytest.raises(UsageError, match="d: 1 of 1 samples hold a single value: sample 0 is "):
+        survey(extra).refuse_constant(Path("d"))
+    survey({"rate": np.int64(16000), "one": np.zeros((1, 1), np.float32)}).refuse_constant(Path("d"))
+    survey({"x": np.zeros((0, 4), np.float32)}).refuse_constant(Path("d"))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    onnx.save(conv_model(), tmp_path / "m.onnx")
+    np.savez(tmp_path / "zeros.npz", x=np.zeros((4, 3, 8, 8), np.float32))
+    np.savez(tmp_path / "same.npz", x=np.repeat(IMAGE, 128, axis=0))
+    np.savez(tmp_path / "good.npz", x=RNG.normal(size=(4, 3, 8, 8)).astype(np.float32))
+    return tmp_path / "m.onnx"
+
+
+COMMANDS = (
+    ("calibrate", "-o", "r.json"),
+    ("quantize", "-o", "q.onnx"),
+    ("check",),
+    ("normalize", "-o", "n.onnx"),
+    ("validate", "--fix", "--diff"),
+)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_zeros_are_refused_unless_allowed(model: Path, words: tuple[str, ...]):
+    command, *rest = words
+    folder = model.parent
+    done = qdqtool(command, "m.onnx", *rest, "--data", "zeros.npz", cwd=folder)
+    assert done.code == 2
+    assert "4 of 4 samples hold a single value" in done.err
+    assert "--allow-constant-data" in done.err
+    allowed = qdqtool(command, "m.onnx", *rest, "--data", "zeros.npz", "--allow-constant-data", cwd=folder)
+    assert "hold a single value" not in allowed.err
+
+
+@pytest.mark.parametrize("option", ["--data", "--calib-data"])
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_both_names_of_the_option_are_taken(model: Path, words: tuple[str, ...], option: str):
+    command, *rest = words
+    done = qdqtool(command, "m.onnx", *rest, option, "good.npz", cwd=model.parent)
+    assert done.code in {0, 1}, done.err
+
+
+def test_copies_of_one_sample_are_reported(model: Path):
+    for words in (("quantize", "-o", "q.onnx"), ("check",), ("calibrate", "-o", "r.json")):
+        done = qdqtool(words[0], "m.onnx", *words[1:], "--data", "same.npz", cwd=model.parent)
+        assert "REPEATED 127 of 128 samples equal an earlier one: the data has 1" in done.out

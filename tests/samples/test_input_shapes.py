@@ -7,69 +7,50 @@ from qdqtool.samples.input_shapes import parse_numbers, parse_shapes, parse_valu
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("parse", "words", "expected"),
     [
-        ([], {}),
-        (["x:1x3x320x320"], {"x": (1, 3, 320, 320)}),
-        (["x:1X3"], {"x": (1, 3)}),
-        (["x:[1,3,320,320]"], {"x": (1, 3, 320, 320)}),
-        (["x:1x3,mask:[1, 3],n:7"], {"x": (1, 3), "mask": (1, 3), "n": (7,)}),
-        (["x:1x3", "mask:2,n:7"], {"x": (1, 3), "mask": (2,), "n": (7,)}),
-        (["input:0:1x3"], {"input:0": (1, 3)}),
-        (["a/b.c:2x2,model:x:1:4"], {"a/b.c": (2, 2), "model:x:1": (4,)}),
-        (["scalar:[]"], {"scalar": ()}),
-        (["cache:1x2x0x32,x:[0,3]"], {"cache": (1, 2, 0, 32), "x": (0, 3)}),
+        (parse_shapes, [], {}),
+        (parse_shapes, ["x:1x3x320x320"], {"x": (1, 3, 320, 320)}),
+        (parse_shapes, ["x:1X3"], {"x": (1, 3)}),
+        (parse_shapes, ["x:[1,3,320,320]"], {"x": (1, 3, 320, 320)}),
+        (parse_shapes, ["x:1x3,mask:[1, 3],n:7"], {"x": (1, 3), "mask": (1, 3), "n": (7,)}),
+        (parse_shapes, ["x:1x3", "mask:2,n:7"], {"x": (1, 3), "mask": (2,), "n": (7,)}),
+        (parse_shapes, ["input:0:1x3"], {"input:0": (1, 3)}),
+        (parse_shapes, ["a/b.c:2x2,model:x:1:4"], {"a/b.c": (2, 2), "model:x:1": (4,)}),
+        (parse_shapes, ["scalar:[]"], {"scalar": ()}),
+        (parse_shapes, ["cache:1x2x0x32,x:[0,3]"], {"cache": (1, 2, 0, 32), "x": (0, 3)}),
+        (parse_values, ["shape:2x-1x0"], {"shape": (2, -1, 0)}),
+        (parse_values, ["shape:[2,-1, 0],n:-3", "k:5"], {"shape": (2, -1, 0), "n": (-3,), "k": (5,)}),
+        (parse_values, ["a:0:1x3"], {"a:0": (1, 3)}),
     ],
 )
-def test_spellings(words, expected):
-    assert parse_shapes(words, "--opt-shapes") == expected
+def test_spellings_of_shapes_and_of_values_which_may_be_negative(parse, words, expected):
+    assert parse(words, "--option") == expected
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("parse", "words", "message"),
     [
-        ([""], "--opt-shapes is empty"),
-        (["x"], "'x' cannot be read"),
-        (["x:"], "cannot be read"),
-        ([":3"], "cannot be read"),
-        (["x:1x"], "cannot be read"),
-        (["x:1xfoo"], "cannot be read"),
-        (["x:1x\u0663"], "cannot be read"),
-        (["x:1x3,y"], "cannot be read from 'y' on"),
-        (["x:-1x3"], "cannot be read"),
-        (["x:1,x:2"], "names 'x' twice"),
-        (["x:1", "x:2"], "names 'x' twice"),
+        (parse_shapes, [""], "--option is empty"),
+        (parse_shapes, ["x"], "'x' cannot be read"),
+        (parse_shapes, ["x:"], "cannot be read"),
+        (parse_shapes, [":3"], "cannot be read"),
+        (parse_shapes, ["x:1x"], "cannot be read"),
+        (parse_shapes, ["x:1xfoo"], "cannot be read"),
+        (parse_shapes, ["x:1x\u0663"], "cannot be read"),
+        (parse_shapes, ["x:1x3,y"], "cannot be read from 'y' on"),
+        (parse_shapes, ["x:-1x3"], "cannot be read"),
+        (parse_shapes, ["x:1,x:2"], "names 'x' twice"),
+        (parse_shapes, ["x:1", "x:2"], "names 'x' twice"),
+        (parse_values, ["n:[]"], "gives 'n' no value"),
+        (parse_values, ["n:1--2"], "cannot be read"),
+        (parse_values, ["n:1.5"], "cannot be read"),
+        (parse_values, ["n:1,n:2"], "names 'n' twice"),
     ],
 )
-def test_what_cannot_be_read(words, message):
+def test_what_cannot_be_read(parse, words, message):
     with pytest.raises(UsageError, match=message):
-        parse_shapes(words, "--opt-shapes")
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["shape:2x-1x0"], {"shape": (2, -1, 0)}),
-        (["shape:[2,-1, 0],n:-3", "k:5"], {"shape": (2, -1, 0), "n": (-3,), "k": (5,)}),
-        (["a:0:1x3"], {"a:0": (1, 3)}),
-    ],
-)
-def test_values_are_spelled_as_shapes_and_may_be_negative(words, expected):
-    assert parse_values(words, "--opt-shape-values") == expected
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["n:[]"], "gives 'n' no value"),
-        (["n:1--2"], "cannot be read"),
-        (["n:1.5"], "cannot be read"),
-        (["n:1,n:2"], "names 'n' twice"),
-    ],
-)
-def test_values_that_cannot_be_read(words, message):
-    with pytest.raises(UsageError, match=message):
-        parse_values(words, "--opt-shape-values")
+        parse(words, "--option")
 
 
 @pytest.mark.parametrize(

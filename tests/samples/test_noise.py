@@ -1,18 +1,19 @@
-"""Random feeds are seeded, fit the model, and index no table beyond its end."""
+"""Random feeds are seeded, fit the model and its ranges, and index no table beyond its end."""
 
 import itertools
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from support.qdq import LOOP_AND_BRANCHES, text_model
-from support.small import make_model, matmul_model
+from support.small import conv_model, make_model, matmul_model, run
 
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.samples.feeds import Feeds
-from qdqtool.samples.noise import random_feeds
+from qdqtool.samples.input_shapes import parse_shapes
+from qdqtool.samples.noise import example_option, random_feeds, range_of
 from qdqtool.samples.signature import input_specs, with_shapes
 
 
@@ -25,13 +26,8 @@ def random_for(
 
 def of_type(elem_type: int, shape: tuple[int | str | None, ...] | None = (1000,)) -> Model:
     """x -> Identity -> y."""
-    graph = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", elem_type, shape)],
-        [helper.make_tensor_value_info("y", elem_type, shape)],
-    )
-    return Model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    nodes = [helper.make_node("Identity", ["x"], ["y"])]
+    return Model(make_model(nodes, {"x": shape}, {"y": shape}, {}, elem_type=elem_type))
 
 
 def drawn(model: Model, shapes: dict[str, tuple[int, ...]] | None = None) -> np.ndarray:
@@ -64,18 +60,11 @@ def test_other_open_dimensions_ask_for_the_option() -> None:
 
 
 def test_integers_stay_inside_the_tables_that_they_index() -> None:
-    nodes = [
-        helper.make_node("Cast", ["ids"], ["wide"], to=TensorProto.INT64),
-        helper.make_node("Gather", ["table", "wide"], ["y"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("ids", TensorProto.INT32, [1000])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1000, 2])],
-        [helper.make_tensor("table", TensorProto.FLOAT, [3, 2], [0.0] * 6)],
-    )
-    model = Model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    model = text_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (int32[1000] ids) => (float[1000, 2] y) <float[3, 2] table = {0, 0, 0, 0, 0, 0}>
+        { wide = Cast <to = 7> (ids)  y = Gather (table, wide) }
+    """)
     values = np.concatenate([sample["ids"] for sample in random_for(model)])
     assert (values.dtype, set(values.tolist())) == (np.int32, {0, 1, 2})
 
@@ -163,9 +152,97 @@ def test_an_input_of_unknown_rank_asks_for_its_shape() -> None:
     assert drawn(model, {"x": (2, 5)}).size == 4 * 10
 
 
-def test_a_first_dimension_without_a_name_is_a_batch_too() -> None:
-    assert random_for(of_type(TensorProto.FLOAT, (None, 3))).description.shapes == {"x": (1, 3)}
+@pytest.mark.parametrize(("shape", "drawn_shape"), [((None, 3), (1, 3)), ((3, "my_Batch"), (3, 1))])
+def test_a_first_dimension_without_a_name_and_any_named_batch_are_one(shape, drawn_shape) -> None:
+    assert random_for(of_type(TensorProto.FLOAT, shape)).description.shapes == {"x": drawn_shape}
 
 
-def test_a_dimension_with_batch_in_its_name_is_one_on_any_axis() -> None:
-    assert random_for(of_type(TensorProto.FLOAT, (3, "my_Batch"))).description.shapes == {"x": (3, 1)}
+def conv(*dims: int | str | None):
+    """The model, its input declared with these dimensions; without any its rank is unknown."""
+    proto = conv_model()
+    kind = proto.graph.input[0].type.tensor_type
+    kind.ClearField("shape")
+    for dim in dims:
+        kind.shape.dim.add(**({"dim_value": dim} if isinstance(dim, int) else {"dim_param": dim} if dim else {}))
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    return proto
+
+
+def example(proto, inputs, **known: int) -> str:
+    return example_option(ModelIndex.of(Model(proto)), inputs, known)
+
+
+@pytest.mark.parametrize(
+    ("dims", "shape"),
+    [(("n", "c", "h", "w"), "x:1x3x224x224"), ((2, None, "h", 16), "x:2x3x224x16"), (None, "x:1x3x224x224")],
+)
+def test_a_convolution_tells_rank_and_channels(dims, shape):
+    proto = conv(*dims or ())
+
+    assert example(proto, {"x": dims}) == shape
+    x = np.zeros(parse_shapes([shape], "")["x"], np.float32)
+    assert run(proto, {"x": x})[0].shape[0] == x.shape[0]
+
+
+def test_a_matrix_product_behind_a_cast_tells_the_last_dimension():
+    weights = {"w": np.ones((24, 6), np.float32)}
+    nodes = [helper.make_node("Cast", ["x"], ["c"], to=1), helper.make_node("Gemm", ["c", "w"], ["y"])]
+    proto = make_model(nodes, {"x": ("n", "k")}, {"y": ("n", 6)}, weights)
+
+    assert example(proto, {"x": ("n", "k")}) == "x:1x24"
+
+
+def test_a_symbol_has_one_size_everywhere_and_known_ones_are_kept():
+    nodes = [helper.make_node("Add", ["a", "b"], ["y"])]
+    proto = make_model(nodes, {"a": ("n", "t"), "b": ("n", "t", "t", "t")}, {"y": ("n", "t")}, {})
+    inputs = {"a": ("n", "t"), "b": ("n", "t", "t", "t")}
+
+    assert example(proto, inputs) == "a:1x128,b:1x128x128x128"
+    assert example(proto, inputs, n=4, t=7) == "a:4x7,b:4x7x7x7"
+
+
+MODEL = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[1,3,50,50] x) => (float[1,50,50,3] y)
+<float s = {{{scale}}}, {kind} zp = {{{zero}}}>
+{{
+  t = Transpose <perm = [0, 2, 3, 1]> (x)
+  {between}
+  q = QuantizeLinear (m, s, zp)
+  y = DequantizeLinear (q, s, zp)
+}}
+"""
+
+
+def index_of(scale: float, zero: int = 0, kind: str = "int8", between: str = "m = Identity (t)") -> ModelIndex:
+    return ModelIndex.of(text_model(MODEL.format(scale=scale, zero=zero, kind=kind, between=between)))
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero", "kind", "low", "high"),
+    [(1 / 255, 0, "uint8", 0, 1), (0.02, 114, "uint8", -2.28, 2.82), (1.0, 0, "int8", -128, 127)],
+)
+def test_floats_fill_the_range_and_stay_inside_it(scale: float, zero: int, kind: str, low: float, high: float) -> None:
+    index = index_of(scale, zero, kind)
+    x = np.concatenate([each["x"].ravel() for each in random_feeds(index, input_specs(index.model), seed=0)])
+    assert np.mean(x) == pytest.approx((low + high) / 2, abs=0.01 * (high - low))
+    assert np.std(x) == pytest.approx((high - low) / 8, rel=0.02)
+    assert np.mean((x >= low) & (x <= high)) > 0.999
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e6])
+def test_scales_that_no_input_has_are_not_followed(scale: float) -> None:
+    assert range_of("x", index_of(scale)) is None
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("zero", [0, 3])
+def test_a_scale_that_is_not_finite_is_not_followed(bad: float, zero: int) -> None:
+    model = text_model(MODEL.format(scale=1.0, zero=zero, kind="uint8", between="m = Identity (t)"))
+    stored = next(tensor for tensor in model.proto.graph.initializer if tensor.name == "s")
+    stored.CopyFrom(numpy_helper.from_array(np.float32(bad), "s"))
+    assert range_of("x", ModelIndex.of(model)) is None
+
+
+def test_what_computes_hides_the_range() -> None:
+    assert range_of("x", index_of(0.1, between="m = Exp (t)")) is None

@@ -47,11 +47,5 @@ def test_no_samples_at_all_cannot_be_asked_for(data, path):
             open_feeds(MODEL, request)
 
 
-def test_a_sample_that_does_not_fit_is_refused_before_anything_runs(tmp_path):
-    np.savez(tmp_path / "d.npz", x=np.zeros((5, 9), np.float32))
-    with pytest.raises(UsageError, match=r"sample 0: input 'x' has shape \[1, 9\]"):
-        open_feeds(MODEL, tmp_path / "d.npz")
-
-
 def test_a_request_without_options_is_for_random_data_of_the_first_seed():
     assert DataRequest() == DataRequest(path=None, seed=0, samples=None, input_shapes={})

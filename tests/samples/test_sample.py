@@ -1,13 +1,20 @@
-"""One sample: what pads it is cut off its outputs, and its digest is that of its values and nothing else."""
+"""One sample: padding, digest, names and types that are converted, and inputs that the model stores as constants."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto, helper
+from support.small import make_model
 
+from qdqtool.errors import UsageError
+from qdqtool.models.graph.model import Model
+from qdqtool.models.transforms.specialize_values import fix_values
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.sample import NoLabelsError, Sample, data_digest, sample_digest
-from qdqtool.samples.signature import InputSpec
+from qdqtool.samples.sample import Converted, NoLabelsError, Sample, data_digest, sample_digest
+from qdqtool.samples.signature import InputSpec, input_specs, stored_specs
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -83,3 +90,89 @@ def test_archives_and_scripts_may_have_labels_and_single_arrays_not(tmp_path):
         assert [sample.labels.tolist() for sample in picked] == [[len(X) - 1]]
     with pytest.raises(NoLabelsError, match=r"d\.npy has no place for the right answers"):
         feeds["npy"].with_labels()
+
+
+def test_names_change_and_batch_and_labels_stay():
+    given = Sample({"a": np.zeros(2), "b": np.ones(2)}, batch=3, filler=1, labels=np.arange(2))
+    (made,) = Converted([given], {"a": "x"})
+    assert list(made) == ["x", "b"]
+    assert (made.batch, made.filler, made.labels) == (3, 1, given.labels)
+
+
+def test_float32_is_rounded_to_float16_where_the_model_takes_that_and_nothing_else(tmp_path):
+    values = np.float32([[1 / 3, 1e-3]])
+    np.savez(tmp_path / "d.npz", half=values, single=values)
+    specs = [InputSpec(name, np.dtype(kind), (2,)) for name, kind in (("half", "float16"), ("single", "float32"))]
+    (sample,) = load_feeds(tmp_path / "d.npz", specs)
+    np.testing.assert_array_equal(sample["half"], values[0].astype(np.float16), strict=True)
+    np.testing.assert_array_equal(sample["single"], values[0], strict=True)
+
+
+@pytest.mark.parametrize(("values", "says"), [(np.float32([[1e6, 0]]), "is inf at"), (np.zeros((1, 2)), "float64")])
+def test_what_float16_cannot_hold_and_other_types_are_refused(values, says, tmp_path):
+    np.savez(tmp_path / "d.npz", half=values)
+    with pytest.raises(UsageError, match=says):
+        load_feeds(tmp_path / "d.npz", [InputSpec("half", np.dtype("float16"), (2,))])
+
+
+# --- inputs that the model stores as constants ---
+
+
+ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+@pytest.fixture
+def model() -> Model:
+    given = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": ("n", 2)}, {"y": ("n", 2)}, {})
+    given.graph.input.append(helper.make_tensor_value_info("sr", TensorProto.INT64, []))
+    return fix_values(Model(given), {"sr": (16000,)}).model
+
+
+def feeds_of(model: Model, path: Path, **more: bool):
+    return load_feeds(path, (*input_specs(model), *stored_specs(model)), **more)
+
+
+@pytest.mark.parametrize("stored", [np.full(3, 16000), np.array(16000), np.full(3, 16000, np.int32)])
+def test_an_archive_may_hold_the_constant(tmp_path: Path, model: Model, stored: np.ndarray):
+    np.savez(tmp_path / "d.npz", x=ROWS, sr=stored)
+    samples = list(feeds_of(model, tmp_path / "d.npz"))
+    assert [sorted(sample) for sample in samples] == [["x"]] * 3
+    np.testing.assert_array_equal(np.concatenate([sample["x"] for sample in samples]), ROWS)
+
+
+def test_an_archive_without_it_serves_too(tmp_path: Path, model: Model):
+    np.savez(tmp_path / "d.npz", x=ROWS)
+    assert [sorted(sample) for sample in feeds_of(model, tmp_path / "d.npz")] == [["x"]] * 3
+    np.save(tmp_path / "d.npy", ROWS)
+    assert [sorted(sample) for sample in feeds_of(model, tmp_path / "d.npy")] == [["x"]] * 3
+
+
+def test_a_sample_of_another_value_is_named(tmp_path: Path, model: Model):
+    np.savez(tmp_path / "d.npz", x=ROWS, sr=np.array([16000, 8000, 16000]))
+    with pytest.raises(UsageError) as error:
+        feeds_of(model, tmp_path / "d.npz")
+    assert error.value.message == (
+        f"{tmp_path / 'd.npz'}, sample 1: input 'sr' is 8000, and the model has it as a constant of 16000"
+    )
+
+
+def test_a_name_that_is_neither_input_nor_constant_is_refused(tmp_path: Path, model: Model):
+    np.savez(tmp_path / "d.npz", x=ROWS, rate=np.full(3, 16000))
+    with pytest.raises(UsageError, match="'rate' is no input of the model; its inputs: x"):
+        feeds_of(model, tmp_path / "d.npz")
+
+
+def test_a_script_may_give_it(tmp_path: Path, model: Model):
+    script = tmp_path / "data.py"
+    script.write_text(
+        "import numpy as np\n\ndef load_data():\n    yield {'x': np.ones((1, 2), np.float32), 'sr': np.array(16000)}\n"
+    )
+    assert [sorted(sample) for sample in feeds_of(model, script)] == [["x"]]
+
+
+def test_labels_and_padding_stay_beside_a_constant(tmp_path: Path, model: Model):
+    model.proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
+    np.savez(tmp_path / "d.npz", x=ROWS, sr=np.array(16000), labels=np.array([7, 8, 9]))
+    first, last = feeds_of(model, tmp_path / "d.npz").with_labels()
+    assert [sample.labels.tolist() for sample in (first, last)] == [[7, 8], [9]]
+    assert (last.batch, last.filler) == (2, 1)

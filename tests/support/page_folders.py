@@ -10,6 +10,7 @@ import onnx
 from onnx import helper
 
 from qdqtool.linting import rules
+from support.code_blocks import blocks_of
 from support.command import exit_code_of
 from support.engine_models import FP8, ROWS, Net
 from support.networks import Network
@@ -103,7 +104,7 @@ def build(folder: Path) -> None:
     onnx.save(conv_net("images", "side"), folder / "dynamic.onnx")
 
 
-def calibration(folder: Path) -> None:
+def quantize(folder: Path) -> None:
     """Give the last block of the network the name of a head."""
     model = onnx.load(folder / "model.onnx")
     for node in model.graph.node:
@@ -135,20 +136,20 @@ def foreign_ranges(folder: Path) -> None:
     run(folder, "convert-ranges ranges.json --to tensorrt-cache -o calibration.cache")
 
 
-def images(folder: Path) -> None:
+def samples(folder: Path) -> None:
+    """Make models that take images, sound and text, with files for each."""
     onnx.save(conv_net("x", 64), folder / "resnet.onnx")
     onnx.save(conv_net("x", "side"), folder / "yolo.onnx")
     for number in range(4):
         save_picture(folder / f"photos/{number % 2}/{number}.png", picture(80, 90, number))
-
-
-def sound_and_text(folder: Path) -> None:
     onnx.save(sound_net(), folder / "keywords.onnx")
     for number in range(20):
         save_sound(folder / f"sounds/{number}.wav", noise(140, seed=number))
     onnx.save(text_net(), folder / "bert.onnx")
     save_tokenizer(folder / "tokenizer.json")
     save_lines(folder / "lines.txt")
+    block = next(each for each in blocks_of(ROOT / "docs/how-to/data.md") if "def load_data" in each.text)
+    (folder / "samples.py").write_text(block.text, encoding="utf-8")
 
 
 def refusals(folder: Path) -> None:
@@ -212,7 +213,6 @@ FOLDERS: Mapping[str, Folder] = {
         {**COMMON, "plan.toml": DIGITS / "plan.toml", "scales.npz": DIGITS / "scales.npz"}, readme, weights(),
         builds=True,
     ),
-    "docs/calibration.md": Folder(COMMON, calibration),
     "docs/check.md": Folder(
         {**COMMON, "float.onnx": DIGITS / "model.onnx", "lm.onnx": SAMPLES / "char_lm/model.onnx",
          "lm.npz": SAMPLES / "char_lm/calibration.npz"}, check,
@@ -223,10 +223,9 @@ FOLDERS: Mapping[str, Folder] = {
         cluster,
         not_run={"qdqtool calibrate model.onnx --calib-data data.npz --dask tcp": "there is no such cluster"},
     ),
-    "docs/convert.md": Folder(COMMON, builds=True),
     "docs/diff.md": Folder(COMMON, diff),
     "docs/foreign_ranges.md": Folder(COMMON, foreign_ranges),
-    "docs/high_precision.md": Folder(COMMON),
+    "docs/developers/refusals.md": Folder({}, refusals, builds=True),
     "docs/how-to/build.md": Folder(
         {**FLOAT, **DATA},
         build,
@@ -239,6 +238,7 @@ FOLDERS: Mapping[str, Folder] = {
         },
         builds=True,
     ),
+    "docs/how-to/data.md": Folder(COMMON, samples),
     "docs/how-to/failures.md": Folder(
         {},
         refusals,
@@ -248,20 +248,18 @@ FOLDERS: Mapping[str, Folder] = {
         },
         builds=True,
     ),
+    "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),
     "docs/how-to/validate.md": Folder(
         {"float.onnx": DIGITS / "model.onnx", **DATA}, validate, {"node": onnx.NodeProto()}, builds=True
     ),
-    "docs/images.md": Folder({}, images),
     "docs/reference/files.md": Folder(COMMON, builds=True),
     "docs/reference/python.md": Folder(),
-    "docs/refusals.md": Folder({}, refusals, builds=True),
     "docs/sensitivity.md": Folder(
         {**COMMON, "lm.onnx": SAMPLES / "digits_transformer/model.onnx",
          "text.npz": SAMPLES / "digits_transformer/calibration.npz"},
         sensitivity,
     ),
-    "docs/sound_and_text.md": Folder({}, sound_and_text),
+    "docs/start/tutorial.md": Folder(builds=True),
     "docs/strip.md": Folder({**COMMON, "float.onnx": DIGITS / "model.onnx"}, strip),
-    "docs/walkthrough.md": Folder(builds=True),
 }  # fmt: skip
 """By page; a page without commands of qdqtool and without Python needs none."""

@@ -52,12 +52,3 @@ def test_the_table_of_layers_has_every_package_and_module_in_the_order_of_the_co
     there = {path.stem for path in (ROOT / "qdqtool").glob("[a-z]*") if path.suffix in {"", ".py"}}
     assert set(names) == there - {"py"}
     assert names.index("cli") < names.index("jobs") < names.index("models") < names.index("errors")
-
-
-def test_the_page_of_options_has_each_option_of_each_command():
-    (page,) = generated.option_page().values()
-    (row,) = [line for line in page.splitlines() if line.startswith("| `--min-cosine ")]
-    assert row.endswith(" | check, convert |")
-    (row,) = [line for line in page.splitlines() if line.startswith("| `--awq ")]
-    assert "`--awq [auto\\|off]`" in row
-    assert "[default: auto]" in row

@@ -46,12 +46,18 @@ FIND_LAYERS = frozenset(gate.name for gate in _OUTPUT_GATES if gate.finds_layers
 """Those of them that name layers where they are missed."""
 
 _LEGAL = {
+    "min_sqnr": (0.0, math.inf),
     "min_cosine": (-1.0, 1.0),
     "max_steps": (0.0, math.inf),
     "max_weight_steps": (0.0, math.inf),
     "min_agreement": (0.0, 1.0),
 }
 """The smallest and the largest value of limits on numbers that have some."""
+
+_HINTS = {
+    "max_weight_steps": "`--max-weight-steps inf` leaves the limit out",
+    "min_sqnr": "below 0 dB the error is larger than the output: `--min-sqnr 20` keeps it to a tenth",
+}
 
 _gate = partial(option, section="Gates")
 
@@ -124,5 +130,5 @@ class Gates:
             legal = f"a number from {low:g} to {high:g}" if math.isfinite(high) else f"a number from {low:g} up"
             raise UsageError(
                 f"{option} is {limit:g}; it must be {legal if math.isfinite(low) else 'a finite number'}",
-                hint="`--max-weight-steps inf` leaves the limit out" if each.name == "max_weight_steps" else None,
+                hint=_HINTS.get(each.name),
             )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from qdqtool.accuracy.report import BlameReport, MetricResult, SampleDistribution, WorstSample
 from qdqtool.models.graph.report import ModelFile
 from qdqtool.models.report import Reference
-from qdqtool.results import Report
+from qdqtool.results import Judgement, Report, VerdictWord
 from qdqtool.samples.report import DataDescription
 
 
@@ -265,6 +265,9 @@ class CheckReport(Report):
         warnings: Further remarks, and what would have failed on real data.
         worst_output: The output furthest from the baseline's; None without a baseline, or where all are exact.
         blame: The layers that cost that output most; None where they were not asked for.
+        baseline_qdq: Count of Q and DQ nodes of the baseline: it is no float model where there are any.
+        verdict: ``failed`` where a gate was missed, ``warning`` where a user should know something before deployment.
+        reasons: Why the verdict is not ``passed``.
     """
 
     passed: bool
@@ -289,3 +292,6 @@ class CheckReport(Report):
     blame: BlameReport | None = None
     model_file: ModelFile | None = None
     baseline_file: ModelFile | None = None
+    baseline_qdq: int = 0
+    verdict: VerdictWord = "passed"
+    reasons: tuple[Judgement, ...] = ()

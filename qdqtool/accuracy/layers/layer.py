@@ -16,6 +16,7 @@ from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.ops.support.weights import multiply_accumulates
 from qdqtool.models.plan import Placement, QuantPlan, UseRef
+from qdqtool.quantization.planning.placement.propose import reads_codes
 
 _NodeId = tuple[ScopePath, tuple[str, ...]]
 
@@ -180,6 +181,18 @@ def size_shares(layers: Sequence[Layer], index: ModelIndex) -> Mapping[Layer, tu
     costs = costs_of(layers, index)
     macs, weights = sum(cost.macs for cost in costs) or 1, sum(cost.weights for cost in costs) or 1
     return {layer: (cost.macs / macs, cost.weights / weights) for layer, cost in zip(layers, costs, strict=True)}
+
+
+def quantized_share(index: ModelIndex) -> float | None:
+    """Return the share of the multiply-accumulates whose product reads a DQ; None for a model without products."""
+    products = {node: product for node in index.view.nodes() if (product := ops.product(node)) is not None}
+    costs = {node: _macs(node, index) for node in products}
+    quantized = [
+        cost
+        for node, cost in costs.items()
+        if any(reads_codes(node.input(position)) for position in products[node].quantized_inputs(node))
+    ]
+    return sum(quantized) / max(sum(costs.values()), 1) if costs else None
 
 
 def shares(costs: Sequence[Cost]) -> tuple[float, ...]:

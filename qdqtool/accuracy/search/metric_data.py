@@ -57,7 +57,7 @@ def require_samples(sources: PlanSources) -> None:
 def require_labels(metric: RequestedMetric, model: Model, sources: PlanSources, recipe: Recipe) -> None:
     """Check that the model has the output and the data the labels that a metric needs.
 
-    One sample of each source is read.
+    One sample of the data that measures is read: the validation data, else the calibration data.
 
     Args:
         metric: The metric.
@@ -67,9 +67,9 @@ def require_labels(metric: RequestedMetric, model: Model, sources: PlanSources, 
     """
     metric.measure(ModelIndex.of(model).view.main.output_names())
     fixed = with_fixed_inputs(model, recipe)
-    for source in (_data_of(sources), sources.validation):
-        if source is not None:
-            labelled_for(metric, open_feeds(fixed, _one_sample(source)))
+    source = sources.validation or _data_of(sources)
+    if source is not None:
+        labelled_for(metric, open_feeds(fixed, _one_sample(source)))
 
 
 def require_predictions(

@@ -20,6 +20,18 @@ LAYOUT = Layout(
         "Gates": (),
         "Report": ("export_layer_info", "verbose_log", "reports", *REPORT),
     },
+    first=(
+        "output",
+        "opt_shapes",
+        "input_shapes",
+        "compute_capabilities",
+        "backend",
+        "require_precision",
+        "locked",
+        "reports",
+        "output_format",
+        "help",
+    ),
     examples=(
         "qdqtool build model.int8.onnx -o model.engine",
         "qdqtool build model.int8.onnx -o model.engine --opt-shapes images:1x3x640x640",

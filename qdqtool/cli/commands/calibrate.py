@@ -23,6 +23,20 @@ LAYOUT = Layout(
         "Report": REPORT,
     },
     headings={"What is quantized": "What is to be quantized"},
+    first=(
+        "output",
+        "calib_data",
+        "samples",
+        "calibration_method",
+        "quantize_mode",
+        "target",
+        "input_shapes",
+        "shard",
+        "dask",
+        "image_preset",
+        "output_format",
+        "help",
+    ),
     examples=(
         "qdqtool calibrate model.onnx --calib-data images.npz -o ranges.json",
         "qdqtool calibrate model.onnx --calib-data images/ --shard 1/4 -o part1.json",
@@ -43,8 +57,8 @@ def command(*, model: Path, output: Path, output_format: str, shard: str | None,
 
     `qdqtool quantize --calibration-cache RANGES` then gives the same bytes as quantizing with the data, and runs
     nothing. Every sample is checked before the first run. What is done is kept in RANGES meanwhile, and at Ctrl-C: the
-    same command goes on from there. `qdqtool explain calibration` describes data, ranges files and shards,
-    `qdqtool explain cluster` a calibration on several machines.
+    same command goes on from there. `qdqtool explain data` describes data, `qdqtool explain files` the ranges file,
+    `qdqtool explain scale-out` a calibration on several machines.
     """
     from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file
     from qdqtool.jobs.request import calibration_data, recipe_request

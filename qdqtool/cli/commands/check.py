@@ -19,8 +19,22 @@ LAYOUT = Layout(
         "Images": (),
         "Sound and text": (),
         "Gates": (),
-        "Report": ("blame", "reports", *REPORT),
+        "Report": ("blame", "strict", "reports", *REPORT),
     },
+    first=(
+        "baseline",
+        "data",
+        "min_sqnr",
+        "min_agreement",
+        "metric",
+        "max_metric_loss",
+        "outputs",
+        "blame",
+        "strict",
+        "reports",
+        "output_format",
+        "help",
+    ),
     examples=(
         "qdqtool check model.int8.onnx --baseline model.onnx --data images.npz",
         "qdqtool check model.int8.onnx --baseline model.onnx --min-sqnr 20",
@@ -51,7 +65,7 @@ def command(
     of this one. Where an output misses a gate, the layers that cost it most are named, with the options that leave
     them in float.
 
-    Exit code 1 when a gate is missed; `qdqtool explain check` explains each of them.
+    Exit code 1 when a gate is missed, and with --strict for a warning; `qdqtool explain check` explains the gates.
     """
     if words["engine"] is not None:
         from qdqtool.engines.gpu.requirements import require_gpu
@@ -65,5 +79,6 @@ def command(
     with step_progress() as (_, progress, tick):
         asked = BlameRequest(always=blame, tick=tick)
         report = check_model(model, baseline=baseline, data=request, options=options, progress=progress, blame=asked)
-    emit(report, output_format, "check", passed=report.passed)
-    context.exit(0 if report.passed else 1)
+    failed = report.verdict == "failed" or (words["strict"] and report.verdict == "warning")
+    emit(report, output_format, "check", passed=not failed)
+    context.exit(int(failed))

@@ -48,6 +48,19 @@ LAYOUT = Layout(
         **_sections(),
         "Report": ("reports", *REPORT),
     },
+    first=(
+        "output",
+        "calib_data",
+        "validation_data",
+        "quantize_mode",
+        "min_sqnr",
+        "check_min_sqnr",
+        "input_shapes",
+        "require_precision",
+        "no_build",
+        "output_format",
+        "help",
+    ),
     examples=(
         "qdqtool convert model.onnx --calib-data images.npz -o out",
         "qdqtool convert model.onnx --calib-data images.npz -o out --check-min-sqnr 20 --require-precision 'int8>=95%'",
@@ -100,7 +113,7 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
     The first gate that is missed ends the conversion with the exit code of its step; report.json in FOLDER says which.
     The check measures on --validation-data, or on the calibration samples that `quantize` holds back.
 
-    `qdqtool explain convert` has the rest.
+    `qdqtool explain quantize` shows it by example.
     """
     from qdqtool.jobs.conversion.convert import convert
     from qdqtool.jobs.conversion.options import ConvertProgress
@@ -165,4 +178,4 @@ def _print(report: "ConversionReport", output_format: str) -> None:
     failed = None if report.failed is None else report.step(report.failed)
     if failed is not None and failed.message is not None:
         tell(Failure(f"error: {failed.step}: {failed.message}", failed.hint, report.exit_code))
-    emit(report, output_format, "convert", passed=report.passed)
+    emit(report, output_format, "convert", passed=not report.exit_code)

@@ -9,22 +9,24 @@ from qdqtool.cli.options import emit, output_format_option
 
 
 @click.command(short_help="Explain a rule, or show a page of the manual.")
-@click.argument("topic", metavar="[CODE|PAGE]", required=False, shell_complete=offer(topics))
+@click.argument("topic", metavar="[TOPIC]", required=False, shell_complete=offer(topics))
 @output_format_option()
 def command(*, topic: str | None, output_format: str) -> None:
-    """Explain the rule CODE, which is a code (QP101) or a name (parameters.scale-value), or show a PAGE of the manual.
+    """Explain a rule, or show a page of the manual.
 
-    Without an argument the pages are listed; `qdqtool rules` lists the rules.
+    TOPIC is the code of a rule (QP101), its name (parameters.scale-value), a page, or a command. Without a topic the
+    pages are listed; `qdqtool rules` lists the rules.
     """
     from qdqtool.jobs.catalogue import explain
-    from qdqtool.jobs.pages import manual, page, page_names
+    from qdqtool.jobs.pages import manual, page
+    from qdqtool.jobs.pages import topics as names
 
     if topic is None:
         emit(manual(), output_format, "manual")
         return
-    # Pages name each other by their files: docs/plan.md, docs/rules/QP101.md.
+    # Pages name each other by their files: how-to/check.md, rules/QP101.md.
     name = PurePath(topic).stem if topic.endswith(".md") else topic
-    if name in page_names():
+    if name in names():
         emit(page(name), output_format, "page")
     else:
         emit(explain(name), output_format, "rule")

@@ -23,6 +23,20 @@ LAYOUT = Layout(
         "How": (),
         "Report": ("reports", *REPORT),
     },
+    first=(
+        "output",
+        "calib_data",
+        "validation_data",
+        "quantize_mode",
+        "target",
+        "min_sqnr",
+        "high_precision_dtype",
+        "nodes_to_exclude",
+        "calibration_cache",
+        "input_shapes",
+        "output_format",
+        "help",
+    ),
     examples=(
         "qdqtool quantize model.onnx --calib-data images.npz -o model.int8.onnx",
         "qdqtool quantize model.onnx --quantize-mode int4 -o model.int4.onnx",
@@ -43,9 +57,10 @@ LAYOUT = Layout(
 def command(*, model: Path, output: Path | None, output_format: str, list_matches: bool, **words: Any) -> None:
     """Quantize MODEL, a float model, with calibration data, or only its weights without.
 
-    BatchNormalizations are folded if that provably changes nothing, pairs are placed where the target computes in int8,
-    ranges are found on the data, and the result is written if it passes `qdqtool validate` for the target. The same
-    input gives the same bytes. The report names every quantizable node that was left in float, and why.
+    Weights are prepared where that provably changes no result. Pairs are placed where the target computes in the
+    formats of the mode, and ranges are found on the data. The result is written if it passes `qdqtool validate` for the
+    target. The same input gives the same bytes. The report names every quantizable node that was left in float, and
+    why.
     """
     from qdqtool.errors import UsageError
     from qdqtool.jobs import matches, quantize

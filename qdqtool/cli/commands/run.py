@@ -12,6 +12,7 @@ from qdqtool.jobs.options import RunCommand
 
 LAYOUT = Layout(
     sections={"Data": ("data", "samples"), "Images": (), "Sound and text": (), "Output": ("output",), "Report": REPORT},
+    first=("data", "output", "samples", "image_preset", "output_format", "help"),
     examples=(
         "qdqtool run model.int8.engine --data images.npz -o outputs.npz",
         "qdqtool check model.int8.onnx --data images.npz --outputs outputs.npz",

@@ -21,6 +21,18 @@ LAYOUT = Layout(
         "How": (),
         "Report": ("reports", *REPORT, "metric"),
     },
+    first=(
+        "calib_data",
+        "quantize_mode",
+        "target",
+        "metric",
+        "samples",
+        "input_shapes",
+        "image_preset",
+        "reports",
+        "output_format",
+        "help",
+    ),
     examples=(
         "qdqtool sensitivity model.onnx --calib-data images.npz",
         "qdqtool sensitivity model.onnx --calib-data images.npz --output-format json",

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 from qdqtool.engines.build.report import GateResult
 from qdqtool.engines.report import NodePrecision
+from qdqtool.engines.tensorrt.planned_types import WEIGHT_ONLY
 from qdqtool.errors import UsageError
+from qdqtool.numerics import formats
 
-_SYNTAX = re.compile(r"(?P<type>[a-z0-9-]+)\s*>=\s*(?P<percent>\d+(?:\.\d+)?)\s*%")
+_SYNTAX = re.compile(r"(?P<type>[A-Za-z0-9]+)(?P<tail>-weight-only)?\s*>=\s*(?P<percent>\d+(?:\.\d+)?)\s*%")
 
 
 @dataclass(frozen=True, slots=True)
 class PrecisionGate:
-    """At least ``percent`` of the nodes planned for ``type`` must run in it."""
+    """At least ``percent`` of the nodes planned for ``type``, or for weights of it alone, must run as planned."""
 
     type: str
     percent: float
@@ -22,17 +24,21 @@ class PrecisionGate:
     def __str__(self) -> str:
         return f"{self.type}>={self.percent:g}%"
 
+    def counts(self, planned: str) -> bool:
+        """Return whether nodes that are planned so are meant."""
+        return planned in {self.type, f"{self.type}{WEIGHT_ONLY}"}
+
 
 def parse_gate(text: str) -> PrecisionGate:
-    """Parse ``int8>=95%`` to a gate.
+    """Parse ``int8>=95%`` to a gate: the type is a format, a quantize mode, or ONNX's name of a type.
 
     Raises:
-        UsageError: The text has another form.
+        UsageError: The text has another form, or the type is unknown.
     """
     match = _SYNTAX.fullmatch(text.strip())
     if match is None or float(match["percent"]) > 100:
         raise UsageError(f"'{text}' is no precision gate", hint="write it as int8>=95%")
-    return PrecisionGate(match["type"], float(match["percent"]))
+    return PrecisionGate(formats.get(match["type"]).name + (match["tail"] or ""), float(match["percent"]))
 
 
 def planned_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
@@ -48,10 +54,11 @@ def achieved_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
 
 def gate_result(gate: PrecisionGate, nodes: Sequence[NodePrecision]) -> GateResult:
     """Judge whether the engine meets a gate. A model that plans no node for the type misses it."""
-    planned = planned_counts(nodes).get(gate.type, 0)
+    planned = sum(count for kind, count in planned_counts(nodes).items() if gate.counts(kind))
     if not planned:
-        return GateResult(gate=str(gate), passed=False, found=f"the model plans no node for {gate.type}")
-    achieved = achieved_counts(nodes)[gate.type]
+        there = ", ".join(planned_counts(nodes)) or "none"
+        return GateResult(gate=str(gate), passed=False, found=f"no node is planned for {gate.type}; there are: {there}")
+    achieved = sum(count for kind, count in achieved_counts(nodes).items() if gate.counts(kind))
     share = 100 * achieved / planned
     return GateResult(
         gate=str(gate), passed=share >= gate.percent, found=f"{achieved} of {planned} nodes ({share:.1f} %)"

@@ -8,13 +8,15 @@ from pathlib import Path
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.jobs.conversion.folder import FileNames, Staging, check_folder, staging
 from qdqtool.jobs.conversion.options import ConvertOptions, ConvertProgress, paths_in
-from qdqtool.jobs.conversion.report import STEPS, ConversionReport, MeasuredOn, StepReport
+from qdqtool.jobs.conversion.report import QUESTION, STEPS, ConversionReport, MeasuredOn, StepReport
 from qdqtool.jobs.conversion.steps import Conversion, Source, measured_on
 from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.jobs.verdict import judge, reasons_of, word_of
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
+from qdqtool.results import Judgement
 from qdqtool.samples.request import FileData, RandomData
 
 
@@ -83,17 +85,29 @@ def _run(conversion: Conversion) -> list[StepReport]:
 
 def _report(conversion: Conversion, steps: list[StepReport], aside: Staging) -> ConversionReport:
     failed = next((each for each in steps if each.state == "failed"), None)
+    judgements = judge([("", each.report) for each in steps if each is not failed], "--check-min-sqnr")
+    word = word_of(judgements) if failed is None else "failed"
+    code = int(word == "warning" and conversion.options.strict) if failed is None else failed.exit_code or 1
     return ConversionReport(
         model=str(conversion.model.path or ""),
         folder=str(aside.folder),
         passed=failed is None,
-        exit_code=0 if failed is None else failed.exit_code or 1,
+        exit_code=code,
         failed=None if failed is None else failed.step,
         measured_on=_measured_on(conversion, steps),
         steps=tuple(steps),
         files=aside.written(),
         removed=(),
+        verdict=word,
+        reasons=(*_failure(failed), *reasons_of(judgements)),
     )
+
+
+def _failure(failed: StepReport | None) -> tuple[Judgement, ...]:
+    if failed is None:
+        return ()
+    reason = failed.message or ", ".join(failed.missed) or "no reason is given"
+    return (Judgement(QUESTION[failed.step], "failed", f"{failed.step}: {reason}", failed.hint or ""),)
 
 
 def _measured_on(conversion: Conversion, steps: list[StepReport]) -> MeasuredOn | None:

@@ -56,6 +56,7 @@ class ConvertOptions:
         known_findings: A file of findings that do not count, as ``validate --write-baseline`` writes it; None for none.
         check: Limits on the numbers against the float model, and what else the check does.
         blame: Whether layers are named also where the numbers keep every limit.
+        strict: Whether a warning gives exit code 1 too.
         build: How the engine is built; None for no engine. The calibration data of ``quantize`` gives the shapes of
             dynamic inputs; this names none.
         backend: ``tensorrt``, ``tensorrt-rtx``, or ``auto``: the target where it is one of them and installed, else the
@@ -68,6 +69,7 @@ class ConvertOptions:
     known_findings: Path | None = None
     check: CheckOptions = field(default_factory=CheckOptions)
     blame: bool = False
+    strict: bool = False
     build: BuildOptions | None = field(default_factory=BuildOptions)
     backend: str = backends.AUTO
 
@@ -96,7 +98,9 @@ class ConvertOptions:
 
     def validate(self) -> None:
         """Check what the steps after ``quantize`` would refuse, before anything takes time."""
-        Linter(self.judged_by())
+        policy = self.judged_by()
+        Linter(policy)
+        self.quantize.recipe.require_hardware(policy.compute_capabilities)
         if self.known_findings is not None:
             read_baseline(self.known_findings)
         self.check.gates.require_finite()

@@ -1,16 +1,24 @@
 """What a conversion did, as data: ``report.json`` is these classes, key by key."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import msgspec
 
-from qdqtool.results import Report, encode
+from qdqtool.results import Judgement, Question, Report, VerdictWord, encode
 
 StepName = Literal["quantize", "validate", "check", "build"]
 State = Literal["passed", "failed", "not reached", "not asked for"]
 Part = Literal["validation data", "held back", "all", "random"]
 STEPS: tuple[StepName, ...] = ("quantize", "validate", "check", "build")
+QUESTION: Mapping[str, Question] = {
+    "quantize": "numbers",
+    "validate": "rules",
+    "check": "numbers",
+    "build": "engine",
+}
+"""The question of the verdict that each step answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +99,9 @@ class ConversionReport(Report):
         model: The float model.
         folder: The folder with the files.
         passed: Whether every step passed that was asked for.
-        exit_code: 0, or that of the step that failed.
+        verdict: ``failed`` where a step failed, ``warning`` where a user should know something before deployment.
+        reasons: Why the verdict is not ``passed``.
+        exit_code: 0, or that of the step that failed; 1 for a warning with ``--strict``.
         failed: The step that failed; None where none did.
         measured_on: The samples of the check; None where it was not reached.
         steps: All four steps, in their order.
@@ -108,6 +118,8 @@ class ConversionReport(Report):
     steps: tuple[StepReport, ...]
     files: tuple[WrittenFile, ...]
     removed: tuple[str, ...]
+    verdict: VerdictWord = "passed"
+    reasons: tuple[Judgement, ...] = ()
 
     def step(self, name: StepName) -> StepReport:
         """Return the report of a step."""

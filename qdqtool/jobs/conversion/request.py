@@ -35,6 +35,7 @@ def convert_request(values: Values, given: Collection[str], said: Speech) -> tup
         quantize=quantize,
         check=build(CheckOptions, steps["check"]),
         blame=steps["check"].get("blame", False),
+        strict=steps["check"].get("strict", False),
         build=None if no_build else build_request(steps["build"]),
         backend=backend,
     )

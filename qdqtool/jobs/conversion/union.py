@@ -30,7 +30,12 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
 _WRITTEN = "the folder gets it"
 _OURS = "it fixes or only looks; run the command itself"
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
-    "quantize": {"save_ranges": _WRITTEN, "save_plan": _WRITTEN, "list_matches": _OURS},
+    "quantize": {
+        "compute_capabilities": "that of build",
+        "save_ranges": _WRITTEN,
+        "save_plan": _WRITTEN,
+        "list_matches": _OURS,
+    },
     "build": {"calib_data": "that of quantize"},
     "validate": {
         "sm": "--compute-capabilities names the GPUs of validate and build",
@@ -118,4 +123,4 @@ def _renamed(step: str, given: Option, earlier: list[Option]) -> Option:
     if (step, given.name) in _PREFIXED or not taken.isdisjoint({given.name, *flags}):
         prefixed = tuple(f"--{step}-{flag.removeprefix('--')}" for flag in flags if flag.startswith("--"))
         found = replace(found, name=f"{step}_{given.name}", flags=prefixed)
-    return replace(found, flags=(*flags, "--sm")) if given.name == "compute_capabilities" else found
+    return found

@@ -6,7 +6,6 @@ and constants count by their shape alone, so a float model and its quantized ver
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import onnx
 
@@ -14,7 +13,6 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode, is_qdq
 from qdqtool.models.graph.index.structure import digest, operation
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
-from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
 
 # A limit, since the nodes of an unsound graph may form a cycle.
@@ -22,14 +20,10 @@ MAX_STEPS = 16
 
 
 class Side:
-    """One of two models that are compared, with its index.
+    """One of two models that are compared, with its index."""
 
-    Raises:
-        ModelError: The model cannot be read.
-    """
-
-    def __init__(self, source: str | Path | Model) -> None:
-        self.model = source if isinstance(source, Model) else load_model(source)
+    def __init__(self, model: Model) -> None:
+        self.model = model
         self.path = str(self.model.path) if self.model.path is not None else "<memory>"
         self.index = ModelIndex.of(self.model)
 

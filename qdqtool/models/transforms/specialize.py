@@ -9,14 +9,16 @@ from qdqtool.models.graph.edits.edit import Edit
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.constants import Array
 from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.types import known_size
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import walk
 from qdqtool.models.report import Specialized
 from qdqtool.models.transforms.computed_weights import storing_edits
+from qdqtool.models.transforms.interface import required_inputs
 from qdqtool.models.transforms.specialize_branches import inline_branches
-from qdqtool.models.transforms.specialize_values import fix_inputs, fix_values
+from qdqtool.models.transforms.specialize_values import fix_inputs, fix_values, fixed_values
 
 MAX_ELEMENTS = 1024
 """Largest number of elements that is folded: shapes, axes and pads are far smaller, larger constants are data."""
@@ -106,6 +108,28 @@ def specialize(
     counts = {"nodes_before": _count_nodes(model), "nodes_after": _count_nodes(special)}
     fixed = {name: tuple(given) for name, given in values.items()}
     return Transformed(special, Specialized(input_shapes=dict(input_shapes), input_values=fixed, **counts))
+
+
+def specialize_like(quantized: Model, baseline: Model) -> Model:
+    """Return a baseline specialized as its quantized form was, so that their nodes match.
+
+    Its shapes are those that the inputs of the quantized model have, its constant inputs those that the metadata note.
+    A baseline without branches stays as it is, and so does one whose branches the quantized model has too.
+    """
+    if not _has_branches(baseline) or _has_branches(quantized):
+        return baseline
+    inputs = {value.name: value for value in required_inputs(baseline.proto)}
+    noted = {name: array for name, array in fixed_values(quantized).items() if name in inputs}
+    shapes = {name: array.shape for name, array in noted.items() if array.ndim}
+    for value in required_inputs(quantized.proto):
+        dims = [known_size(dim) for dim in value.type.tensor_type.shape.dim]
+        if value.name in inputs and dims and all(dims):
+            shapes[value.name] = tuple(extent for extent in dims if extent is not None)
+    return specialize(baseline, shapes, {name: array.reshape(-1).tolist() for name, array in noted.items()}).model
+
+
+def _has_branches(model: Model) -> bool:
+    return any(node.op_type == "If" for _, container in walk(model.proto) for node in container.node)
 
 
 def _count_nodes(model: Model) -> int:

@@ -9,6 +9,9 @@ from qdqtool.numerics import formats as _package
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.registry import load_unit, suggestion, unit_names
 
+ALIASES = {"fp8": "float8e4m3fn", "mxfp8": "float8e4m3fn", "fp4": "float4e2m1", "nvfp4": "float4e2m1"}
+"""What modes and other tools call a format."""
+
 
 @functools.cache
 def names() -> tuple[str, ...]:
@@ -18,11 +21,12 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def get(name: str) -> NumberFormat:
-    """The format of that public id.
+    """The format of a public id, one of ``ALIASES``, or ONNX's name in capitals (``FLOAT8E4M3FN``).
 
     Raises:
         ArgumentError: There is none; the message lists the legal names.
     """
+    name = ALIASES.get(name.lower(), name.lower())
     if name not in names():
         raise ArgumentError(f"format '{name}' is unknown; legal: {', '.join(names())}{suggestion(name, names())}")
     found = load_unit(_package, name).FORMAT

@@ -117,21 +117,24 @@ class SelectionOptions:
 
     nodes_to_quantize: tuple[str, ...] = option(
         (),
-        "Only nodes with a matching name or output name. Repeatable.",
+        "Quantize only nodes whose name or output name matches; repeatable.",
         listed("GLOB", offers="node_names"),
         section=WHAT,
     )
     nodes_to_exclude: tuple[str, ...] = option(
-        (), "Not these nodes. Repeatable.", listed("GLOB", offers="node_names"), section=WHAT
+        (),
+        "Exclude nodes whose name or output name matches; repeatable.",
+        listed("GLOB", offers="node_names"),
+        section=WHAT,
     )
     op_types_to_quantize: tuple[str, ...] = option(
         (),
-        "Only these operators, even one that stays float by default. Repeatable.",
+        "Quantize only these operators, even one that stays float by default; repeatable.",
         listed("GLOB", offers="op_types"),
         section=WHAT,
     )
     op_types_to_exclude: tuple[str, ...] = option(
-        (), "Not these operators. Repeatable.", listed("GLOB", offers="op_types"), section=WHAT
+        (), "Exclude these operators; repeatable.", listed("GLOB", offers="op_types"), section=WHAT
     )
 
 

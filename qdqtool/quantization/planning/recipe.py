@@ -1,8 +1,10 @@
 """The options of quantization: what is quantized, and how the float model is prepared."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from qdqtool.errors import UsageError
+from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.specialize import specialize
 from qdqtool.numerics.number_format import NumberFormat
@@ -44,6 +46,25 @@ class Recipe(RecipeOptions):
         """
         if not self.mode.needs_ranges:
             raise UsageError(f"quantize mode '{self.quantize_mode}' quantizes weights only: {problem}", hint=hint)
+
+    def require_hardware(self, gpus: Iterable[int]) -> None:
+        """Raise unless every GPU computes in the formats of the mode.
+
+        Args:
+            gpus: Compute capabilities, 86 for 8.6; the target says which of them has which format.
+
+        Raises:
+            UsageError: One of them lacks a format.
+        """
+        first = targets.get(self.target).min_compute_capability
+        for gpu in gpus:
+            for name in filter(None, (self.mode.activations, self.mode.weights)):
+                if gpu < first.get(name, 0):
+                    raise UsageError(
+                        f"compute capability {targets.capability_name(gpu)} has no {name}, which quantize mode "
+                        f"'{self.quantize_mode}' needs",
+                        hint=f"`--quantize-mode int8`, or GPUs from `--sm {targets.capability_name(first[name])}` on",
+                    )
 
     def goal(self, fmt: NumberFormat) -> calibrators.RangeGoal:
         """Return the goal for which thresholds of activations are chosen."""

@@ -78,6 +78,7 @@ def _open_checked(
 ) -> Feeds:
     """The samples. One pass checks and digests all of them, before anything runs."""
     digests: list[bytes] = []
+    data = replace(data, options=replace(data.options, recorded=record.preprocessing))
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
     if record.chunk is None:
         problem = f"ranges {cache.path} are of an earlier version: whether {data.path} is their data cannot be told"

@@ -1,4 +1,4 @@
-"""Read and write the JSON file of ranges (``docs/calibration.md``); reading is strict.
+"""Read and write the JSON file of ranges (``docs/reference/files.md``); reading is strict.
 
 Equal ranges give equal bytes, and reading them gives equal ranges. Files of schema version 1 are still read.
 """

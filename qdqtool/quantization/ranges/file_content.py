@@ -1,4 +1,4 @@
-"""What a ranges file holds (``docs/calibration.md``), as it is decoded: ``file.py`` turns it into ranges."""
+"""What a ranges file holds (``docs/reference/files.md``), as it is decoded: ``file.py`` turns it into ranges."""
 
 from typing import Any
 

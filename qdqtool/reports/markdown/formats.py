@@ -12,20 +12,22 @@ from qdqtool.registry import load_unit
 _INTRODUCTION = """\
 # Number formats
 
-`make generated` writes this page from the modules in `qdqtool/numerics/formats` and `qdqtool/models/targets`: edit
-those. What quantizing to a format means is in [numerics.md](numerics.md).
+These are the formats of codes and scales. [Numerics](numerics.md) defines how a value becomes a code.
 
-*range* is the smallest and largest finite value. *stored* is how many elements fill how many bytes of a TensorProto's
-raw data, the first element in the low bits. *overflow* is what values that round beyond the range become when
-`saturate` is 0. *Q*, *DQ* and *scale* give the first ONNX opset in which the format may be the output of
-QuantizeLinear, the input of DequantizeLinear, or the type of a scale.
+* *range*: the smallest and the largest finite value.
+* *overflow*: the result for values that round beyond the range when `saturate` is 0.
+* *stored*: how many elements fill how many bytes of a TensorProto's raw data, the first element in the low bits.
+* *Q*, *DQ*, *scale*: the first ONNX opset in which the format may be the output of QuantizeLinear, the input of
+  DequantizeLinear, or the type of a scale.
 """
 
 _ACCEPTANCE = """\
 ## Who accepts them
 
-*Q* and *DQ*: the target takes the format there. *symmetric*: only with a zero point of 0. *scale*: as the type of a
-scale. Where a GPU kernel needs a generation of GPU, it is named (sm 89 is Ada, 90 Hopper, 120 Blackwell).
+* *Q* and *DQ*: the target takes the format there.
+* *symmetric*: it takes a zero point of 0 only.
+* *scale*: it takes the format as the type of a scale.
+* *sm 89*, *sm 90*, *sm 120*: the kernel needs a GPU of this generation (Ada, Hopper, Blackwell).
 """
 
 

@@ -47,10 +47,8 @@ def _index(cards: tuple[RuleCard, ...]) -> str:
     lines = [
         "# Rules",
         "",
-        "What `qdqtool validate` looks for. `qdqtool explain CODE` shows a rule with its reason, what to do,",
-        "and models that it reports and passes. `make docs` writes the same beside this page: CODE.md for each rule.",
-        "",
-        "`make generated` writes this page from the rule classes: edit those.",
+        "`qdqtool validate` checks these rules. The page of a rule has its reason, the fix, and models that it reports",
+        "and passes; `qdqtool explain CODE` shows the same.",
         "",
         *(f"* *{effect}*: {meaning}" for effect, meaning in _EFFECTS.items()),
         "",
@@ -59,7 +57,9 @@ def _index(cards: tuple[RuleCard, ...]) -> str:
     ]
     for card in cards:
         impacts = ", ".join(f"{impact.target} ({impact.effect})" for impact in card.impacts)
-        lines.append(f'| <a id="{card.code}"></a>{card.code} | {card.name} | {card.summary} | {impacts} |')
+        lines.append(
+            f'| <a id="{card.code}"></a>[{card.code}]({card.code}.md) | {card.name} | {card.summary} | {impacts} |'
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -86,7 +86,7 @@ def _page(card: RuleCard) -> str:
 
 def _fixes(card: RuleCard) -> Iterator[str]:
     if card.fixes:
-        yield "**What `--fix` does.** The first of these that fits ([labels](../fixes.md)):"
+        yield "**What `--fix` does.** It makes the first fix that fits ([labels](../how-to/validate.md)):"
         yield "\n".join(f"* *{fix.label}*: {fix.summary}" for fix in card.fixes)
 
 

@@ -22,7 +22,7 @@ from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
 from qdqtool.reports.blocks import Step, percentage
 from qdqtool.reports.page.advised import Files, compared, has_fault, worst_output
-from qdqtool.reports.page.verdict import QUESTIONS, Question, judge
+from qdqtool.reports.page.verdict import QUESTIONS, judge
 from qdqtool.reports.saved.story import Story
 
 _SCALES = {"activations", "weights"}
@@ -241,7 +241,7 @@ def _patterns(story: Story) -> Mapping[str, tuple[str, ...]]:
 
 def open_questions(story: Story, files: Files) -> Iterator[Step]:
     """Yield a step for each question without an answer; none where rules found errors, which are mended first."""
-    commands: dict[Question, str] = {
+    commands: Mapping[str, str] = {
         "rules": command("validate", files.model),
         "numbers": files.check(),
         "engine": files.build(),

@@ -12,11 +12,10 @@ from qdqtool.errors import QdqError
 from qdqtool.models.graph.io.output import check_output, write_output
 from qdqtool.reports.page.html import render
 from qdqtool.reports.page.pair import JudgedModel, judged
-from qdqtool.reports.page.verdict import Overall
 from qdqtool.reports.saved.grouping import group
 from qdqtool.reports.saved.reading import FailedCommand, SavedReport, read_document, read_reports
 from qdqtool.reports.saved.story import join
-from qdqtool.results import Report
+from qdqtool.results import Report, VerdictWord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +29,7 @@ class ComparedModel:
     """
 
     model: str | None
-    verdict: Overall
+    verdict: VerdictWord
     reason: str
 
     @staticmethod
@@ -49,8 +48,8 @@ class PageReport(Report):
         output: The HTML file.
         bytes: Its size.
         reports: The files it was made of, those of the second model last.
-        verdict: ``failed`` where a gate of any report failed, ``passed`` where all is known and passed, else
-            ``unknown``. Of two models, that on the first one.
+        verdict: ``failed`` where a gate of any report failed, ``warning`` where a user should know something before
+            deployment, or nothing was judged; else ``passed``. Of two models, that on the first one.
         reason: The verdict in one sentence.
         model: The quantized model; None where no report names it. Of two models, the first one.
         against: The model that it is compared with; None where the page shows one model.
@@ -59,7 +58,7 @@ class PageReport(Report):
     output: str
     bytes: int
     reports: tuple[str, ...]
-    verdict: Overall
+    verdict: VerdictWord
     reason: str
     model: str | None
     against: ComparedModel | None = None

@@ -1,6 +1,6 @@
 """What reports have in common: samples, preparation, pairs that were put in, files and skipped nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from rich.console import Console
@@ -15,6 +15,7 @@ from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.report import GivenReport, HighPrecisionReport, QuantizedTensor
 from qdqtool.reports.blocks import scoped
 from qdqtool.reports.terminal import limit, lists_all, named, placed, print_rest, print_written, sizes_line
+from qdqtool.results import Judgement, VerdictWord
 from qdqtool.samples.preprocessing import Preprocessing
 
 SHOWN = 20
@@ -91,7 +92,7 @@ def _measured(trial: Trial) -> str:
     if not known:
         return "no output changes"
     _, output = min(known, key=lambda pair: pair[0])
-    among = f", the least of {len(known)} outputs" if len(known) > 1 else ""
+    among = f" at '{escape(output.name)}', the least of {len(known)} outputs" if len(known) > 1 else ""
     samples = plural(trial.samples, "sample")
     told = f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
     if trial.kept or trial.sample_gain_db is None or trial.gain_error_db is None:
@@ -188,3 +189,18 @@ def _pair(pair: QuantizedTensor) -> Text:
         (f"{pair.kind:<10}", "cyan"),
         f" {placed(pair.tensor, pair.graph)}: {pair.format} {pair.granularity}, {scales}",
     )
+
+
+_VERDICTS = {"passed": "bold green", "warning": "bold yellow", "failed": "bold red"}
+
+
+def verdict_text(word: VerdictWord) -> Text:
+    """Return the verdict as one word, and a space."""
+    return Text.assemble((word.upper(), _VERDICTS[word]), " ")
+
+
+def print_reasons(reasons: Iterable[Judgement], console: Console) -> None:
+    """Print why a verdict is no better: the fact, and the option or command that changes it."""
+    for each in reasons:
+        hint = f"; {escape(each.hint)}" if each.hint else ""
+        console.print(Text.assemble((f"{each.state:<9}", "yellow"), f"{escape(each.detail)}{hint}"))

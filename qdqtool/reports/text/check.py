@@ -11,7 +11,7 @@ from qdqtool.errors import escape, plural
 from qdqtool.reports.blocks import Column, Columns, Table, number, tabulate, text
 from qdqtool.reports.kinds import check, gates
 from qdqtool.reports.terminal import fitted, limit, print_rest
-from qdqtool.reports.text._shared import print_preprocessing, print_repeated
+from qdqtool.reports.text._shared import print_preprocessing, print_reasons, print_repeated, verdict_text
 from qdqtool.reports.text.sensitivity import print_noisiest, print_pairs_blamed, print_worst_sample
 from qdqtool.samples.input_shapes import spell_shape
 
@@ -151,14 +151,12 @@ def _print_verdict(report: CheckReport, console: Console) -> None:
     own = f", {report.qdq.own} evaluated by qdqtool alone" if report.qdq.own else ""
     count = f"{report.qdq.checked} of {plural(report.qdq.total, 'Q/DQ node')} checked{own}{skipped}"
     worst = f"; {_worst(report)}" if report.baseline is not None else ""
-    if report.passed:
-        doubtful = sum(bool(gate.warnings) for gate in report.gates)
-        doubts = f", {doubtful} of them only since the inputs were random" if doubtful else ""
-        held = f"{plural(len(report.gates), 'gate')} held{doubts}"
-        console.print(Text.assemble(("PASSED", "bold green"), f"   {held}{worst}; {count}"))
-    else:
-        missed = ", ".join(gate.name for gate in report.gates if not gate.passed)
-        console.print(Text.assemble(("FAILED", "bold red"), f"   missed {missed}{worst}; {count}"))
+    doubtful = sum(bool(gate.warnings) for gate in report.gates)
+    doubts = f", {doubtful} of them only since the inputs were random" if doubtful else ""
+    missed = ", ".join(gate.name for gate in report.gates if not gate.passed)
+    fact = f"missed {missed}" if missed else f"{plural(len(report.gates), 'gate')} held{doubts}"
+    print_reasons((each for each in report.reasons if each.state == "warning"), console)
+    console.print(Text.assemble(verdict_text(report.verdict), f"  {fact}{worst}; {count}"))
 
 
 def _worst(report: CheckReport) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.accuracy.checking.limits import ON_OUTPUTS
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import escape, human_bytes, plural
@@ -16,6 +15,7 @@ from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ValidateReport
 from qdqtool.reports.kinds.check import worst_words
 from qdqtool.reports.text import renderer
+from qdqtool.reports.text._shared import print_reasons, verdict_text
 
 _STYLES = {"passed": "green", "failed": "bold red", "not reached": "yellow", "not asked for": "yellow"}
 
@@ -25,14 +25,15 @@ def render(report: ConversionReport, console: Console) -> None:
     failed = None if report.failed is None else report.step(report.failed)
     if failed is not None:
         _print_details(failed, console)
-    verdict = Text("PASSED", "bold green") if report.passed else Text(f"FAILED at {report.failed}", "bold red")
-    console.print(Text.assemble((escape(report.model), "bold"), "  ", verdict))
+    at = f"at {report.failed}" if report.failed is not None else ""
+    console.print(Text.assemble((escape(report.model), "bold"), "  ", verdict_text(report.verdict), at))
     for step in report.steps:
         lines = _lines(step, report.measured_on)
         said = f"  {lines[0]}" if lines[0] else ""
         console.print(Text.assemble(f"  {step.step:<9} ", (f"{step.state:<7}", _STYLES[step.state]), said))
         for line in lines[1:]:
             console.print(f"{'':21}{line}")
+    print_reasons((each for each in report.reasons if each.state == "warning"), console)
     _print_files(report, console)
     _print_next(report, console)
 
@@ -58,7 +59,7 @@ def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
         counts = f"{plural(found.summary.errors, 'error')}, {plural(found.summary.warnings, 'warning')}"
         return [f"{counts} for {targets}"]
     if isinstance(found, CheckReport) and measured is not None:
-        return [_worst(found), *_samples(measured), *_unlimited(found)]
+        return [_worst(found), *_samples(measured)]
     if isinstance(found, EngineReport):
         kept = [
             f"{found.achieved.get(kind, 0)} of {count} planned {kind} nodes are {kind}"
@@ -86,13 +87,6 @@ def _worst(report: CheckReport) -> str:
     if worst is None:
         return f"{held}; all outputs are equal to the float model's"
     return f"{held}; worst output '{escape(worst.name)}' {worst_words(worst)}"
-
-
-def _unlimited(report: CheckReport) -> list[str]:
-    """Return that the accuracy has no limit: the gates that always hold let pass what is of little use."""
-    if report.worst_output is None or ON_OUTPUTS & {gate.name for gate in report.gates}:
-        return []
-    return ["no limit on the accuracy was given: `--check-min-sqnr DB`"]
 
 
 def _samples(measured: MeasuredOn) -> list[str]:

@@ -76,7 +76,7 @@ def _print_result(report: QuantizeReport, console: Console) -> None:
     if report.existing == "keep" and not report.quantized:
         console.print("nothing was left to quantize: the model is written as it is")
     else:
-        print_accuracy(report.accuracy, console, "model as given" if report.existing == "keep" else "float model")
+        print_accuracy(report.accuracy, console, _BASELINES.get(report.existing or "", "float model"))
     _print_noise(report, console)
     if report.goal is not None:
         print_goal(report.goal, console)
@@ -236,6 +236,10 @@ DOUBT_DB = 0.5
 
 LOST_DB = 0.0
 """Below this the gate `accuracy` of `check` fails."""
+
+
+_BASELINES = {"keep": "model as given", "replace": "model without its Q/DQ (`qdqtool check --baseline FLOAT.onnx`)"}
+"""The model that the accuracy is measured against, by what became of earlier Q/DQ."""
 
 
 def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = "float model") -> None:

@@ -6,8 +6,7 @@ from rich.text import Text
 from qdqtool.errors import escape, plural
 from qdqtool.reports.page.write import ComparedModel, PageReport
 
-_STYLES = {"passed": "green", "failed": "bold red", "unknown": "yellow"}
-_WORDS = {"passed": "PASSED", "failed": "FAILED", "unknown": "INCOMPLETE"}
+_STYLES = {"passed": "green", "failed": "bold red", "warning": "yellow"}
 
 
 def render(report: PageReport, console: Console) -> None:
@@ -21,5 +20,5 @@ def render(report: PageReport, console: Console) -> None:
 
 def _print_verdict(before: str, found: PageReport | ComparedModel, console: Console) -> None:
     about = escape(found.model) if found.model is not None else "a model that no report names"
-    console.print(Text.assemble(before, (about, "bold"), "  ", (_WORDS[found.verdict], _STYLES[found.verdict])))
+    console.print(Text.assemble(before, (about, "bold"), "  ", (found.verdict.upper(), _STYLES[found.verdict])))
     console.print(escape(found.reason))

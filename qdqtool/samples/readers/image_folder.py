@@ -26,6 +26,6 @@ def accepts(path: Path) -> bool:
 def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> ImageSamples:
     """Read the images of a folder. Each file is decoded when its sample is read."""
     taken = image_input(specs, str(path))
-    how = resolve(options.images, taken, str(path))
+    how = resolve(options.of_images(), taken, str(path))
     require_pillow()
     return ImageSamples(root=path, files=IMAGE.files(path), taken=taken, preprocessing=how, labels_file=options.labels)

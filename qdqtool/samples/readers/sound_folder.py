@@ -26,6 +26,6 @@ def accepts(path: Path) -> bool:
 def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> SoundSamples:
     """Read the sound files of a folder. Each file is decoded when its samples are read."""
     taken = sound_input(specs, str(path))
-    how = resolve(options.sound, taken, str(path))
+    how = resolve(options.of_sound(), taken, str(path))
     require_soundfile()
     return SoundSamples(root=path, files=SOUND.files(path), taken=taken, preprocessing=how, labels_file=options.labels)

@@ -13,6 +13,11 @@ from qdqtool.errors import UsageError
 FILE = Path("o.npz")
 COMPARES = "--min-sqnr, --min-cosine, --min-agreement and --max-steps compare with a baseline or saved outputs"
 LOSS = "--max-metric-loss compares the metric with that of a baseline, or of saved outputs"
+COMPUTED = "--outputs needs the data that they were computed from"
+NO_NUMBER = "--min-sqnr is nan; it must be a finite number"
+GIVE_OUTPUTS = "give `--baseline FLOAT.onnx` or `--outputs FILE`"
+GIVE_METRIC = "give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`"
+GIVE_LABELS = "give `--data FILE.npz` with the inputs and an array 'labels'"
 LIMITS = ({"min_sqnr": 30.0}, {"min_cosine": 0.9}, {"max_steps": 1.0}, {"min_agreement": 0.5})
 
 
@@ -40,47 +45,14 @@ def test_options_that_fit(options: CheckOptions, has_baseline: bool, has_data: b
 @pytest.mark.parametrize(
     ("options", "has_baseline", "has_data", "message", "hint"),
     [
+        *((CheckOptions(gates=Gates(**limit)), False, True, COMPARES, GIVE_OUTPUTS) for limit in LIMITS),
         *(
-            (
-                CheckOptions(gates=Gates(**limit)),
-                False,
-                True,
-                COMPARES,
-                "give `--baseline FLOAT.onnx` or `--outputs FILE`",
-            )
-            for limit in LIMITS
-        ),
-        *(
-            (
-                CheckOptions(gates=Gates(max_metric_loss=1.0), metric=metric),
-                has_baseline,
-                True,
-                LOSS,
-                "give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`",
-            )
+            (CheckOptions(gates=Gates(max_metric_loss=1.0), metric=metric), has_baseline, True, LOSS, GIVE_METRIC)
             for metric, has_baseline in ((None, True), ("top-1", False), (None, False))
         ),
-        (
-            CheckOptions(outputs=FILE),
-            True,
-            False,
-            "--outputs needs the data that they were computed from",
-            "give `--data DATA`",
-        ),
-        (
-            CheckOptions(metric="top-1"),
-            True,
-            False,
-            "--metric needs the right answers",
-            "give `--data FILE.npz` with the inputs and an array 'labels'",
-        ),
-        (
-            CheckOptions(gates=Gates(min_sqnr=float("nan"))),
-            True,
-            True,
-            "--min-sqnr is nan; it must be a finite number",
-            None,
-        ),
+        (CheckOptions(outputs=FILE), True, False, COMPUTED, "give `--data DATA`"),
+        (CheckOptions(metric="top-1"), True, False, "--metric needs the right answers", GIVE_LABELS),
+        (CheckOptions(gates=Gates(min_sqnr=float("nan"))), True, True, NO_NUMBER, None),
     ],
 )
 def test_options_that_do_not_fit_are_refused_with_what_is_missing(

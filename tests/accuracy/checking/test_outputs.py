@@ -1,4 +1,4 @@
-"""What is counted at an output: non-finite elements, equal ones, steps of its DQ, and shapes that may differ."""
+"""What is counted at an output: non-finite and equal elements, steps of its DQ, other shapes, how much it varies."""
 
 from collections import Counter
 
@@ -11,7 +11,14 @@ from onnx import TensorProto, helper
 from support.qdq import pair_model, text_model
 from support.small import make_model
 
-from qdqtool.accuracy.checking.outputs import Agreement, Deviation, OutputCheck, nonfinite_count, output_checks
+from qdqtool.accuracy.checking.outputs import (
+    Agreement,
+    Deviation,
+    OutputCheck,
+    Variation,
+    nonfinite_count,
+    output_checks,
+)
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -171,11 +178,21 @@ def test_equal_shapes_pass_whatever_the_model_declares() -> None:
     assert check.result().exact
 
 
-def test_the_distance_of_an_output_that_a_dq_makes_is_told_in_its_steps() -> None:
-    index = ModelIndex.of(pair_model(TensorProto.INT8, scale=0.5))
+def check_behind(model: Model) -> OutputCheck:
+    """The check of the one output of a model against itself."""
+    index = ModelIndex.of(model)
     (check,) = output_checks(index, index)
+    return check
+
+
+def test_the_distance_of_an_output_that_a_dq_makes_is_told_in_its_steps() -> None:
+    check = check_behind(pair_model(TensorProto.INT8, scale=0.5))
     assert check.result().max_steps is None
-    for found in ([1.0, 2.0], [1.0, 3.5], [1.5, 2.0]):
+    check.add(np.float32([1.0, 2.0]), np.float32([1.0, 2.0]), SAMPLE)
+    assert check.result().max_steps == 0
+    check.add(np.float32([1.0, 2.0]), np.float32([1.0]), SAMPLE)
+    assert check.result().max_steps == 0
+    for found in ([1.0, 3.5], [1.5, 2.0]):
         check.add(np.float32(found), np.float32([1.0, 2.0]), SAMPLE)
     assert check.result().max_steps == 3
     other = check_of()
@@ -183,16 +200,8 @@ def test_the_distance_of_an_output_that_a_dq_makes_is_told_in_its_steps() -> Non
     assert other.result().max_steps is None
 
 
-def test_equal_outputs_of_a_dq_are_zero_steps_apart() -> None:
-    index = ModelIndex.of(pair_model(TensorProto.INT8))
-    (check,) = output_checks(index, index)
-    check.add(np.float32([1.0]), np.float32([1.0]), SAMPLE)
-    assert check.result().max_steps == 0
-    check.add(np.float32([1.0, 2.0]), np.float32([1.0]), SAMPLE)
-    assert check.result().max_steps == 0
-
-
-def test_a_dq_whose_scale_is_not_constant_has_no_steps() -> None:
+@pytest.mark.parametrize("scale", ["s", ""])
+def test_a_dq_without_a_scale_or_whose_scale_is_not_constant_has_no_steps(scale: str) -> None:
     model = text_model("""
         <ir_version: 10, opset_import: ["": 21]>
         g (float[N] x, float s) => (float[N] y)
@@ -200,17 +209,10 @@ def test_a_dq_whose_scale_is_not_constant_has_no_steps() -> None:
           q = QuantizeLinear (x, s)
           y = DequantizeLinear (q, s)
         }""")
-    index = ModelIndex.of(model)
-    (check,) = output_checks(index, index)
+    model.proto.graph.node[1].input[1] = scale
+    check = check_behind(model)
     check.add(np.float32([1]), np.float32([2]), SAMPLE)
     assert (check.deviation.maker is not None, check.deviation.scale, check.result().max_steps) == (True, None, None)
-
-
-def test_a_dq_without_a_scale_has_no_steps() -> None:
-    model = pair_model(TensorProto.INT8)
-    model.proto.graph.node[1].input[1] = ""
-    index = ModelIndex.of(model)
-    assert [check.deviation.scale for check in output_checks(index, index)] == [None]
 
 
 def test_models_of_other_outputs_are_refused_and_an_order_is_not() -> None:
@@ -229,3 +231,44 @@ def test_a_deviation_of_nothing_was_not_compared() -> None:
     assert (deviation.was_compared, deviation.exact) == (False, True)
     assert deviation.result("y", 3).nonfinite == 3
     assert deviation.result("y", 3).exact is None
+
+
+X = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+
+
+def measured(reference: np.ndarray, found: np.ndarray) -> Variation:
+    variation = Variation()
+    for a, x in zip(reference, found, strict=True):
+        variation.add(a, x)
+    return variation
+
+
+def test_no_constant_comes_closer_than_the_mean() -> None:
+    reference = X + 1000
+    least = float(np.sum((reference - np.mean(reference, 0, dtype=np.float64)) ** 2))
+    variation = measured(reference, reference)
+    assert variation.reference == pytest.approx(least)
+    assert variation.reference_db == pytest.approx(60, abs=0.5)
+    assert not variation.is_constant
+
+
+def test_a_constant_is_one_bit_for_bit() -> None:
+    found = np.ones_like(X)
+    assert measured(X, found).is_constant
+    found[7, 2] = np.nextafter(np.float32(1), np.float32(2))
+    assert not measured(X, found).is_constant
+
+
+@pytest.mark.parametrize("reference", [X[:1], np.where(X > 2, np.nan, X)])
+def test_one_sample_and_nan_tell_nothing(reference: np.ndarray) -> None:
+    variation = measured(reference, np.zeros_like(reference))
+    assert variation.reference is None
+    assert variation.is_zero
+
+
+def test_shapes_that_differ_tell_nothing() -> None:
+    variation = Variation()
+    for rows in (2, 3):
+        variation.add(X[:rows], X[:rows])
+    assert variation.reference is None
+    assert not variation.is_constant

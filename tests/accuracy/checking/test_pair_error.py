@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from onnx import TensorProto, helper
+from onnx import helper
 from support.metrics import sqnr_db
 from support.paths import ROOT
 from support.qdq import pair_model
@@ -32,6 +32,12 @@ X = np.random.default_rng(0).normal(size=(6, 500)).astype(np.float32)
 
 def by_hand(x: np.ndarray, scale: np.ndarray, zero: int = 0, low: int = -128, high: int = 127) -> np.ndarray:
     return np.clip(np.rint(x / scale) + zero, low, high)
+
+
+def empty(kind: str = "int8", **found: object) -> PairError:
+    """The error of a Q before any array, or with what is given."""
+    fmt = formats.get(kind)
+    return PairError(ModelIndex.of(pair_model(fmt.onnx_type)).qdq.nodes[0], fmt, **found)
 
 
 def error_of(x: np.ndarray, scale: object, zero: int = 0, *, axis: int | None = None, kind: str = "int8") -> PairError:
@@ -121,25 +127,14 @@ def test_zeros_and_exact_values_have_no_ratio() -> None:
     assert error_of(np.ones((2, 3), np.float32), 0.5).lowest_db is None
 
 
-def test_samples_add_up() -> None:
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
-    found, step = PairError(entry, formats.get("int8")), np.float32(0.03)
-    for part in np.split(X, 3):
-        found.add(part, by_hand(part, step).astype(np.int8), np.asarray(step), None)
-    assert found.sqnr_db == pytest.approx(error_of(X, 0.03).sqnr_db, rel=1e-12)
-    assert found.one_code_share == error_of(X, 0.03).one_code_share
-
-
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int4", "uint4", "int2", "uint2", "float8e4m3fn", "float4e2m1"])
 def test_scales_that_fit_normal_values_are_far_above_the_limit_of_the_format(kind: str) -> None:
     """And so are those of a range four times as large as the values, except for the two codes of 2 bits."""
     from qdqtool.numerics.affine import quantize
 
-    fmt = formats.get(kind)
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
+    fmt, found = formats.get(kind), empty(kind)
     x = np.abs(X) if fmt.low == 0 else X
     params = scale_from_tensor(x, QuantScheme(fmt, PerTensor(), symmetric=fmt.low < 0))
-    found = PairError(entry, fmt)
     assert found.least_db == LEAST_DB.get(fmt.bits, LEAST_DB_OF_8_BITS)
     codes = quantize(x, params.scale, fmt, PerTensor(), params.zero_point)
     found.add(x, codes, params.scale, params.zero_point)
@@ -292,7 +287,6 @@ def test_the_lowest_ratio_is_that_of_all_or_of_the_worst_channel_that_counts(cas
     if worst is None:
         assert found.worst_channel is None
     else:
-        assert found.worst_channel is not None
         assert found.worst_channel[1] == pytest.approx(worst[0])
         assert counted[[channel for _, channel in counted].index(found.worst_channel[0])][0] == pytest.approx(worst[0])
     known = [db for db in (whole, worst[0] if worst else None) if db is not None]
@@ -300,10 +294,8 @@ def test_the_lowest_ratio_is_that_of_all_or_of_the_worst_channel_that_counts(cas
 
 
 def told(**found: object) -> str:
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
-    kind = formats.get(str(found.pop("kind", "int8")))
     vectors = {name: np.float64(value) if isinstance(value, list) else value for name, value in found.items()}
-    return PairError(entry, kind, **vectors).describe()
+    return empty(**vectors).describe()
 
 
 def test_the_worst_channel_is_told_with_its_own_range_and_scale() -> None:
@@ -326,8 +318,7 @@ def test_all_channels_are_told_where_none_is_worse_than_the_whole(noise: list[fl
 
 
 def test_channels_of_zeros_alone_are_not_judged() -> None:
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
-    found = PairError(entry, formats.get("int8"), signal=np.zeros(2), noise=np.ones(2))
+    found = empty(signal=np.zeros(2), noise=np.ones(2))
     assert (found.worst_channel, found.lowest_db) == (None, None)
 
 
@@ -357,46 +348,40 @@ def test_the_scale_that_fits_spans_the_values_and_zero(
 def test_an_error_beyond_half_of_the_widest_step_and_its_roundings_is_clipping(
     kind: str, widest: float, sixtyfourths: int, clipped: int
 ) -> None:
-    fmt = formats.get(kind)
-    (entry, *_) = ModelIndex.of(pair_model(fmt.onnx_type)).qdq.nodes
-    found = PairError(entry, fmt)
+    fmt, found = formats.get(kind), empty(kind)
     x = np.float32([fmt.high + widest * sixtyfourths / 64]) * np.float32(0.25)
     found.add(x, np.array([fmt.high]).astype(fmt.dtype), np.float32(0.25), None)
     assert found.clipped == clipped
 
 
 def test_float64_is_compared_in_float64_and_what_is_narrower_in_float32() -> None:
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
     for kind, small, large in (
         (np.float64, 2.0**-80, (2.0**25 - 1) ** 2),
         (np.float32, 0.0, 2.0**50),
         (ml_dtypes.bfloat16, 0.0, 2.0**50),
     ):
         for value, noise in ((1 + 2.0**-40, small), (2.0**25, large)):
-            found = PairError(entry, formats.get("int8"))
+            found = empty()
             found.add(np.array([value]).astype(kind), np.int8([1]), np.float32(1), None)
             assert float(found.noise[0]) == noise
 
 
 def test_codes_of_more_than_8_bits_are_not_counted() -> None:
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT16)).qdq.nodes
-    found = PairError(entry, formats.get("int16"))
+    found = empty("int16")
     found.add(np.float32([1, 2]), np.int16([10, 20]), np.float32(0.1), None)
     assert found.one_code_share is None
     assert "codes are equal" not in found.describe()
 
 
 def test_a_channel_with_exactly_that_share_counts() -> None:
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
-    found = PairError(entry, formats.get("int8"), signal=np.float64([1, 19999]), noise=np.float64([4, 1]))
+    found = empty(signal=np.float64([1, 19999]), noise=np.float64([4, 1]))
     assert found.worst_channel == (0, pytest.approx(10 * math.log10(1 / 4)))
 
 
 def test_one_zero_point_of_many_makes_the_range_asymmetric() -> None:
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
     scale, codes = np.float32([1, 1]), np.int8([[0, 0]])
     for zero, symmetric in (([0, 3], False), ([3, 3], False), ([0, 0], True)):
-        found = PairError(entry, formats.get("int8"))
+        found = empty()
         found.add(np.float32([[1, 2]]), codes, scale, np.int8(zero))
         found.add(np.float32([[1, 2]]), codes, scale, None)
         assert found.is_symmetric is symmetric
@@ -412,19 +397,15 @@ def test_one_element_alone_has_shares() -> None:
 
 @pytest.mark.parametrize("kind", formats.names())
 def test_the_limit_of_each_format_is_the_documented_one(kind: str) -> None:
-    fmt = formats.get(kind)
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
     page = (ROOT / "docs" / "check.md").read_text()
     rows = re.findall(r"^\| ([0-9a-z ]+) \| ([0-9.]+) dB \|", page, re.MULTILINE)
     limits = {bits: float(db) for words, db in rows for bits in words.split() if bits.isdigit()}
-    assert PairError(entry, fmt).least_db == limits[str(min(fmt.bits, 8))]
+    assert empty(kind).least_db == limits[str(min(formats.get(kind).bits, 8))]
 
 
 def test_channels_count_from_their_share_of_the_mean_power_on() -> None:
-    (entry, *_) = ModelIndex.of(pair_model(TensorProto.INT8)).qdq.nodes
     mean = (2**20 + 2**20 * 1e-4 * 2) / 3
     for least, judged in ((mean * 1e-4 * 1.001, 2), (mean * 1e-4 * 0.99, 0)):
         signal = np.float64([2**20, 0, least])
-        found = PairError(entry, formats.get("int8"), signal=signal, noise=np.float64([1, 0, least * 4]))
-        assert found.worst_channel is not None
+        found = empty(signal=signal, noise=np.float64([1, 0, least * 4]))
         assert found.worst_channel[0] == judged

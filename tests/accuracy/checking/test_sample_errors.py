@@ -53,7 +53,6 @@ def test_the_worst_samples_and_the_distribution_are_those_of_sorting_all(samples
         assert sample.zero_reference is (db == -math.inf)
         assert sample.sqnr_db == (None if db == -math.inf else pytest.approx(db))
     found = errors.distribution()
-    assert found is not None
     numbers = [db for db in known if math.isfinite(db)]
     assert (found.samples, found.exact, found.zero_reference, found.nonfinite) == (
         len(numbers),
@@ -76,7 +75,6 @@ def test_new_nan_is_worse_than_an_error_without_a_signal_which_is_worse_than_any
     assert [sample.zero_reference for sample in errors.worst] == [False, True, True, False]
     assert [sample.rankable_db for sample in errors.worst] == [None, None, None, pytest.approx(-6.0206, abs=1e-4)]
     found = errors.distribution()
-    assert found is not None
     assert (found.samples, found.exact, found.zero_reference, found.nonfinite) == (1, 1, 2, 1)
 
 

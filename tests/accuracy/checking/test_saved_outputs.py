@@ -68,7 +68,6 @@ def test_what_was_saved_is_exact_when_it_is_read_again(batch, data, tmp_path) ->
     options = CheckOptions(outputs=tmp_path / "o.npz", gates=Gates(min_sqnr=300, min_cosine=1))
     report = check_model(matmul(batch), data=data, options=options)
     assert report.passed
-    assert report.saved_outputs is not None
     assert [(output.name, output.exact) for output in report.saved_outputs.outputs] == [("y", True)]
 
 
@@ -82,7 +81,6 @@ def test_the_same_outputs_are_the_same_bytes(data, tmp_path) -> None:
 def test_the_distance_is_that_of_the_whole_arrays(order, data, expected, tmp_path) -> None:
     other = (expected + np.random.default_rng(2).normal(size=expected.shape) * 0.01).astype(np.float32)
     report = check_model(matmul(), data=data, options=saved(tmp_path, y=np.asarray(other, order=order)))
-    assert report.saved_outputs is not None
     (found,) = report.saved_outputs.outputs
     assert not found.exact
     assert found.sqnr_db == pytest.approx(sqnr_db(expected, other), rel=1e-9)
@@ -104,13 +102,6 @@ def test_saved_outputs_with_an_error_as_large_as_themselves_fail_without_a_limit
     assert failure.startswith("saved output 'y': found -6.0206 dB")
 
 
-def test_a_limit_in_steps_fails_where_no_dq_makes_the_outputs(data, expected, tmp_path) -> None:
-    options = replace(saved(tmp_path, y=expected[::-1]), gates=Gates(max_steps=1))
-    report = check_model(matmul(), data=data, options=options)
-    assert not gates(report)["outputs-max-steps"]
-    assert any("nothing quantized was compared" in failure for failure in report.failures)
-
-
 @pytest.mark.parametrize(("noise", "passed"), [(1e-4, True), (0.5, False)])
 def test_limits_bound_the_saved_outputs(noise, passed, data, expected, tmp_path) -> None:
     options = replace(saved(tmp_path, y=(expected * (1 + noise)).astype(np.float32)), gates=Gates(min_sqnr=40))
@@ -129,13 +120,6 @@ def test_a_baseline_and_saved_outputs_are_compared_side_by_side(data, expected, 
     assert report.outputs[0].exact
 
 
-def test_nan_in_a_saved_output_fails_without_any_limit(data, expected, tmp_path) -> None:
-    expected[3, 2] = np.nan
-    report = check_model(matmul(), data=data, options=saved(tmp_path, y=expected))
-    assert not gates(report)["outputs-finite"]
-    assert report.failures == ("saved output 'y' has 1 NaN or infinite elements",)
-
-
 def test_steps_are_counted_where_a_dq_makes_the_output(tmp_path) -> None:
     model = pair_model(TensorProto.INT8, scale=0.1)
     x = np.linspace(-1, 1, 6, dtype=np.float32)
@@ -146,7 +130,6 @@ def test_steps_are_counted_where_a_dq_makes_the_output(tmp_path) -> None:
         y = stored["y"]
     options = replace(saved(tmp_path, y=(y + 0.3).astype(np.float32)), gates=Gates(max_steps=2.5))
     report = check_model(model, data=request, options=options)
-    assert report.saved_outputs is not None
     assert report.saved_outputs.outputs[0].max_steps == pytest.approx(3, rel=1e-5)
     assert not gates(report)["outputs-max-steps"]
 
@@ -160,7 +143,6 @@ def test_the_metric_of_saved_outputs_is_taken_too(tmp_path) -> None:
     worse[0] = [0, 1, 0, 0]
     options = replace(saved(tmp_path, y=worse), metric="top-1", gates=Gates(max_metric_loss=20))
     report = check_model(model, data=tmp_path / "d.npz", options=options)
-    assert report.metric is not None
     assert (report.metric.value, report.metric.saved, report.metric.saved_loss) == (100, 75, 25)
     assert not gates(report)["outputs-max-metric-loss"]
     assert "max-metric-loss" not in gates(report)
@@ -174,7 +156,6 @@ def test_an_output_without_axes_has_one_row_for_each_run(tmp_path) -> None:
     with np.load(tmp_path / "o.npz") as stored:
         assert stored["y"].tolist() == [1, 5, 9]
     report = check_model(model, data=tmp_path / "d.npz", options=CheckOptions(outputs=tmp_path / "o.npz"))
-    assert report.saved_outputs is not None
     assert report.saved_outputs.outputs[0].exact
 
 

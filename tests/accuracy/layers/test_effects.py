@@ -1,6 +1,6 @@
-"""Effects of layers against ONNX Runtime on models that have the pairs of one layer alone, or all others."""
+"""Effects of layers, and their task metric, against models that have the pairs of one layer alone, or all others."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +9,18 @@ import pytest
 from accuracy.layers.test_layer import attention, residual, turned_weights
 from support.layered import MAX, Planned, chain, dividing, outputs, planned, rows, save
 
+from qdqtool.accuracy.layers import effects
 from qdqtool.accuracy.layers.effects import Effect, effects_of, noise_shares
 from qdqtool.accuracy.layers.layer import Layer, by_reader, excluding_patterns
 from qdqtool.accuracy.layers.layer_runs import LayerRuns
 from qdqtool.accuracy.layers.masked_runs import float_setting, only_setting
-from qdqtool.models.plan import QuantPlan
+from qdqtool.errors import UsageError
+from qdqtool.jobs.sensitivity import SensitivityOptions, measure_sensitivity
+from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.quantization.planning.options import Preparation
 from qdqtool.quantization.planning.placement import Selection
+from qdqtool.samples.request import RandomData
 
 CORRECTED = replace(MAX, preparation=Preparation(equalize=False, smoothquant=None, bias_correction=True, awq=False))
 WEIGHTS, FEW_BITS = (replace(MAX, quantize_mode=mode) for mode in ("int8-weight-only", "int4"))
@@ -146,3 +150,82 @@ def test_units_that_make_infinity_have_the_largest_shares_and_no_gain_alone(tmp_
     # Either of the two makes it infinite, so that one of them in float gains nothing at this output.
     assert all(np.isfinite(each.gain_db) for each in effects.values())
     assert abs(effects["first"].gain_db) < 50
+
+
+DEPTH = 4
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save(tmp_path, chain(DEPTH, uneven=300), rows())
+    return tmp_path
+
+
+def likeness(outputs: Sequence[Mapping[str, np.ndarray]], labels: Sequence[object]) -> float:
+    """Mean of all values, which every error changes."""
+    assert list(labels) == [None] * len(outputs)
+    return float(np.mean([each["y"] for each in outputs], dtype=np.float64))
+
+
+def value(made: Planned, keep: Callable[[Placement], bool], count: int | None = None) -> float:
+    plan = replace(made.plan, placements=tuple(each for each in made.plan if keep(each)))
+    samples = [dict(sample) for sample in made.choosing][:count]
+    return likeness([{"y": y} for (y,) in outputs(made.applied(plan), samples)], [None] * len(samples))
+
+
+def of(number: int) -> Callable[[Placement], bool]:
+    """Whether a pair is read by a product."""
+    output = "y" if number == DEPTH - 1 else f"a{number}"
+    return lambda placement: placement.slot.uses is not None and placement.slot.uses[0].node == (output,)
+
+
+def but(number: int) -> Callable[[Placement], bool]:
+    """Whether a pair is read by another product."""
+    own = of(number)
+    return lambda placement: not own(placement)
+
+
+def test_every_layer_has_the_metric_that_onnxruntime_gives(folder: Path) -> None:
+    report = measure_sensitivity(folder / "m.onnx", folder / "d.npz", SensitivityOptions(recipe=MAX, metric=likeness))
+    with planned(folder) as made:
+        known = [value(made, lambda _: False), value(made, lambda _: True)]
+        assert [report.metric.float_value, report.metric.value] == pytest.approx(known, rel=1e-5)
+        for layer in report.nodes:
+            number = int(layer.node.removeprefix("m"))
+            alone, without = value(made, of(number)), value(made, but(number))
+            assert [layer.metric.alone, layer.metric.without] == pytest.approx([alone, without], rel=1e-5)
+            assert alone != pytest.approx(known[0], rel=1e-5)
+        assert report.metric.samples == report.metric.layer_samples == report.metric.predictions == len(made.choosing)
+    assert report.metric.loss == report.metric.float_value - report.metric.value
+
+
+def test_many_layers_are_measured_on_fewer_samples(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "FEW_SAMPLES", 3)
+    monkeypatch.setattr(effects, "RUNS_PER_SAMPLE", 4)
+    report = measure_sensitivity(folder / "m.onnx", folder / "d.npz", SensitivityOptions(recipe=MAX, metric=likeness))
+    told = report.metric
+    # 8 samples may choose: 4 runs of each are 32, for two of each layer.
+    assert (told.samples, told.layer_samples, told.layer_predictions) == (8, 4, 4)
+    with planned(folder) as made:
+        known = [value(made, lambda _: False, 4), value(made, lambda _: True, 4), value(made, lambda _: True)]
+        assert [told.layer_float_value, told.layer_value, told.value] == pytest.approx(known, rel=1e-5)
+        first = next(layer.metric for layer in report.nodes if layer.node == "m1")
+        assert first.alone == pytest.approx(value(made, of(1), 4), rel=1e-5)
+
+
+def test_a_metric_changes_nothing_else(folder: Path) -> None:
+    plain = measure_sensitivity(folder / "m.onnx", folder / "d.npz", SensitivityOptions(recipe=MAX))
+    scored = measure_sensitivity(folder / "m.onnx", folder / "d.npz", SensitivityOptions(recipe=MAX, metric=likeness))
+    assert (plain.metric, [each.metric for each in plain.nodes]) == (None, [None] * DEPTH)
+    nodes = tuple(replace(each, metric=None) for each in scored.nodes)
+    assert replace(scored, metric=None, nodes=nodes, runs=plain.runs) == plain
+
+
+def test_labels_are_missed_before_anything_is_calibrated(folder: Path) -> None:
+    def never(_: int, __: int) -> None:
+        raise AssertionError
+
+    options = SensitivityOptions(recipe=MAX, metric="top-1")
+    for data in (folder / "d.npz", RandomData()):
+        with pytest.raises(UsageError, match="no right answers to measure by"):
+            measure_sensitivity(folder / "m.onnx", data, options, never)

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.qdq import text_model
 from support.small import make_model
 
 from qdqtool.accuracy.layers.masked_model import MaskedModel, Setting, SwitchedBias, mask_model, with_alternatives
@@ -126,10 +127,7 @@ def products(opset: int = 17) -> Case:
 
 def graph_output() -> Case:
     """A tensor that is a graph output and is read as well: the pair serves both."""
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["m"]),
-        helper.make_node("Relu", ["m"], ["r"]),
-    ]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Relu", ["m"], ["r"])]
     plan = [pair("m", 16), pair("w", 2, "m", index=1)]
     model = make_model(nodes, {"x": (4, 8)}, {"m": (4, 6), "r": (4, 6)}, {"w": whole(8, 6)})
     return Case(model, plan, {"x": whole(4, 8, seed=1)})
@@ -143,58 +141,40 @@ def constant_output() -> Case:
     return Case(model, plan, {"x": whole(4, 8, seed=1)})
 
 
-def _body(name: str, weight: np.ndarray) -> onnx.GraphProto:
-    nodes = [
-        helper.make_node("Mul", ["x", f"{name}_two"], [f"{name}_twice"]),
-        helper.make_node("MatMul", [f"{name}_twice", f"{name}_w"], [f"{name}_y"]),
-    ]
-    output = helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, (4, 4))
-    stored = {f"{name}_two": np.float32(2), f"{name}_w": weight}
-    initializers = [numpy_helper.from_array(np.asarray(array), key) for key, array in stored.items()]
-    return helper.make_graph(nodes, name, [], [output], initializers)
-
-
 def branches(*, taken: bool) -> Case:
     """Pairs on activations and weights of both branches of an If."""
-    node = helper.make_node(
-        "If", ["cond"], ["y"], then_branch=_body("a", whole(4, 4)), else_branch=_body("b", whole(4, 4, seed=1))
-    )
-    model = make_model([node], {"x": (4, 4)}, {"y": (4, 4)}, {})
-    model.graph.input.append(helper.make_tensor_value_info("cond", TensorProto.BOOL, ()))
-    plan = [
-        placement
-        for name, branch in (("a", "y.then_branch"), ("b", "y.else_branch"))
-        for placement in (
-            pair(f"{name}_twice", 4, f"{name}_y", scope=(branch,)),
-            pair(f"{name}_w", 4, f"{name}_y", index=1, scope=(branch,)),
-        )
-    ]
+    model = text_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[4,4] x, bool cond) => (float[4,4] y) <float two = {2}> {
+            y = If (cond) <
+                then_branch = a () => (float[4,4] a_y) { a_twice = Mul (x, two)  a_y = MatMul (a_twice, a_w) },
+                else_branch = b () => (float[4,4] b_y) { b_twice = Mul (x, two)  b_y = MatMul (b_twice, b_w) }
+            >
+        }
+    """).proto
+    bodies = {attribute.name: attribute.g for attribute in model.graph.node[0].attribute}
+    plan = []
+    for seed, (name, branch) in enumerate((("a", "then_branch"), ("b", "else_branch"))):
+        bodies[branch].initializer.append(numpy_helper.from_array(whole(4, 4, seed=seed), f"{name}_w"))
+        plan.append(pair(f"{name}_twice", 4, f"{name}_y", scope=(f"y.{branch}",)))
+        plan.append(pair(f"{name}_w", 4, f"{name}_y", index=1, scope=(f"y.{branch}",)))
     return Case(model, plan, {"x": whole(4, 4, seed=2), "cond": np.array(taken)})
 
 
 def loop() -> Case:
     """Pairs in the body of a Loop, and on a weight of the main graph that the body reads."""
-    body = helper.make_graph(
-        [
-            helper.make_node("MatMul", ["state", "w"], ["product"]),
-            helper.make_node("Div", ["product", "eight"], ["next"]),
-            helper.make_node("Identity", ["go"], ["again"]),
-        ],
-        "body",
-        [
-            helper.make_tensor_value_info("number", TensorProto.INT64, ()),
-            helper.make_tensor_value_info("go", TensorProto.BOOL, ()),
-            helper.make_tensor_value_info("state", TensorProto.FLOAT, (4, 4)),
-        ],
-        [
-            helper.make_tensor_value_info("again", TensorProto.BOOL, ()),
-            helper.make_tensor_value_info("next", TensorProto.FLOAT, (4, 4)),
-        ],
-        [numpy_helper.from_array(np.float32(8).reshape(()), "eight")],
-    )
-    node = helper.make_node("Loop", ["count", "", "x"], ["y"], body=body)
-    weights = {"w": whole(4, 4, seed=1), "count": np.array(2)}
-    model = make_model([node], {"x": (4, 4)}, {"y": (4, 4)}, weights)
+    model = text_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[4,4] x) => (float[4,4] y) <int64 count = {2}> {
+            y = Loop (count, , x) <
+                body = body (int64 number, bool go, float[4,4] state) => (bool again, float[4,4] next)
+                <float eight = {8}> {
+                    product = MatMul (state, w)  next = Div (product, eight)  again = Identity (go)
+                }
+            >
+        }
+    """).proto
+    model.graph.initializer.append(numpy_helper.from_array(whole(4, 4, seed=1), "w"))
     inside = UseRef(("y.body",), ("product",), 1)
     weight = replace(pair("w", 4), slot=Slot((), "w", (inside,)))
     return Case(model, [pair("state", 2, "product", scope=("y.body",)), weight], {"x": whole(4, 4)})
@@ -250,11 +230,7 @@ def in_float16() -> Case:
         pair("m", half(8), "y"),
     ]
     model = make_model(
-        nodes,
-        {"x": (4, 8)},
-        {"y": (4, 6)},
-        {"w": whole(8, 6).astype(half)},
-        elem_type=TensorProto.FLOAT16,
+        nodes, {"x": (4, 8)}, {"y": (4, 6)}, {"w": whole(8, 6).astype(half)}, elem_type=TensorProto.FLOAT16
     )
     return Case(model, plan, {"x": whole(4, 8, seed=1).astype(half)})
 
@@ -337,9 +313,7 @@ def in_nvfp4() -> Case:
 def in_mxfp8() -> Case:
     """An activation whose scales have a type of their own, float8e8m0."""
     scheme = QuantScheme(
-        formats.get("float8e4m3fn"),
-        Blocked(1, 32),
-        scale_scheme=QuantScheme(formats.get("float8e8m0"), PerTensor()),
+        formats.get("float8e4m3fn"), Blocked(1, 32), scale_scheme=QuantScheme(formats.get("float8e8m0"), PerTensor())
     )
     scale = np.exp2(np.random.default_rng(1).integers(-3, 3, (4, 1))).astype(ml_dtypes.float8_e8m0fnu)
     plan = [Placement(Slot((), "r", (UseRef((), ("y",), 0),)), QuantParams(scheme, scale), "a test")]

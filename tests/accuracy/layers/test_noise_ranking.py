@@ -157,7 +157,6 @@ def test_on_a_real_session_it_is_the_layer_that_is_loudest_alone(tmp_path: Path,
                 layer: session.runs.noise(only_setting([layer], session.masked)).noise.sum(axis=0)[0]
                 for layer in session.layers
             }
-    assert found is not None
     best = max(alone, key=lambda layer: alone[layer])
     assert best.leader.label == name
     assert found.layers[0].layer is best

@@ -1,4 +1,4 @@
-"""Predictions against sums in plain Python: noise powers add up, in the proportion that was measured."""
+"""Predictions against sums in plain Python: noise powers add up in the measured proportion; moves, and shortfalls."""
 
 import math
 from itertools import combinations
@@ -7,8 +7,19 @@ import numpy as np
 import pytest
 
 from qdqtool.accuracy.layers.fallback import Level
-from qdqtool.accuracy.layers.prediction import LEAST_LEFT, NEARLY_DB, Move, Powers, Prediction
-from qdqtool.numerics.noise import Noise
+from qdqtool.accuracy.layers.prediction import (
+    LEAST_LEFT,
+    NEARLY_DB,
+    Move,
+    Powers,
+    Prediction,
+    moved,
+    noise_power,
+    sets_to_try,
+    shortfall,
+    sqnr_of_active_outputs,
+)
+from qdqtool.numerics.noise import WORST_DB, Noise
 
 LAYERS, OUTPUTS, GOAL_DB = 7, 3, 25.0
 FACTOR = (0.5, 1.0, 3.0)
@@ -119,3 +130,41 @@ def test_an_output_that_is_zero_everywhere_has_no_part_in_it():
     silent = Noise(np.array([[4.0, 0.0]]), np.array([[1.0, 5.0]]))
     powers = Powers(lambda move: np.array([1.0, 5.0]) * (move.level is Level.QUANTIZED), lambda _: 0.0)
     assert Prediction((Level.QUANTIZED,), silent, powers, 3.0).up([Move(0, Level.FLOAT)]) == []
+
+
+Q, B, F = Level
+
+
+def test_the_highest_level_counts_whatever_the_order():
+    levels = (Q, Q, B)
+    assert moved(levels, [Move(0, B), Move(2, F)]) == (B, Q, F)
+    assert moved(levels, [Move(0, B), Move(0, F)]) == moved(levels, [Move(0, F), Move(0, B)]) == (F, Q, B)
+    assert moved((F, B), [Move(0, B), Move(1, Q)]) == (B, Q)
+    assert moved(levels, []) == levels
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 11, 40])
+def test_every_move_is_tried_with_few_others_and_in_the_end_all_are(count: int):
+    order = [Move(number, F) for number in range(count)]
+    sets = list(sets_to_try(order, 4))
+    small = [each for tried in sets for each in tried if len(each) <= 4]
+    assert {move for each in small for move in each} == set(order)
+    assert all(len(tried) <= 4 for tried in sets)
+    if count:
+        assert sets[0][0] == (order[0],)
+        assert len(sets[-1][-1]) == count
+    sizes = [len(each) for tried in sets for each in tried if len(each) > 4]
+    assert sizes == sorted(set(sizes))
+    assert len(sizes) <= 4
+
+
+def test_only_outputs_below_the_goal_lack_something():
+    assert shortfall(np.array([20.0, 31.0, 30.0, 27.5]), 30.0) == 12.5
+    assert shortfall(np.array([math.inf]), 30.0) == 0
+    assert shortfall(np.array([[20.0, 29.0], [31.0, 28.0]]), 30.0).tolist() == [11.0, 2.0]
+
+
+def test_an_output_that_is_zero_everywhere_is_not_heard_and_one_that_is_not_finite_is_the_worst():
+    noise = Noise(np.array([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]]), np.array([[0.01, 5.0, 0.0], [0.03, 0.0, np.inf]]))
+    assert sqnr_of_active_outputs(noise) == pytest.approx([20.0, -WORST_DB])
+    assert noise_power(noise) == pytest.approx([0.04, 0.0, 4e30])

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 from support.layered import MAX, chain, outputs, planned, rows, save
+from support.qdq import text_model
 from support.small import make_model
 
 from qdqtool.accuracy.layers.layer import by_reader, layers_of
@@ -146,29 +147,23 @@ def test_a_pair_that_makes_an_output_goes_with_the_layer_in_front_and_its_reader
             np.testing.assert_array_equal(found["v"], v * v)
 
 
-BODY = helper.make_graph(
-    [
-        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], name="q"),
-        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"], name="d"),
-        helper.make_node("Mul", ["d", "d"], ["inner"], name="square"),
-    ],
-    "then",
-    [],
-    [helper.make_tensor_value_info("inner", TensorProto.FLOAT, [2, 4])],
-)
-ELSE = helper.make_graph(
-    [helper.make_node("Neg", ["x"], ["other"], name="negative")],
-    "else",
-    [],
-    [helper.make_tensor_value_info("other", TensorProto.FLOAT, [2, 4])],
-)
+BRANCHES = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[2,4] x) => (float[2,4] y) <bool c = {1}, float s = {0.5}, int8 z = {0}> {
+    y = If (c) <
+        then_branch = then () => (float[2,4] inner) {
+            q = QuantizeLinear (x, s, z)
+            d = DequantizeLinear (q, s, z)
+            [square] inner = Mul (d, d)
+        },
+        else_branch = else () => (float[2,4] other) { other = Neg (x) }
+    >
+}
+"""
 
 
 def test_a_pair_in_a_branch_is_switched_by_an_input_of_the_model():
-    nodes = [helper.make_node("If", ["c"], ["y"], name="if", then_branch=BODY, else_branch=ELSE)]
-    stored = {"c": np.array(True), "s": np.array(0.5, np.float32), "z": np.array(0, np.int8)}
-    model = make_model(nodes, {"x": (2, 4)}, {"y": (2, 4)}, stored)
-    switches = add_switches(ModelIndex.of(Model(model)), lambda _: None)
+    switches = add_switches(ModelIndex.of(text_model(BRANCHES)), lambda _: None)
     (layer,) = switches.layers
     assert layer.leader.label == "square"
     sample = {"x": np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)}

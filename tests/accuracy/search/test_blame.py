@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.command import qdqtool
 from support.layered import MAX, chain, outputs, rows, save, sqnr
 from support.small import make_model
 
-from qdqtool.__main__ import main
 from qdqtool.accuracy.report import BlameReport
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
@@ -51,7 +51,6 @@ def kept(folder: Path, *exclude: str) -> float:
 def test_the_layer_whose_input_is_uneven_is_named_and_its_patterns_leave_it_in_float(tmp_path: Path, factor: float):
     save(tmp_path, uneven_inside(factor), rows())
     found = blame_of(tmp_path)
-    assert found is not None
     first, whole = found.layers[0], kept(tmp_path)
     gains = {f"m{n}": kept(tmp_path, f"m{n}") - whole for n in range(LAYERS)}
     assert first.node == max(gains, key=lambda name: gains[name]) == "m2"
@@ -71,11 +70,9 @@ def test_where_all_layers_make_the_same_none_is_named(tmp_path: Path):
     save(tmp_path, make_model(nodes, {"x": (4, 16)}, {"y": (4, 128)}, weights), rows())
     # One tensor is read by all of them: one layer would be all of it.
     found = blame_of(tmp_path)
-    assert found is not None
     assert len(found.layers) <= 1
     save(tmp_path, chain(8, uneven=1.0), rows())
     even = blame_of(tmp_path)
-    assert even is not None
     assert even.layers == ()
     assert 1 / 8 <= even.rest_share <= 0.6
 
@@ -91,18 +88,16 @@ def test_the_same_layers_twice(tmp_path: Path):
     assert blame_of(tmp_path) == blame_of(tmp_path)
 
 
-def test_what_the_text_says_to_paste_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_what_the_text_says_to_paste_works(tmp_path: Path):
     save(tmp_path, uneven_inside(3000.0), rows())
-    command = f"quantize {tmp_path}/m.onnx --calib-data {tmp_path}/d.npz --calibration-method max"
-    plain = " --no-equalize --no-bias-correction"
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main(shlex.split(f"{command}{plain} -o {tmp_path}/q.onnx"))
-    text = " ".join(capsys.readouterr().out.split())
+    plain = ("--no-equalize", "--no-bias-correction")
+    words = ("quantize", "m.onnx", "--calib-data", "d.npz", "--calibration-method", "max", *plain)
+    done = qdqtool(*words, "-o", "q.onnx", cwd=tmp_path)
+    assert done.code == 0
+    text = " ".join(done.out.split())
     assert "m2 makes more noise than all other layers together" in text
     hint = re.search(r"to leave (?:it|them) in float: `([^`]*)`", text)
-    assert hint is not None
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main(shlex.split(f"{command}{plain} {hint[1]} -o {tmp_path}/f.onnx"))
+    assert qdqtool(*words, *shlex.split(hint[1]), "-o", "f.onnx", cwd=tmp_path).code == 0
     samples = rows()
     before, after = (
         min(sqnr(outputs(tmp_path / "m.onnx", samples), outputs(tmp_path / name, samples)))
@@ -118,6 +113,5 @@ def test_a_search_for_a_goal_tells_of_every_run(tmp_path: Path):
     report = quantize_model(
         tmp_path / "m.onnx", tmp_path / "d.npz", tmp_path / "q.onnx", options, None, lambda *done: told.append(done)
     )
-    assert report.goal is not None
     (most,) = {most for _, most in told}
     assert [done for done, _ in told] == [min(done, most) for done in range(report.goal.runs)]

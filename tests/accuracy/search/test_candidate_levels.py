@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto
 from support.layered import AS_IT_IS, MAX, chain, outputs, rows, save, sqnr
 from support.paths import ROOT
+from support.small import make_model
 
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
@@ -43,18 +44,20 @@ def quantized(
     return quantize_model(folder / "m.onnx", folder / "d.npz", folder / name, options)
 
 
+def save_with_validation(folder: Path, model: onnx.ModelProto, shape: tuple[int, ...] = SHAPE) -> None:
+    save(folder, model, rows(shape, 6, seed=77))
+    (folder / "d.npz").rename(folder / "v.npz")
+    save(folder, model, rows(shape, 12))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Five products; a goal some dB above what the mode keeps takes some of them out of its format."""
-    model = chain(5, width=64, uneven=6.0)
-    save(tmp_path, model, rows(SHAPE, 6, seed=77))
-    (tmp_path / "d.npz").rename(tmp_path / "v.npz")
-    save(tmp_path, model, rows(SHAPE, 12))
+    save_with_validation(tmp_path, chain(5, width=64, uneven=6.0))
     return tmp_path
 
 
 def worst(report: QuantizeReport) -> float:
-    assert report.accuracy is not None
     return min(output.sqnr_db for output in report.accuracy.outputs if output.sqnr_db is not None)
 
 
@@ -80,7 +83,6 @@ def formats(path: Path) -> Mapping[str, tuple[str, ...]]:
 
 def levels(report: QuantizeReport) -> Mapping[str, str]:
     """The level of each product that left the format of the mode, as the report names it."""
-    assert report.goal is not None
     assert report.goal.fallback is not None
     found = {node: "float" for layer in report.goal.left for node in layer.nodes}
     return found | {node: report.goal.fallback for layer in report.goal.finer for node in layer.nodes}
@@ -112,8 +114,6 @@ def test_the_fallback_costs_less_than_float_for_the_same_goal(folder: Path, mode
     recipe = RECIPES[mode]
     goal = worst(quantized(folder, recipe, None, "all.onnx")) + 6
     mixed, plain = (quantized(folder, each, goal).goal for each in (recipe, replace(recipe, fallback=None)))
-    assert mixed is not None
-    assert plain is not None
     assert plain.fallback is None
     assert plain.finer == ()
     assert mixed.float_share + mixed.finer_share < plain.float_share
@@ -142,9 +142,7 @@ def test_a_layer_whose_input_has_outliers_takes_fp8_beside_int8(tmp_path: Path):
     stored["w1"][5, :] /= 400
     for tensor in model.graph.initializer:
         tensor.CopyFrom(onnx.numpy_helper.from_array(stored[tensor.name], tensor.name))
-    save(tmp_path, model, rows(SHAPE, 6, seed=77))
-    (tmp_path / "d.npz").rename(tmp_path / "v.npz")
-    save(tmp_path, model, rows(SHAPE, 12))
+    save_with_validation(tmp_path, model)
     recipe = replace(MAX, fallback="fp8")
     low = worst(quantized(tmp_path, recipe, None, "all.onnx"))
     report = quantized(tmp_path, recipe, low + 6)
@@ -213,18 +211,10 @@ def test_without_a_layer_that_takes_it_the_fallback_is_reported_and_float_is_use
         for at, (x, y) in enumerate([("x", "a"), ("a", "b"), ("b", "y")])
     ]
     shape = (1, 16, 8, 8)
-    ends = [onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
-    graph = onnx.helper.make_graph(
-        nodes, "g", ends[:1], ends[1:], [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
-    )
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    save(tmp_path, model, rows(shape, 6, seed=77))
-    (tmp_path / "d.npz").rename(tmp_path / "v.npz")
-    save(tmp_path, model, rows(shape, 12))
+    save_with_validation(tmp_path, make_model(nodes, {"x": shape}, {"y": shape}, weights), shape)
     recipe = replace(MAX, fallback="fp8")
     low = worst(quantized(tmp_path, recipe, None, "all.onnx"))
     report = quantized(tmp_path, recipe, low + 2)
-    assert report.goal is not None
     assert (report.goal.fallback, report.goal.finer) == ("fp8", ())
     assert report.goal.left
 

@@ -18,18 +18,8 @@ LAYERS = [Layer((), (number,)) for number in range(3)]
 
 
 def candidate(loss: float, *, finite: bool = True) -> SimpleNamespace:
-    metric = MetricResult(
-        name="m",
-        output=None,
-        unit="",
-        loss_unit="",
-        predictions=1,
-        value=-loss,
-        baseline=0.0,
-        loss=loss,
-        saved=None,
-        saved_loss=None,
-    )
+    told = {"name": "m", "unit": "", "loss_unit": "", "predictions": 1, "value": -loss, "baseline": 0.0, "loss": loss}
+    metric = MetricResult(**told, output=None, saved=None, saved_loss=None)
     outputs = (OutputAccuracy(name="y", sqnr_db=20.0, exact=False, finite=finite),)
     return SimpleNamespace(measured=SimpleNamespace(accuracy=Accuracy(samples=1, outputs=outputs, metric=metric)))
 

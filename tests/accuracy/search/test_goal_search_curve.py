@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from accuracy.search.test_metric_goal import lost_as_written
+from accuracy.search.test_metric_goal import lost
 from accuracy.search.test_metric_goal import quantized as quantized_for_metric
 from accuracy.search.test_metric_goal import stock as stock  # noqa: PLC0414 -- a fixture
 from accuracy.search.test_sqnr_goal import COUNT, chain, folder_with, kept, quantized, rows
@@ -44,7 +44,6 @@ def test_the_chosen_state_and_the_first_one_have_what_their_models_keep(folder: 
     assert (first.layers_in_float, first.quantized_share, first.chosen) == (0, 1.0, False)
     assert first.measured_sqnr_db == pytest.approx(low, abs=0.006)
     assert written.measured_sqnr_db == pytest.approx(kept(folder, "q.onnx", OTHER), abs=0.006)
-    assert report.goal is not None
     assert written.layers_in_float == len(report.goal.left)
     assert written.quantized_share == pytest.approx(1 - report.goal.float_share, abs=2e-4)
     assert curve.samples == report.goal.samples
@@ -56,7 +55,6 @@ def test_the_chosen_state_and_the_first_one_have_what_their_models_keep(folder: 
 def test_the_states_have_the_figures_of_the_curve(folder: Path) -> None:
     report = quantized(folder, 40.0, curve=True)
 
-    assert report.goal is not None
     points = {(point.layers_in_float, point.quantized_share, point.worst_sqnr_db) for point in report.goal.curve}
     states = {(state.layers_in_float, state.quantized_share, state.worst_sqnr_db) for state in searched(report).states}
     assert points <= states
@@ -83,9 +81,7 @@ def test_losses_of_a_metric_are_those_of_the_models(stock: Path, tmp_path: Path)
     assert (curve.metric, curve.loss_unit, curve.max_metric_loss) == ("top-1", "percentage points", 4)
     assert curve.min_sqnr_db is None
     written = chosen(curve)
-    assert written.measured_metric_loss == pytest.approx(lost_as_written(stock, tmp_path / "q.onnx", "v"))
-    assert report.goal is not None
-    assert report.goal.metric is not None
+    assert written.measured_metric_loss == pytest.approx(lost(stock, tmp_path / "q.onnx", "v"))
     assert written.metric_loss == pytest.approx(report.goal.metric.choosing_loss)
     assert written.measured_sqnr_db == pytest.approx(report.goal.worst_db, abs=0.006)
     unmeasured = [state for state in curve.states if state.measured_metric_loss is None]

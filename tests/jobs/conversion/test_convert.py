@@ -1,13 +1,15 @@
-"""Whole conversions: the gates of each step, the files, the data of the check."""
+"""Whole conversions: the gates of each step, the files, the data of the check, and paths in reports."""
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
+from support.small import make_model
 
 import qdqtool as qdq
 from qdqtool.accuracy.checking.limits import Gates
@@ -18,6 +20,7 @@ from qdqtool.engines.build.precision_gate import parse_gate
 from qdqtool.errors import ArgumentError, CapabilityError, UsageError
 from qdqtool.jobs.conversion import convert as convert_job
 from qdqtool.jobs.conversion.options import ConvertOptions
+from qdqtool.jobs.conversion.steps import relocated
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.linting.policy import Policy
 from qdqtool.quantization.planning.options import Existing
@@ -41,15 +44,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
         helper.make_node("Relu", ["a"], ["r"]),
         helper.make_node("MatMul", ["r", "v"], ["y"]),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 64])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 64])],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()],
-    )
-    opset = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "net.onnx")
+    onnx.save(make_model(nodes, {"x": (4, 64)}, {"y": (4, 64)}, weights), folder / "net.onnx")
     np.savez(folder / "data.npz", x=random.normal(size=(80, 64)).astype(np.float32))
     np.savez(folder / "other.npz", x=random.normal(size=(12, 64)).astype(np.float32))
     return folder
@@ -112,7 +107,6 @@ def test_the_reports_are_those_of_the_commands(stock: Path, tmp_path: Path):
     assert found["validate"]["models"][0]["path"] == str(model)
     assert found["validate"]["summary"]["errors"] == qdq.validate_model(model).summary.errors
     assert found["check"]["outputs"][0]["sqnr_db"] == checked.outputs[0].sqnr_db
-    assert report.measured_on is not None
     assert (report.measured_on.part, report.measured_on.samples) == ("held back", len(held)) == ("held back", 4)
     assert ".convert-" not in (tmp_path / "out" / "report.json").read_text()
 
@@ -121,7 +115,6 @@ def test_validation_data_measures(stock: Path, tmp_path: Path):
     options = ConvertOptions(quantize=QuantizeOptions(validation_data=FileData(path=stock / "other.npz")), build=None)
     measured = convert(stock, tmp_path / "out", options).measured_on
 
-    assert measured is not None
     assert (measured.data, measured.part, measured.samples) == (str(stock / "other.npz"), "validation data", 3)
 
 
@@ -129,7 +122,6 @@ def test_samples_that_chose_are_said_to_have_chosen(stock: Path, tmp_path: Path)
     few = FileData(path=stock / "data.npz", samples=3)
     measured = converted(stock / "net.onnx", few, tmp_path / "out", NO_ENGINE).measured_on
 
-    assert measured is not None
     assert (measured.part, measured.samples, measured.reason) == ("all", 3, "too few to hold any back")
 
 
@@ -139,7 +131,6 @@ def test_weights_alone_need_no_data(stock: Path, tmp_path: Path):
     report = converted(stock / "net.onnx", None, tmp_path / "out", options)
 
     assert report.passed
-    assert report.measured_on is not None
     assert report.measured_on.part == "random"
     assert sorted(digests(tmp_path / "out")) == [
         "net.int8-weight-only.onnx",
@@ -267,7 +258,6 @@ def test_an_absent_builder_is_told_before_anything_else(stock: Path, tmp_path: P
     options = ConvertOptions(backend="tensorrt-rtx")
     with pytest.raises(CapabilityError) as caught:
         converted(stock / "absent.onnx", None, tmp_path / "out", options)
-    assert caught.value.hint is not None
     assert caught.value.hint.startswith("`--no-build`")
     assert "pip install" in caught.value.hint
 
@@ -305,8 +295,32 @@ def test_a_model_that_is_quantized_already_goes_through_as_it_is(stock: Path, tm
     report = converted(given, stock / "data.npz", tmp_path / "kept", options)
 
     assert states(report) == ["passed", "passed", "passed", "not asked for"]
-    assert report.measured_on is not None
     assert report.measured_on.part == "held back"
     assert sorted(digests(tmp_path / "kept")) == ["net.int8.int8.onnx", "report.html", "report.json"]
     with pytest.raises(UsageError, match="quantized already"):
         converted(given, stock / "data.npz", tmp_path / "refused", NO_ENGINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    path: str
+    inner: Inner
+    by_name: dict[str, list[str]]
+    count: int = 3
+
+
+def test_paths_are_replaced_at_any_depth():
+    found = Outer("out/.tmp-1/a.onnx", Inner(("out/.tmp-1/b", "c")), {"k": ["`run 'a b/.tmp-1/m'`"]})
+    kept = Outer("out/a.onnx", Inner(("out/b", "c")), {"k": ["`run 'a b/m'`"]})
+
+    assert relocated(found, Path("out/.tmp-1")) == kept
+    assert found.path == "out/.tmp-1/a.onnx"
+
+
+def test_the_working_directory_itself():
+    assert relocated(".tmp-1/a.onnx", Path(".tmp-1")) == "a.onnx"

@@ -8,16 +8,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.engine_models import recursive
-from support.planted import (
-    ERROR,
-    failing_where,
-    failing_with,
-    joined,
-    network,
-    operators,
-    random_network,
-    reduced,
-)
+from support.planted import ERROR, failing_where, failing_with, joined, network, operators, random_network, reduced
+from support.qdq import text_model
 
 from qdqtool.errors import UsageError
 from qdqtool.jobs.reduction.failure import Failure, Kind
@@ -66,14 +58,14 @@ def test_an_unrelated_failure_is_not_followed(tmp_path: Path):
     assert search.failure.is_like(ERROR)
 
 
-def test_a_command_that_fails_on_any_model_is_refused(tmp_path: Path):
-    with pytest.raises(UsageError, match="fails alike on a model that only copies its inputs"):
-        reduced(random_network(1, 20, {}), lambda _: ERROR, tmp_path)
-
-
-def test_a_command_that_does_not_fail_is_refused(tmp_path: Path):
-    with pytest.raises(UsageError, match="does not fail"):
-        reduced(random_network(1, 20, {}), lambda _: None, tmp_path)
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [(ERROR, "fails alike on a model that only copies its inputs"), (None, "does not fail")],
+    ids=["fails on any model", "does not fail"],
+)
+def test_a_command_that_shows_nothing_is_refused(failure: Failure | None, said: str, tmp_path: Path):
+    with pytest.raises(UsageError, match=said):
+        reduced(random_network(1, 20, {}), lambda _: failure, tmp_path)
 
 
 def test_a_minimal_model_stays_as_it_is(tmp_path: Path):
@@ -169,25 +161,21 @@ def test_an_unused_weight_that_is_at_fault_stays_and_the_others_go(tmp_path: Pat
     assert len(best.proto.graph.node) == 1
 
 
-def branch(name: str, op_type: str) -> onnx.GraphProto:
-    """Three nodes on the outer tensor ``a``, the middle one of this operator."""
-    nodes = [
-        helper.make_node("Relu", ["a"], [f"{name}1"]),
-        helper.make_node(op_type, [f"{name}1"], [f"{name}2"]),
-        helper.make_node("Relu", [f"{name}2"], [f"{name}3"]),
-    ]
-    return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(f"{name}3", TensorProto.FLOAT, (4, 6))])
-
-
 def with_if() -> onnx.ModelProto:
-    nodes = [
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("ReduceMax", ["a"], ["m"], keepdims=0),
-        helper.make_node("Cast", ["m"], ["c"], to=TensorProto.BOOL),
-        helper.make_node("If", ["c"], ["i"], then_branch=branch("t", "Elu"), else_branch=branch("e", "Erf")),
-        helper.make_node("Relu", ["i"], ["y"]),
-    ]
-    return network(nodes, ["y"])
+    """An If whose branches have three nodes on an outer tensor each, the middle one an Elu or an Erf."""
+    return text_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[4,6] x) => (float[4,6] y) {
+            a = Relu (x)
+            m = ReduceMax <keepdims = 0> (a)
+            c = Cast <to = 9> (m)
+            i = If (c) <
+                then_branch = t () => (float[4,6] t3) { t1 = Relu (a)  t2 = Elu (t1)  t3 = Relu (t2) },
+                else_branch = e () => (float[4,6] e3) { e1 = Relu (a)  e2 = Erf (e1)  e3 = Relu (e2) }
+            >
+            y = Relu (i)
+        }
+    """).proto
 
 
 @pytest.mark.parametrize("op_type", ["Elu", "Erf"])
@@ -208,26 +196,17 @@ def test_a_failure_that_needs_the_branch_keeps_if_and_little_else(tmp_path: Path
 
 
 def test_a_node_in_a_loop_is_taken_out_of_it(tmp_path: Path):
-    value = helper.make_tensor_value_info
-    body = helper.make_graph(
-        [
-            helper.make_node("Identity", ["go"], ["still"]),
-            helper.make_node("Relu", ["state"], ["s1"]),
-            helper.make_node("Elu", ["s1"], ["s2"]),
-        ],
-        "body",
-        [
-            value("i", TensorProto.INT64, ()),
-            value("go", TensorProto.BOOL, ()),
-            value("state", TensorProto.FLOAT, (4, 6)),
-        ],
-        [value("still", TensorProto.BOOL, ()), value("s2", TensorProto.FLOAT, (4, 6))],
-    )
-    model = network(
-        [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Loop", ["n", "", "a"], ["y"], body=body)],
-        ["y"],
-    )
-    model.graph.initializer.append(numpy_helper.from_array(np.int64(3), "n"))
+    model = text_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[4,6] x) => (float[4,6] y) <int64 n = {3}> {
+            a = Relu (x)
+            y = Loop (n, , a) <
+                body = body (int64 i, bool go, float[4,6] state) => (bool still, float[4,6] s2) {
+                    still = Identity (go)  s1 = Relu (state)  s2 = Elu (s1)
+                }
+            >
+        }
+    """).proto
     onnx.checker.check_model(model, full_check=True)
     best, _ = reduced(model, failing_with("Elu"), tmp_path)
     assert operators(best.proto) == ["Elu"]
@@ -235,14 +214,11 @@ def test_a_node_in_a_loop_is_taken_out_of_it(tmp_path: Path):
 
 
 def test_a_node_of_a_local_function_is_taken_out_of_it(tmp_path: Path):
-    function = helper.make_function(
-        "own", "F", ["a"], ["b"],
-        [helper.make_node("Relu", ["a"], ["m"]), helper.make_node("Elu", ["m"], ["b"])],
-        [helper.make_opsetid("", 17)],
-    )  # fmt: skip
-    model = network([helper.make_node("Relu", ["x"], ["r"]), helper.make_node("F", ["r"], ["y"], domain="own")], ["y"])
-    model.functions.append(function)
-    model.opset_import.append(helper.make_opsetid("own", 1))
+    model = text_model("""
+        <ir_version: 8, opset_import: ["": 17, "own": 1]>
+        g (float[4,6] x) => (float[4,6] y) { r = Relu (x)  y = own.F (r) }
+        <domain: "own", opset_import: ["": 17]> F (a) => (b) { m = Relu (a)  b = Elu (m) }
+    """).proto
     best, _ = reduced(model, failing_with("Elu"), tmp_path)
     assert operators(best.proto) == ["Elu"]
     assert not best.proto.functions

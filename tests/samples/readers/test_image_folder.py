@@ -1,14 +1,16 @@
-"""Folders of images: what is accepted, and what data of arrays and other commands say of the options."""
+"""Folders of images and of sound, and text files: what is accepted, and what is said of options for other kinds."""
 
 import pytest
 from support.data_files import X, array, save_npz
 from support.pictures import image_spec, picture, save_picture
+from support.sounds import noise, save_sound, sound_spec
+from support.texts import text_spec
 
 from qdqtool.errors import UsageError
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.media_options import ImageOptions
+from qdqtool.samples.media_options import ImageOptions, SoundOptions
 from qdqtool.samples.options import ReadOptions
-from qdqtool.samples.readers import image_folder
+from qdqtool.samples.readers import image_folder, sound_folder, text_file
 
 UNIT = ReadOptions(images=ImageOptions(preset="unit"))
 
@@ -42,3 +44,48 @@ def test_a_folder_without_an_image_says_what_is_looked_for(tmp_path):
     (tmp_path / "Thumbs.db").touch()
     with pytest.raises(UsageError, match=r"holds nothing that is read as data; legal: folder of images \(\.jpg, "):
         load_feeds(tmp_path, image_spec(1, 3, 4, 4), options=UNIT)
+
+
+RATE = ReadOptions(sound=SoundOptions(rate=16000))
+
+
+def test_a_folder_with_images_is_one_of_images(tmp_path):
+    save_sound(tmp_path / "d/deep/a.wav", noise(4))
+    assert sound_folder.accepts(tmp_path / "d")
+    assert sound_folder.accepts(tmp_path / "d/deep/a.wav")
+    save_picture(tmp_path / "d/a.png", picture(4, 4))
+    assert not sound_folder.accepts(tmp_path / "d")
+
+
+def test_options_of_images_have_no_use_for_sound(tmp_path):
+    save_sound(tmp_path / "a.wav", noise(4))
+    options = ReadOptions(sound=SoundOptions(rate=16000), preview=tmp_path / "p.png")
+    with pytest.raises(UsageError, match=r"a\.wav holds sound, which has no use for --preview$"):
+        load_feeds(tmp_path / "a.wav", sound_spec(4), options=options)
+    (tmp_path / "b.npz").touch()
+    with pytest.raises(UsageError, match="holds arrays, which has no use for the options of sound"):
+        load_feeds(tmp_path / "b.npz", sound_spec(4), options=RATE)
+
+
+def test_silence_alone_is_refused_like_any_constant_data(tmp_path):
+    save_sound(tmp_path / "a.wav", noise(20) * 0)
+    with pytest.raises(UsageError, match="2 of 2 samples hold a single value"):
+        load_feeds(tmp_path / "a.wav", sound_spec(10), options=RATE, allow_constant=False)
+
+
+def test_a_folder_of_that_name_is_no_text_file(tmp_path):
+    (tmp_path / "d.txt").mkdir()
+    (tmp_path / "t.txt").write_text("a\n")
+    assert not text_file.accepts(tmp_path / "d.txt")
+    assert text_file.accepts(tmp_path / "t.txt")
+
+
+def test_text_needs_a_tokenizer_and_no_rate(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("a\n")
+    with pytest.raises(UsageError, match="how it becomes token ids is not known"):
+        load_feeds(path, text_spec("input_ids"), options=ReadOptions())
+    with pytest.raises(UsageError, match="holds text, which has no use for the options of sound"):
+        load_feeds(path, text_spec("input_ids"), options=ReadOptions(sound=SoundOptions(rate=1)))
+    with pytest.raises(UsageError, match="options of preprocessing are not taken here"):
+        load_feeds(path, text_spec("input_ids"))

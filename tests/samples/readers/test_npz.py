@@ -1,14 +1,14 @@
-"""Archives: an array for each input by name, and labels for test sets."""
+"""Archives and single arrays: an array for each input by name, or for the one input, and labels for test sets."""
 
 import pickle
 
 import numpy as np
 import pytest
-from support.data_files import F32, XY, X, array, save_npz
+from support.data_files import F32, XY, X, array, save_npy, save_npz
 
 from qdqtool.errors import UsageError
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.readers import npz
+from qdqtool.samples.readers import npy, npz
 from qdqtool.samples.signature import InputSpec
 
 IDS = np.arange(35, dtype=np.int64).reshape(5, 7)
@@ -71,20 +71,18 @@ def test_a_folder_under_the_path_of_an_archive_cannot_be_read(tmp_path):
         tmp_path.open("rb")
 
 
-def test_a_wrong_name_is_named_with_the_nearest_input(tmp_path):
-    with pytest.raises(UsageError, match=r"'imag' is no input of the model; its inputs: image; did you mean 'image'?"):
-        load_feeds(save_npz(tmp_path / "d.npz", imag=array()), (InputSpec("image", F32, None),))
-
-
-def test_a_missing_input_is_named(tmp_path):
-    with pytest.raises(UsageError, match="input 'ids' is missing"):
-        load_feeds(save_npz(tmp_path / "d.npz", x=array()), XY)
-
-
-def test_inputs_with_different_numbers_of_samples_are_an_error(tmp_path):
-    path = save_npz(tmp_path / "d.npz", x=array(3), ids=np.zeros((4, 7), np.int64))
-    with pytest.raises(UsageError, match="different number of samples for each input: x 3, ids 4"):
-        load_feeds(path, XY)
+@pytest.mark.parametrize(
+    ("arrays", "says"),
+    [
+        ({"y": array(), "ids": IDS}, r"'y' is no input of the model; its inputs: x, ids"),
+        ({"xx": array(), "ids": IDS}, r"'xx' is no input of the model; its inputs: x, ids; did you mean 'x'\?"),
+        ({"x": array()}, "input 'ids' is missing"),
+        ({"x": array(3), "ids": IDS[:4]}, "different number of samples for each input: x 3, ids 4"),
+    ],
+)
+def test_arrays_that_are_not_those_of_the_inputs_are_named(arrays, says, tmp_path):
+    with pytest.raises(UsageError, match=says):
+        load_feeds(save_npz(tmp_path / "d.npz", **arrays), XY)
 
 
 def test_a_pickle_under_an_npz_name_is_refused(tmp_path):
@@ -102,3 +100,19 @@ def test_arrays_that_are_the_inputs_of_one_run_are_one_sample(tmp_path):
         np.savez(folder / f"{count}.npz", nodes=np.ones((count, 3), np.float32), edges=np.zeros((2, 9), np.int64))
     shapes = [(sample["nodes"].shape, sample["edges"].shape) for sample in load_feeds(folder, graph)]
     assert shapes == [((5, 3), (2, 9)), ((7, 3), (2, 9))]
+
+
+def test_the_array_goes_to_the_one_input_that_there_is(tmp_path):
+    samples = npy.read(save_npy(tmp_path / "d.npy", array(3)), (InputSpec("any name", F32, None),))
+    assert [list(sample) for sample in samples] == [["any name"]] * 3
+
+
+@pytest.mark.parametrize(("specs", "inputs"), [((), "0 inputs: none"), (XY, "2 inputs: x, ids")])
+def test_an_array_needs_a_model_with_one_input(specs, inputs, tmp_path):
+    with pytest.raises(UsageError, match=f"holds one array, and the model has {inputs}"):
+        load_feeds(save_npy(tmp_path / "d.npy", array()), specs)
+
+
+def test_a_file_that_has_gone_cannot_be_read(tmp_path):
+    with pytest.raises(UsageError, match=r"gone\.npy cannot be read: No such file or directory"):
+        npy.read(tmp_path / "gone.npy", X)

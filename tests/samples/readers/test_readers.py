@@ -25,30 +25,25 @@ def test_every_layout_gives_the_same_samples_in_order_again_and_again(kind, tmp_
     assert feeds.description.shapes == {"x": (1, 2, 3)}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nan_in_the_last_sample_is_found_before_any_run_and_named(kind, tmp_path):
-    x = array(4)
+def with_nan(x):
     x[3, 1, 2] = np.nan
-    with pytest.raises(UsageError, match=re.escape("sample 3: input 'x' is nan at [0, 1, 2]")):
-        load_feeds(layout(kind, tmp_path, x), X)
+    return x
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_wrong_type_is_named_with_the_right_one(kind, tmp_path):
-    with pytest.raises(UsageError, match="sample 0: input 'x' has type float64; the model takes float32"):
-        load_feeds(layout(kind, tmp_path, array().astype(np.float64)), X)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_wrong_static_dimension_is_named_with_the_model_s_shape(kind, tmp_path):
-    with pytest.raises(UsageError, match=re.escape("has shape [1, 2, 2]; the model takes x: float32 [batch, 2, 3]")):
-        load_feeds(layout(kind, tmp_path, array()[:, :, :2]), X)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_wrong_rank_is_an_error(kind, tmp_path):
-    with pytest.raises(UsageError, match="has shape"):
-        load_feeds(layout(kind, tmp_path, array()[..., 0, 0]), X)
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (with_nan, "sample 3: input 'x' is nan at [0, 1, 2]"),
+        (lambda x: x.astype(np.float64), "sample 0: input 'x' has type float64; the model takes float32"),
+        (lambda x: x[:, :, :2], "has shape [1, 2, 2]; the model takes x: float32 [batch, 2, 3]"),
+        (lambda x: x[..., 0, 0], "has shape"),
+    ],
+    ids=["nan in the last sample", "type", "static dimension", "rank"],
+)
+def test_what_does_not_fit_is_found_before_any_run_and_named(wrong, says, kind, tmp_path):
+    with pytest.raises(UsageError, match=re.escape(says)):
+        load_feeds(layout(kind, tmp_path, wrong(array(4))), X)
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy", "script"])
@@ -132,7 +127,7 @@ def test_only_as_many_samples_as_asked_for_are_read(tmp_path):
     x = array(5)
     x[4] = np.nan
     feeds = load_feeds(save_npz(tmp_path / "d.npz", x=x), X, limit=4)
-    assert len(list(feeds)) == len(feeds) == 4
+    assert len(list(feeds)) == len(feeds) == feeds.description.samples == 4
 
 
 def test_a_folder_of_something_else_points_to_scripts(tmp_path):

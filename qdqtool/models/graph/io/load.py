@@ -211,6 +211,18 @@ def _mapped(path: Path) -> memoryview:
             return memoryview(file.read())
 
 
+_EXPORT = "export it to ONNX first: "
+_OTHER_FILES = (
+    (1, b"trt", ("an engine of TensorRT", "`qdqtool inspect ENGINE` and `qdqtool verify-engine ENGINE` read it")),
+    (4, b"TFL3", ("a TensorFlow Lite model", f"{_EXPORT}python -m tf2onnx.convert --tflite FILE --output model.onnx")),
+    (4, b"ORTM", ("a model in the format of ONNX Runtime", "name the .onnx file that it was made of")),
+    (0, b"PK\x03\x04", ("an archive, as PyTorch saves models", f"{_EXPORT}torch.onnx.export(model, inputs, FILE)")),
+    (0, b"\x80\x02", ("a pickle, as PyTorch saves weights", f"{_EXPORT}torch.onnx.export(model, inputs, FILE)")),
+    (0, b"\x89HDF", ("an HDF5 file, as Keras saves models", f"{_EXPORT}model.export('model.onnx', format='onnx')")),
+)
+"""The first bytes of files that are given as models, where they are, and what they are with the way to ONNX."""
+
+
 def _raise_for_content(path: Path, start: bytes) -> None:
     head = start.lstrip()
     if head.startswith(b"version https://git-lfs"):
@@ -223,6 +235,9 @@ def _raise_for_content(path: Path, start: bytes) -> None:
             f"{path} is a web page saved as a model",
             hint="the download failed; open the link and fetch the file itself",
         )
+    found = next((words for at, mark, words in _OTHER_FILES if start[at:].startswith(mark)), None)
+    if found is not None:
+        raise ModelError(f"{path} is {found[0]}, not an ONNX model", hint=found[1])
     if _looks_like_text(start):
         raise ModelError(f"{path} is a text file, not an ONNX model")
 

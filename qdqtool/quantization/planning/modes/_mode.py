@@ -85,7 +85,10 @@ class Mode:
         if asked is None:
             return self.blocks[0] if self.blocks else None
         if not self.blocks:
-            raise ArgumentError("block_size is set, but this mode has one scale for each output channel; leave it out")
+            raise ArgumentError(
+                "block_size is set, but this mode has one scale for each output channel",
+                hint="leave it out, or choose a mode with blocks: `--quantize-mode int4`",
+            )
         if asked not in self.blocks:
             legal = ", ".join(map(str, sorted(self.blocks)))
             raise ArgumentError(f"block_size is {asked}; legal for this mode: {legal}")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.qdq import is_dequantized
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.targets import Target
 from qdqtool.numerics import formats
@@ -89,6 +90,11 @@ def origin(value: Value) -> Value:
     """Return the tensor from which ``value`` is produced by operators that only move or select values."""
     *_, first = ops.moved_from(value)
     return first
+
+
+def reads_codes(value: Value | None) -> bool:
+    """Return whether a tensor comes from a DQ, be it through operators that only move values."""
+    return value is not None and is_dequantized(origin(value))
 
 
 def _joined(concats: Sequence[NodeView], groups: _JoinedGroups, wanted: set[Value]) -> Iterator[tuple[NodeView, Value]]:

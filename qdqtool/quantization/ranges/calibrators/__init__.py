@@ -57,4 +57,5 @@ def check_percentile(method: str, percentile: float | None) -> None:
     if method != "percentile":
         raise ArgumentError(f"percentile is set, and calibration method '{method}' does not read it; percentile does")
     if not 50 <= percentile <= 100:
-        raise ArgumentError(f"percentile is {percentile:g}; legal: 50 to 100")
+        hint = f"did you mean `--percentile {100 * percentile:g}`?" if 0.5 <= percentile <= 1 else None
+        raise ArgumentError(f"percentile is {percentile:g}; legal: 50 to 100", hint=hint)

@@ -1,6 +1,6 @@
 """Auto: clip a tensor where that lowers the squared error on the format's own grid, else do not clip.
 
-``docs/calibration_methods.md`` has the reasons and the measurements. Three answers are possible:
+``docs/explanation/calibration.md`` has the reasons. Three answers are possible:
 
 * ``mse``: the threshold with the least squared error, where that error is lower than without clipping by more than
   :data:`GAIN`. A smaller gain is not worth it: rounding errors average out in later sums, clipped values are lost, and

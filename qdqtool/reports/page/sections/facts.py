@@ -32,7 +32,6 @@ from qdqtool.reports.saved.identity import DIGITS, Claim
 from qdqtool.reports.saved.story import Story
 
 COLUMNS = (Column("Fact"), Column("A", prose=True), Column("B", prose=True), Column(DIFFERENCE, numeric=True))
-_WORDS = {"passed": "passed", "failed": "FAILED", "unknown": "incomplete"}
 
 
 def compared(pair: Pair) -> tuple[Block, ...]:
@@ -47,7 +46,7 @@ def compared(pair: Pair) -> tuple[Block, ...]:
 def _verdict(pair: Pair) -> Row:
     a, b = pair.a.verdict.overall, pair.b.verdict.overall
     *_, difference = in_words((a, b))
-    return Row("Verdict", (Cell(_WORDS[a], a, a), Cell(_WORDS[b], b, b), difference))
+    return Row("Verdict", (Cell(a, a, a), Cell(b, b, b), difference))
 
 
 def _notes(pair: Pair) -> Iterator[str]:

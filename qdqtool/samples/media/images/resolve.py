@@ -148,7 +148,7 @@ def _require_given(full: ImageOptions, taken: ImageInput, source: str) -> None:
             f"{source} holds images, and how they become the input '{taken.spec.name}' is not known: a model does not "
             f"say how it was trained; not given: {', '.join(missing)}",
             hint=f"name a preset, as `--image-preset imagenet`; there are {', '.join(PRESETS)} "
-            "(`qdqtool explain images`)",
+            "(`qdqtool explain data`)",
         )
 
 

@@ -82,7 +82,7 @@ def resolve(options: SoundOptions, taken: SoundInput, source: str) -> SoundPrepr
         raise UsageError(
             f"{source} holds sound, and at which rate the input '{taken.spec.name}' takes it is not known: a model "
             "does not say how it was trained",
-            hint="give the rate in Hz: `--sound-rate 16000` (`qdqtool explain sound_and_text`)",
+            hint="give the rate in Hz: `--sound-rate 16000` (`qdqtool explain data`)",
         )
     length = _length(options, taken)
     return SoundPreprocessing(

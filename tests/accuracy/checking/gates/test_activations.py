@@ -13,6 +13,7 @@ from support.paths import ROOT
 from support.qdq import LOOP_AND_BRANCHES, pair_model, text_model
 
 from qdqtool.accuracy.checking.gates import activations as gate
+from qdqtool.accuracy.checking.gates.activations import bound_of
 from qdqtool.accuracy.checking.pair_error import PairError
 from qdqtool.accuracy.checking.report import CheckReport, GateResult
 from qdqtool.jobs.check import check_model
@@ -280,3 +281,31 @@ def test_a_pair_in_a_body_is_named_with_its_graph() -> None:
     entry = next(each for each in index.qdq.nodes if each.node.scope.path)
     (found,) = judged(index, counted(PairError(entry, formats.get("int8")), 0.0))
     assert found.failures[0].startswith("QuantizeLinear 'QuantizeLinear -> tq' in y.then_branch on 'x': 0.0 dB SQNR: ")
+
+
+CHAIN = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[2,3] x) => (float[3,2] y)
+<float s = {{0.5}}, int8 zp = {{0}}>
+{{
+  a = {op}
+  t = Transpose <perm = [1, 0]> (a)
+  q = QuantizeLinear (t, s, zp)
+  y = DequantizeLinear (q, s, zp)
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "bound"),
+    [("Sigmoid (x)", 1.0), ("Softmax (x)", 1.0), ("Tanh (x)", 1.0), ("Relu (x)", None), ("Mul (x, x)", None)],
+)
+def test_the_bound_is_that_of_the_operator_in_front(op: str, bound: float | None) -> None:
+    index = ModelIndex.of(text_model(CHAIN.format(op=op)))
+    assert bound_of(index, index.view.main.values["y"]) == bound
+
+
+def test_an_input_has_no_bound() -> None:
+    index = ModelIndex.of(text_model(CHAIN.format(op="Relu (x)")))
+    assert bound_of(index, index.view.main.values["x"]) is None
+    assert bound_of(index, None) is None

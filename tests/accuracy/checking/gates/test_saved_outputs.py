@@ -41,7 +41,6 @@ def test_only_what_the_reference_does_not_have_fails(
     logs: list[float], signs: list[float], failures: list[str], tmp_path: Path
 ) -> None:
     gate = finite_gate(tmp_path, logs=logs, signs=signs)
-    assert gate is not None
     counts = {"logs": sum(not np.isfinite(each) for each in logs), "signs": 1}
     assert gate.failures == tuple(
         f"saved output '{name}' has {counts[name]} NaN or infinite elements" for name in failures

@@ -1,7 +1,7 @@
 """Facts that placement rests on, as TensorRT for RTX 1.7 shows them in its layer dump.
 
 Each says why a pair stands where it does, or why an operator stays float. When a later version behaves otherwise, the
-test fails, and the operator's module and docs/placement.md are what to change.
+test fails, and the operator's module and docs/explanation/placement.md are what to change.
 """
 
 import numpy as np

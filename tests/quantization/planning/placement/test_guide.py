@@ -14,7 +14,7 @@ from qdqtool.models.ops import LEAST_CHANNELS
 from qdqtool.models.ops.conv import LARGEST_FLOAT_KERNEL
 from qdqtool.quantization.planning.placement.masks import MASKING
 
-GUIDE = (ROOT / "docs" / "placement.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs/explanation/placement.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"```onnx\n(?P<graph>.*?)```\n\n(?P<pairs>Pairs: .*?)\n\n", re.DOTALL)
 EXAMPLES = {each["graph"].split()[0]: (each["graph"], each["pairs"]) for each in EXAMPLE.finditer(GUIDE)}
 

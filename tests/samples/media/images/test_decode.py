@@ -124,16 +124,16 @@ def test_an_animation_is_refused(suffix: str, tmp_path):
         decode(tmp_path / f"a.{suffix}", grey=False)
 
 
-def test_of_a_camera_s_pair_the_first_picture_is_taken(tmp_path):
-    first, second = (Image.fromarray(np.full((16, 16, 3), value, np.uint8)) for value in (50, 200))
-    first.save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=[second])
-    assert np.abs(rgb(tmp_path / "a.jpg").astype(int) - 50).max() < 3
-
-
 def test_pixels_of_32_bits_are_refused(tmp_path):
     Image.fromarray(np.ones((4, 4), np.float32)).save(tmp_path / "a.tif")
     with pytest.raises(UsageError, match="pixels of 32 bits"):
         decode(tmp_path / "a.tif", grey=False)
+
+
+def test_of_a_camera_s_pair_the_first_picture_is_taken(tmp_path):
+    first, second = (Image.fromarray(np.full((16, 16, 3), value, np.uint8)) for value in (50, 200))
+    first.save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=[second])
+    assert np.abs(rgb(tmp_path / "a.jpg").astype(int) - 50).max() < 3
 
 
 def test_without_pillow_there_is_one_line_with_the_command(tmp_path, monkeypatch):

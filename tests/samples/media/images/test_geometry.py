@@ -1,4 +1,6 @@
-"""Sizes: OpenCV's arithmetic against OpenCV's results, crops and letterboxes against sizes computed by hand."""
+"""Sizes against OpenCV's results and sizes computed by hand; values of pixels and back, and the types they take."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from support.paths import ROOT
 from support.pictures import picture, preprocessing
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.media.images.geometry import fit, opencv_bilinear
+from qdqtool.samples.media.images.geometry import fit, in_type, opencv_bilinear, to_pixels, to_values
 
 OPENCV = np.load(ROOT / "tests" / "golden" / "opencv_resize.npz")
 CASES = sorted(name.removesuffix("_given") for name in OPENCV.files if name.endswith("_given"))
@@ -86,3 +88,43 @@ def test_none_takes_only_images_of_the_size():
     assert fit(image, preprocessing((8, 9), resize="none"), "a.png") is image
     with pytest.raises(UsageError, match=r"a\.png is 8x9 \(height x width\); the input takes 9x8"):
         fit(image, preprocessing((9, 8), resize="none"), "a.png")
+
+
+COMBINATIONS = list(
+    itertools.product(("0..1", "0..255", "-1..1"), ("rgb", "bgr", "grey"), ("nchw", "nhwc"), (None, 0.4))
+)
+
+
+@pytest.mark.parametrize(("pixel_range", "channels", "layout", "number"), COMBINATIONS)
+def test_values_are_those_of_the_formula_and_pixels_come_back(pixel_range, channels, layout, number):
+    pixels = picture(5, 7, channels=1 if channels == "grey" else 3)
+    each = None if number is None else tuple(number + 0.1 * at for at in range(1 if channels == "grey" else 3))
+    how = preprocessing((5, 7), pixel_range=pixel_range, channels=channels, layout=layout, mean=each, std=each)
+    values = to_values(pixels, how)
+    expected = pixels.reshape(5, 7, -1).astype(np.float64)
+    expected = {"0..1": expected / 255, "0..255": expected, "-1..1": expected / 127.5 - 1}[pixel_range]
+    expected = expected[..., ::-1] if channels == "bgr" else expected
+    expected = expected if each is None else (expected - each) / each
+    expected = np.moveaxis(expected, -1, 0) if layout == "nchw" else expected
+    assert values.dtype == np.float32
+    assert np.allclose(values, expected, rtol=1e-6, atol=1e-6)
+    assert np.array_equal(to_pixels(values, how), pixels.reshape(5, 7, -1))
+
+
+def test_integers_are_taken_where_every_value_is_one():
+    whole = to_values(picture(5, 7), preprocessing((5, 7), pixel_range="0..255"))
+    for dtype, values in (("uint8", whole), ("int8", whole - 128), ("int32", whole)):
+        found = in_type(values, np.dtype(dtype), "x")
+        assert found.dtype == dtype
+        assert np.array_equal(found, values)
+    for dtype, values in (("uint8", whole / 255), ("int8", whole), ("uint8", whole - 1)):
+        with pytest.raises(UsageError, match=rf"input 'x' has type {dtype}, .*`?"):
+            in_type(values, np.dtype(dtype), "x")
+
+
+def test_float_types():
+    values = np.ones((1, 1, 1), np.float32)
+    assert in_type(values, np.dtype(np.float64), "x").dtype == np.float64
+    assert in_type(values, np.dtype(np.float16), "x").dtype == np.float32
+    with pytest.raises(UsageError, match="type bool"):
+        in_type(values, np.dtype(bool), "x")

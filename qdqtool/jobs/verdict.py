@@ -1,0 +1,207 @@
+"""The verdict on a model: what its reports say of rules, numbers and engine, and what a user should know before.
+
+Terminal, JSON, page and exit code all show what this module decides.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from qdqtool.accuracy.checking.limits import ON_OUTPUTS
+from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.accuracy.checking.verdict import worst_output
+from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.errors import human_bytes, plural
+from qdqtool.jobs.quantize_report import QuantizeReport
+from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.results import Judgement, VerdictWord
+
+LOW_SQNR = 20.0
+"""dB that an output keeps at least where no limit was given: its error is a tenth of it."""
+LOW_AGREEMENT = 0.9
+LEAST_QUANTIZED = 0.1
+"""Share of the multiply-accumulates that is worth an engine."""
+LEAST_AS_PLANNED = 0.5
+LARGE = 0.95
+"""Share of the size of the float model, from which on a quantized model saves nothing."""
+
+
+def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> tuple[Judgement, ...]:
+    """Return what reports on one model say.
+
+    Args:
+        reports: What ``quantize``, ``validate``, ``check`` and ``build`` returned, each with the file that has it;
+            reports of other commands say nothing.
+        limit: The option of ``check`` that sets a limit on the SQNR of an output, for hints.
+    """
+    content = [report for _, report in reports]
+    has_target = any(isinstance(each, QuantizeReport) and each.has_accuracy_target for each in content)
+    found = [
+        replace(judgement, source=source)
+        for source, report in reports
+        for judgement in _of_report(report, None if has_target else limit)
+    ]
+    return (*found, *_unasked(content))
+
+
+def word_of(judgements: Iterable[Judgement]) -> VerdictWord:
+    """Return the verdict: the worst state."""
+    states = {each.state for each in judgements}
+    return "failed" if "failed" in states else "warning" if "warning" in states else "passed"
+
+
+def reasons_of(judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
+    """Return the judgements that are why the verdict is not ``passed``, failures first."""
+    found = [each for each in judgements if each.state in {"failed", "warning"}]
+    return tuple(sorted(found, key=lambda each: each.state != "failed"))
+
+
+def _of_report(report: object, limit: str | None) -> Iterator[Judgement]:
+    match report:
+        case QuantizeReport():
+            yield from _of_quantize(report)
+        case ModelReport():
+            yield from _of_validated(report)
+        case ValidateReport(models=models):
+            for model in models:
+                yield from _of_validated(model)
+        case CheckReport():
+            yield from _of_check(report, limit)
+        case EngineReport():
+            yield from _of_build(report)
+        case RefusedReport(stage=stage, message=message):
+            yield Judgement("engine", "failed", f"refused in stage '{stage}': {message}")
+
+
+def _of_validated(model: ModelReport) -> Iterator[Judgement]:
+    if model.error is not None:
+        yield Judgement("rules", "failed", f"the model could not be read: {model.error}")
+    elif not model.targets:
+        yield Judgement("rules", "warning", "no target was validated for", "`--target tensorrt`")
+    for target in model.targets:
+        errors = sum(finding.severity == "error" for finding in target.findings)
+        failed = errors > 0 or target.verdict == "fail"
+        accepted = f"; {target.known} known, {target.suppressed} suppressed"
+        detail = f"{target.target}: {plural(errors, 'error')} of {plural(len(target.checked), 'rule')}"
+        yield Judgement(
+            "rules",
+            "failed" if failed else "passed",
+            detail + (accepted if target.known or target.suppressed else ""),
+        )
+
+
+def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
+    errors = [finding.message for finding in report.findings if finding.severity == "error"]
+    if errors:
+        yield Judgement("rules", "failed", "; ".join(errors))
+    outputs = report.accuracy.outputs if report.accuracy is not None else ()
+    broken = [output.name for output in outputs if not output.finite]
+    if broken:
+        yield Judgement("numbers", "failed", f"NaN or infinities in {', '.join(broken)}")
+    share = report.quantized_share
+    if share is not None and share < LEAST_QUANTIZED:
+        yield Judgement(
+            "engine",
+            "warning",
+            f"{share:.0%} of the multiply-accumulates are quantized: the engine gains little",
+            "a lower accuracy target quantizes more; the report lists the reason of each node that stays float",
+        )
+    before, after = report.sizes.before, report.sizes.after
+    if after > LARGE * before:
+        sizes = f"{human_bytes(before)} -> {human_bytes(after)}"
+        yield Judgement("engine", "warning", f"the quantized model is hardly smaller than the float model: {sizes}")
+    if report.existing == "replace":
+        yield Judgement(
+            "numbers",
+            "warning",
+            "the float model is MODEL without its Q/DQ nodes: its weights were rounded before",
+            "`qdqtool check --baseline FLOAT.onnx` compares with the model before any quantization",
+        )
+
+
+def _of_check(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
+    missed = [gate.name for gate in check.gates if not gate.passed]
+    if missed or check.failures or not check.passed:
+        yield Judgement("numbers", "failed", "; ".join(check.failures) or f"missed: {', '.join(missed)}")
+        return
+    doubts = tuple(_doubts(check, limit))
+    yield from doubts
+    if not doubts:
+        held = f"{plural(len(check.gates), 'gate')} held on {plural(check.data.samples, 'sample')}"
+        yield Judgement("numbers", "passed", f"{held}, against {check.baseline}")
+
+
+def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
+    if check.baseline is None:
+        detail = "the outputs were compared with no float model"
+        yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
+    elif check.baseline_qdq:
+        detail = f"the baseline has {plural(check.baseline_qdq, 'Q/DQ node')} itself: it is no float model"
+        yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
+    if check.data.seed is not None:
+        yield Judgement("numbers", "warning", "random inputs were run: real data may give other numbers", "`--data`")
+    elif check.baseline is not None and limit is not None and not _is_limited(check):
+        yield from _low(check, limit)
+
+
+def _low(check: CheckReport, limit: str) -> Iterator[Judgement]:
+    """Yield a warning where the worst output keeps little and no limit says that this is enough."""
+    worst = worst_output(check.outputs, check.gates)
+    if worst is not None and worst.sqnr_db is not None and worst.sqnr_db < LOW_SQNR:
+        kept = max(int(worst.sqnr_db), 0)
+        yield Judgement(
+            "numbers",
+            "warning",
+            f"output '{worst.name}' keeps {worst.sqnr_db:.1f} dB, and no limit on the accuracy was given",
+            f"`{limit} {kept}` accepts that; `--min-sqnr {LOW_SQNR:.0f}` of quantize leaves layers in float for more",
+        )
+    elif worst is not None and worst.agreement is not None and worst.agreement < LOW_AGREEMENT:
+        detail = f"{worst.agreement:.1%} of output '{worst.name}' are equal, and no limit on the accuracy was given"
+        yield Judgement("numbers", "warning", detail, f"`--min-agreement {worst.agreement:.2f}` accepts that")
+
+
+def _is_limited(check: CheckReport) -> bool:
+    """Return whether a limit holds for every output that is not exact; one on agreement is none for float outputs."""
+    limits = ON_OUTPUTS & {gate.name for gate in check.gates}
+    differing = [output for output in check.outputs if not output.exact]
+    if limits == {"min-agreement"}:
+        return all(output.agreement is not None for output in differing)
+    return bool(limits) or (bool(check.outputs) and not differing)
+
+
+def _of_build(build: EngineReport) -> Iterator[Judgement]:
+    missed = [f"{gate.gate}: {gate.found}" for gate in build.gates if not gate.passed]
+    if missed or not build.passed:
+        yield Judgement("engine", "failed", "; ".join(missed) or "a gate was missed")
+        return
+    built = f"{build.backend} {build.version} built it"
+    if build.evidence == "none":
+        yield Judgement("engine", "warning", f"{built}; it does not show the actual precision")
+        return
+    planned, achieved = sum(build.planned.values()), _achieved(build.planned, build.achieved)
+    detail = f"{built}; {achieved} of {planned} planned nodes have the planned precision"
+    if achieved < LEAST_AS_PLANNED * planned or not planned:
+        hint = f"`qdqtool inspect {build.engine}` lists the kernels" if build.engine else ""
+        yield Judgement("engine", "warning", f"{detail}: the others compute in float", hint)
+    else:
+        yield Judgement("engine", "passed", detail)
+
+
+def _achieved(planned: Mapping[str, int], achieved: Mapping[str, int]) -> int:
+    return sum(min(achieved.get(kind, 0), count) for kind, count in planned.items())
+
+
+def _unasked(reports: Sequence[object]) -> Iterator[Judgement]:
+    """Yield a warning where neither the parser nor a builder of TensorRT has seen a model for it."""
+    if any(isinstance(each, EngineReport | RefusedReport) for each in reports):
+        return
+    for target in _targets(reports):
+        if target.parser not in {None, "asked"}:
+            detail = f"{target.target}: neither the parser nor the builder was asked ({target.parser_note})"
+            yield Judgement("engine", "warning", detail, "`pip install 'qdqtool[gpu]'` brings the parser")
+
+
+def _targets(reports: Sequence[object]) -> Iterator[TargetReport]:
+    for each in reports:
+        for model in each.models if isinstance(each, ValidateReport) else (each,):
+            if isinstance(model, ModelReport):
+                yield from model.targets

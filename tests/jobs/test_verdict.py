@@ -1,0 +1,129 @@
+"""The verdict: what fails, what a user should know before deployment, and what good models are not blamed for."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from support.command import qdqtool
+from support.saved_reports import BUILD, CHECK, LIMITED, QUANTIZE, REFUSED, VALIDATE, edited, save
+
+from qdqtool.jobs.verdict import judge, reasons_of, word_of
+from qdqtool.reports.saved.reading import read_reports
+from qdqtool.results import Judgement
+
+Edit = Callable[[Any], object]
+GOOD = {"quantize": QUANTIZE, "validate": VALIDATE, "check": LIMITED, "build": BUILD}
+
+
+def judged(folder: Path, **documents: Any) -> tuple[Judgement, ...]:
+    return judge([(each.source, each.content) for each in read_reports(save(folder, **documents))])
+
+
+def sqnr(value: float) -> Edit:
+    return lambda it: it["outputs"][0].update(sqnr_db=value, exact=False)
+
+
+def target(**values: Any) -> Edit:
+    return lambda it: it["models"][0]["targets"][0].update(values)
+
+
+def test_good_reports_pass(tmp_path: Path):
+    found = judged(tmp_path, **GOOD)
+    assert (word_of(found), reasons_of(found)) == ("passed", ())
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "detail"),
+    [
+        ("check", lambda it: it.update(passed=False, failures=["min-sqnr: 3 dB"]), "min-sqnr: 3 dB"),
+        ("check", lambda it: it["gates"][0].update(passed=False), "missed: "),
+        ("validate", target(verdict="fail"), "tensorrt: 0 errors of"),
+        ("validate", lambda it: it["models"][0].update(error="damaged", targets=[]), "could not be read: damaged"),
+        ("build", lambda it: it["gates"][0].update(passed=False), "int8"),
+        ("quantize", lambda it: it["accuracy"]["outputs"][0].update(finite=False), "NaN or infinities in"),
+    ],
+)
+def test_what_fails(name: str, edit: Edit, detail: str, tmp_path: Path):
+    found = judged(tmp_path, **GOOD | {name: edited(GOOD[name], edit)})
+    assert word_of(found) == "failed"
+    assert reasons_of(found)[0].state == "failed"
+    assert detail in reasons_of(found)[0].detail
+
+
+def test_a_refusing_builder_fails(tmp_path: Path):
+    (reason,) = reasons_of(judged(tmp_path, **GOOD | {"build": REFUSED}))
+    assert reason == Judgement(
+        "engine", "failed", "refused in stage 'parse': the parser refused it", source=reason.source
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "edit", "detail"),
+    [
+        ("check", CHECK, sqnr(19.9), "keeps 19.9 dB, and no limit on the accuracy was given"),
+        ("check", LIMITED, lambda it: it["data"].update(seed=0), "random inputs"),
+        ("check", LIMITED, lambda it: it.update(baseline=None), "compared with no float model"),
+        ("check", LIMITED, lambda it: it.update(baseline_qdq=2), "the baseline has 2 Q/DQ nodes itself"),
+        ("build", BUILD, lambda it: it.update(evidence="none"), "does not show the actual precision"),
+        ("build", BUILD, lambda it: it.update(planned={"int8": 3}, achieved={"int8": 1}), "1 of 3 planned nodes"),
+        ("build", BUILD, lambda it: it.update(planned={}, achieved={}), "0 of 0 planned nodes"),
+        ("quantize", QUANTIZE, lambda it: it.update(quantized_share=0.09), "9% of the multiply-accumulates"),
+        ("quantize", QUANTIZE, lambda it: it.update(sizes={"before": 238_000, "after": 237_900}), "hardly smaller"),
+        ("quantize", QUANTIZE, lambda it: it.update(existing="replace"), "MODEL without its Q/DQ nodes"),
+    ],
+)
+def test_what_a_user_should_know(name: str, document: Any, edit: Edit, detail: str, tmp_path: Path):
+    found = judged(tmp_path, **GOOD | {name: edited(document, edit)})
+    assert word_of(found) == "warning"
+    assert [detail in each.detail for each in reasons_of(found)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "edit"),
+    [
+        ("check", CHECK, sqnr(20.0)),
+        ("check", LIMITED, sqnr(1.0)),
+        ("build", BUILD, lambda it: it.update(planned={"int8": 4}, achieved={"int8": 2})),
+        ("quantize", QUANTIZE, lambda it: it.update(quantized_share=0.1, existing="keep")),
+        ("quantize", QUANTIZE, lambda it: it.update(sizes={"before": 1000, "after": 940})),
+        ("validate", VALIDATE, target(parser="absent")),
+    ],
+)
+def test_what_is_no_reason_for_a_warning(name: str, document: Any, edit: Edit, tmp_path: Path):
+    assert word_of(judged(tmp_path, **GOOD | {name: edited(document, edit)})) == "passed"
+
+
+def test_an_accuracy_target_of_quantize_is_a_limit(tmp_path: Path):
+    low = edited(CHECK, sqnr(15.0))
+    asked = QUANTIZE | {"has_accuracy_target": True}
+    assert word_of(judged(tmp_path, quantize=QUANTIZE, check=low)) == "warning"
+    assert word_of(judged(tmp_path, quantize=asked, check=low)) == "passed"
+
+
+def test_neither_parser_nor_builder_was_asked(tmp_path: Path):
+    absent = edited(VALIDATE, target(parser="absent", parser_note="tensorrt_rtx is not installed"))
+    (reason,) = reasons_of(judged(tmp_path, validate=absent, check=LIMITED))
+    assert "neither the parser nor the builder was asked (tensorrt_rtx is not installed)" in reason.detail
+
+
+def test_strict_makes_a_warning_exit_code_1(tmp_path: Path):
+    nodes = [
+        onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        onnx.helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
+    ]
+    tensors = [
+        onnx.numpy_helper.from_array(np.float32(0.1), "s"),
+        onnx.numpy_helper.from_array(np.int8(0), "z"),
+    ]
+    values = [onnx.helper.make_tensor_value_info(name, 1, [4]) for name in "xy"]
+    graph = onnx.helper.make_graph(nodes, "g", values[:1], values[1:], tensors)
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10),
+        tmp_path / "m.onnx",
+    )
+    done = [qdqtool("check", "m.onnx", *strict, cwd=tmp_path) for strict in ((), ("--strict",))]
+    assert [each.code for each in done] == [0, 1]
+    assert "WARNING   4 gates held" in done[0].out
