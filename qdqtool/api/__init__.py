@@ -6,5 +6,6 @@ package stands beside :mod:`qdqtool.cli`, and neither imports the other.
 In: paths, ONNX models in memory, arrays or iterables, keywords. Out: the report of the job, with the model where no
 output was named.
 
-Read next: ``any_data.py`` for data, ``keywords.py`` for the typed keywords of each function, and ``docs/python.md``.
+Read next: ``any_data.py`` for data, ``keywords.py`` for the typed keywords of each function, and
+``docs/reference/python.md``.
 """

@@ -30,7 +30,7 @@ def insert_plan(
 
     Args:
         model: The model. It is not changed.
-        plan: The plan file, TOML or JSON (``docs/plan.md``).
+        plan: The plan file, TOML or JSON (``docs/reference/files.md``).
         output: The ``.onnx`` file to write; None to get the model as ``output_model`` of the report.
         keywords: Options of ``qdqtool insert``, with ``_`` for ``-``.
 

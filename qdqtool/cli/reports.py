@@ -23,7 +23,7 @@ def reports_option() -> Callable[[Decorated], Decorated]:
         expose_value=False,
         callback=_remember,
         metavar="FORMAT=FILE",
-        help="Also write the report to FILE, as text, json or html (`qdqtool explain page`); may be repeated.",
+        help="Also write the report to FILE, as text, json or html (`qdqtool explain files`); may be repeated.",
     )
 
 

@@ -5,7 +5,7 @@ nodes that compute the same, as a :class:`GraphPiece`. The package is optional: 
 
 In: arrays, scales and the parameters of that system. Out: codes or floats, or a piece of a graph.
 
-Read next: ``onnx.py``, and ``docs/numerics.md`` for where systems differ.
+Read next: ``onnx.py``, and ``docs/reference/numerics.md`` for where systems differ.
 """
 
 import importlib

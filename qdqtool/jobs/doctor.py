@@ -138,7 +138,7 @@ def _commands(components: dict[str, Component], gpu_note: str) -> Iterator[Comma
         remark = ""
         if command in _ON_GPU:
             lacking = [*([f"no GPU: {gpu_note}"] if gpu_note else []), *lacking]
-            remark = f"{NEVER_RUN}: `qdqtool explain gpu`"
+            remark = f"{NEVER_RUN}: `qdqtool explain build`"
         yield CommandState(command=command, works=not lacking, reason="; ".join(lacking), remark=remark)
 
 

@@ -92,7 +92,7 @@ def insert_plan(
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
-        plan: The plan file, TOML or JSON (``docs/plan.md``).
+        plan: The plan file, TOML or JSON (``docs/reference/files.md``).
         output: The ``.onnx`` file to write.
         options: How constants and external data are stored.
 

@@ -95,7 +95,7 @@ class QuantizeCommand:
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="Result")
     save_ranges: Path | None = option(None, "Write the ranges too.", output("FILE"), section="Result")
     save_plan: Path | None = option(
-        None, "Write the plan too (`qdqtool explain plan`).", output("FILE.json"), section="Result"
+        None, "Write the plan too (`qdqtool explain files`).", output("FILE.json"), section="Result"
     )
     min_sqnr: float | None = option(
         None,
@@ -195,7 +195,7 @@ class CheckCommand:
     engine: Path | None = option(
         None,
         "Run this engine on the GPU of this machine, and compare its outputs with the reference. Never run so far: "
-        "`qdqtool explain gpu`.",
+        "`qdqtool explain build`.",
         file("ENGINE"),
         section="What is compared",
     )

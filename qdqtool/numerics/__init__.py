@@ -6,5 +6,6 @@ data. ``compiled`` has kernels for numba, which is optional.
 
 In: NumPy arrays, ranges, a scheme. Out: codes, scales, errors. Nothing here knows graphs or files.
 
-Read next: ``number_format.py`` and ``granularity.py``, then ``affine.py``; formulas are in ``docs/numerics.md``.
+Read next: ``number_format.py`` and ``granularity.py``, then ``affine.py``; formulas are in
+``docs/reference/numerics.md``.
 """

@@ -2,7 +2,8 @@
 
 Quantize: ``saturate(round_half_even(x / scale) + zero_point)`` with the quotient rounded once to the division
 precision. Dequantize: ``(q - zero_point) * scale`` in float32, rounded once to the output type.
-Source: the ONNX operator text of QuantizeLinear and DequantizeLinear; where it is silent, ``docs/numerics.md``.
+Source: the ONNX operator text of QuantizeLinear and DequantizeLinear; where it is silent,
+``docs/reference/numerics.md``.
 """
 
 import itertools

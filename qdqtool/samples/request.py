@@ -47,7 +47,8 @@ class FileData:
     """Calibration data from a file, a folder or a script, or in memory.
 
     Attributes:
-        path: A file, a folder or ``SCRIPT.py:func`` (``docs/how-to/data.md``); or data in memory (``docs/python.md``).
+        path: A file, a folder or ``SCRIPT.py:func`` (``docs/how-to/data.md``); or data in memory
+            (``docs/reference/python.md``).
         samples: Number of samples to use, from the start; None for all.
         allow_constant: Whether samples may hold one value throughout.
         options: How files that do not hold arrays, such as images, become inputs.

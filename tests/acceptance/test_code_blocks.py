@@ -55,5 +55,5 @@ def test_the_plan_of_the_tutorial_is_the_beginning_of_the_real_one():
 
 
 def test_the_python_page_shows_what_its_scripts_print():
-    blocks = blocks_of(ROOT / "docs/python.md")
+    blocks = blocks_of(ROOT / "docs/reference/python.md")
     assert [block.tag for block in blocks if block.tag == "python" or block.is_output] == ["python", "text"] * 6

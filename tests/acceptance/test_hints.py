@@ -264,7 +264,7 @@ CASES = {
     "a target without a parser": Case(
         "validate q.onnx --parser", "add `--target {}`", then=(0, 1), needs="tensorrt_rtx"
     ),
-    "a plan that is none": Case("insert float.onnx --plan broken.toml -o q2.onnx", "`qdqtool explain plan` shows"),
+    "a plan that is none": Case("insert float.onnx --plan broken.toml -o q2.onnx", "`qdqtool explain files` shows"),
     "a plan of another model": Case(
         "insert float.onnx --plan other.toml -o q2.onnx", "`qdqtool inspect --tensors MODEL` lists the tensors"
     ),

@@ -1,4 +1,4 @@
-"""docs/python.md names everything public, and docs/notebook.ipynb gives what it shows.
+"""docs/reference/python.md names everything public, and docs/notebook.ipynb gives what it shows.
 
 ``QDQTOOL_WRITE_GOLDEN=1`` stores what the cells of the notebook give.
 """
@@ -15,7 +15,7 @@ from support.paths import ROOT
 
 import qdqtool
 
-PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
 NOTEBOOK = ROOT / "docs/notebook.ipynb"
 HAS_BUILDER = importlib.util.find_spec("tensorrt_rtx") is not None
 

@@ -28,7 +28,7 @@ HAS_BUILDER = (sys.platform, platform.machine()) in {("linux", "x86_64"), ("win3
 COMMANDS = (
     "--version",
     "doctor",
-    "explain plan",
+    "explain files",
     "explain QP101",
     "schema check",
     "inspect model.onnx",

@@ -90,18 +90,9 @@ def conv_net(name: str, size: str | int) -> onnx.ModelProto:
     return model
 
 
-def readme(folder: Path) -> None:
-    (folder / "models").mkdir()
-    shutil.copy(folder / "model.onnx", folder / "models/detector.onnx")
-    run(folder, "quantize model.onnx --calib-data calibration.npz -o models/detector.int8.onnx")
-    shutil.copy(folder / "models/detector.int8.onnx", folder / "models/detector.int8.simplified.onnx")
-    onnx.save(conv_net("images", "side"), folder / "detector.onnx")
-    images = np.random.default_rng(1).random((8, 3, 64, 64), np.float32)
-    np.savez(folder / "images.npz", images=images)
-
-
 def build(folder: Path) -> None:
-    onnx.save(conv_net("x", 320), folder / "model.onnx")
+    run(folder, "quantize model.onnx --calib-data calibration.npz -o model.int8.onnx")
+    onnx.save(conv_net("images", "side"), folder / "dynamic.onnx")
 
 
 def quantize(folder: Path) -> None:
@@ -126,13 +117,6 @@ def two_models(folder: Path) -> None:
     run(folder, "quantize model.onnx --calib-data calibration.npz -o models/detector.int8.onnx")
     for name in ("models/detector.int8.simplified.onnx", "model.int8.onnx", "model.int8.simplified.onnx"):
         shutil.copy(folder / "models/detector.int8.onnx", folder / name)
-
-
-def fixes(folder: Path) -> None:
-    (folder / "models").mkdir()
-    for name in ("model.onnx", "models/one.onnx"):
-        onnx.save(rules.get("QL301").INVALID[0].model(), folder / name)
-    quantize_dynamic(SAMPLES / "digits_transformer/model.onnx", folder / "dynamic.onnx")
 
 
 class Samples(CalibrationDataReader):
@@ -190,7 +174,9 @@ def accuracy(folder: Path) -> None:
 
 def validate(folder: Path) -> None:
     (folder / "models").mkdir()
-    run(folder, "quantize model.onnx --calib-data calibration.npz -o models/one.onnx")
+    run(folder, "quantize float.onnx --calib-data calibration.npz -o models/one.onnx")
+    for name in ("model.onnx", "models/two.onnx"):
+        onnx.save(rules.get("QL301").INVALID[0].model(), folder / name)
     save_graph(SCATTER, 18, folder / "scatter.onnx")
     save_graph(FP4, 23, folder / "fp4.onnx")
 
@@ -211,34 +197,9 @@ def save_graph(text: str, opset: int, path: Path) -> None:
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=11), path)
 
 
-def weights() -> dict[str, object]:
-    """What the scripts of the README start with."""
-    values = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
-    return {
-        "weights": values,
-        "scales": np.abs(values).max(axis=1) / 127,
-        "model": onnx.load(DIGITS / "model.onnx"),
-        "images": np.load(DIGITS / "calibration.npz")["image"],
-    }
-
-
 FOLDERS: Mapping[str, Folder] = {
-    "README.md": Folder(
-        {**COMMON, "plan.toml": DIGITS / "plan.toml", "scales.npz": DIGITS / "scales.npz"}, readme, weights(),
-        builds=True,
-    ),
-    "docs/build.md": Folder(
-        {},
-        build,
-        not_run={
-            "qdqtool build model.onnx -o model.engine --backend tensorrt": "TensorRT itself is not installed here",
-            "qdqtool inspect yunet.engine": "the network is no sample model",
-            "qdqtool verify-engine digits_cnn.engine": "the engine was built and signed elsewhere",
-            "qdqtool build model.onnx -o model.engine --sign": "ssh-keygen above asks for a passphrase",
-            "qdqtool verify-engine model.engine --public-key": "the key was not made",
-        },
-        builds=True,
-    ),
+    "README.md": Folder(COMMON, builds=True),
+    "docs/index.md": Folder(COMMON, builds=True),
     "docs/how-to/accuracy.md": Folder(
         {**COMMON, "lm.onnx": SAMPLES / "digits_transformer/model.onnx",
          "text.npz": SAMPLES / "digits_transformer/calibration.npz"},
@@ -257,18 +218,35 @@ FOLDERS: Mapping[str, Folder] = {
         scale_out,
         not_run={"qdqtool calibrate model.onnx --calib-data data.npz --dask tcp": "there is no such cluster"},
     ),
-    "docs/fixes.md": Folder({"calib.npz": SAMPLES / "digits_transformer/calibration.npz"}, fixes),
-    "docs/gpu.md": Folder(not_run={"qdqtool": NO_GPU, "import qdqtool": NO_GPU}),
-    "docs/how-to/data.md": Folder(COMMON, samples),
-    "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),
-    "docs/page.md": Folder(COMMON, builds=True),
-    "docs/python.md": Folder(),
-    "docs/reduce.md": Folder(
-        not_run={"qdqtool reduce": "tests/jobs/reduction has models that fail", "import qdqtool": "likewise"}
-    ),
     "docs/developers/refusals.md": Folder({}, refusals, builds=True),
-    "docs/stability.md": Folder(),
+    "docs/how-to/build.md": Folder(
+        {**FLOAT, **DATA},
+        build,
+        not_run={
+            "qdqtool run": NO_GPU,
+            "qdqtool check model.int8.onnx --data images.npz --engine": NO_GPU,
+            "qdqtool bench": NO_GPU,
+            "qdqtool build model.int8.onnx -o model.engine --sign": "ssh-keygen above asks for a passphrase",
+            "qdqtool verify-engine model.engine --public-key": "the key was not made",
+        },
+        builds=True,
+    ),
+    "docs/how-to/data.md": Folder(COMMON, samples),
+    "docs/how-to/failures.md": Folder(
+        {},
+        refusals,
+        not_run={
+            "qdqtool reduce model.int8.onnx": "the model is the reader's",
+            "qdqtool reduce model.onnx": "likewise",
+        },
+        builds=True,
+    ),
+    "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),
+    "docs/how-to/validate.md": Folder(
+        {"float.onnx": DIGITS / "model.onnx", **DATA}, validate, {"node": onnx.NodeProto()}, builds=True
+    ),
+    "docs/reference/files.md": Folder(COMMON, builds=True),
+    "docs/reference/python.md": Folder(),
     "docs/start/tutorial.md": Folder(builds=True),
-    "docs/validate.md": Folder({**FLOAT, **DATA}, validate, {"node": onnx.NodeProto()}, builds=True),
 }  # fmt: skip
 """By page; a page without commands of qdqtool and without Python needs none."""

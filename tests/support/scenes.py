@@ -64,7 +64,7 @@ SCENES: Mapping[str, str] = {
     "diff_lost": "diff int8.onnx no_skip.onnx --assert-preserved",
     "diff_float": "diff int8.onnx net.onnx --assert-preserved",
     "doctor": "doctor",
-    "explain_page": "explain command_line",
+    "explain_page": "explain command-line",
     "explain_pages": "explain",
     "explain_rule": "explain QS002",
     "explain_unknown": "explain QP999",

@@ -32,7 +32,7 @@ def command(context: click.Context, /, *, engine: Path, output_format: str, **wo
     for RTX compiles and runs. With --against the two are run in turn, so that clocks that drift change both times
     alike. Without a GPU, its driver or a package the command ends with exit code 4.
 
-    This command has never run on a GPU so far: `qdqtool explain gpu` has what was tested.
+    This command has never run on a GPU so far: `qdqtool explain build` has what was tested.
     """
     from qdqtool.engines.gpu.requirements import require_gpu
     from qdqtool.engines.gpu.speedup_gate import parse_speedup

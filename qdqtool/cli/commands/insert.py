@@ -16,7 +16,7 @@ from qdqtool.options import COMMAND_LINE
 @click.option(
     "--plan",
     type=click.Path(path_type=Path),
-    help="Plan file, TOML or JSON: which tensors, which format, which scales (`qdqtool explain plan`).",
+    help="Plan file, TOML or JSON: which tensors, which format, which scales (`qdqtool explain files`).",
 )
 @click.option(
     "--encodings",

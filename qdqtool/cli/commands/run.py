@@ -33,7 +33,7 @@ def command(*, engine: Path, output: Path, output_format: str, **words: Any) -> 
     ENGINE is an engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider for TensorRT
     for RTX compiles and runs. Without a GPU, its driver or a package the command ends with exit code 4.
 
-    This command has never run on a GPU so far: `qdqtool explain gpu` has what was tested.
+    This command has never run on a GPU so far: `qdqtool explain build` has what was tested.
     """
     from qdqtool.engines.gpu.requirements import require_gpu
     from qdqtool.errors import UsageError

@@ -62,7 +62,7 @@ def command(context: click.Context, /, *, models: tuple[Path, ...], **options: A
     pyproject.toml.
 
     Exit codes: 0; 1 for findings that --fail-on names; 2 for wrong options; 3 when a model cannot be read (the others
-    are reported all the same).
+    are reported all the same); 4 when --fix or --parser lacks its package.
     """
     from qdqtool.jobs.validate import validate_files
 

@@ -6,7 +6,7 @@ from qdqtool.engines.tensorrt.gpus import Gpu, find_gpus, is_installed
 from qdqtool.errors import CapabilityError
 
 NEVER_RUN = "never run on a GPU so far"
-"""What ``doctor`` and the help texts say of the commands that use this package; ``docs/gpu.md`` has it in full."""
+"""The text of ``doctor`` and of help for the commands that use this package; details: ``docs/how-to/build.md``."""
 
 
 _CUDA = {"cuda.bindings": "cuda-python"}

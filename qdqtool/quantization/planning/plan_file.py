@@ -1,4 +1,4 @@
-"""Read and write plan files: the tensors with a Q/DQ pair and their constants (``docs/plan.md``)."""
+"""Read and write plan files: the tensors with a Q/DQ pair and their constants (``docs/reference/files.md``)."""
 
 import json
 import tomllib
@@ -90,7 +90,7 @@ def read_plan_file(path: str | Path) -> PlanFile:
         plan = msgspec.convert(document, PlanFile)
     except msgspec.ValidationError as error:
         raise UsageError(
-            f"plan {path}: {str(error).replace('`', chr(39))}", hint="`qdqtool explain plan` shows the schema"
+            f"plan {path}: {str(error).replace('`', chr(39))}", hint="`qdqtool explain files` shows the schema"
         ) from None
     if plan.schema_version != SCHEMA_VERSION:
         raise UsageError(f"plan {path} has schema_version {plan.schema_version}; this qdqtool reads {SCHEMA_VERSION}")
@@ -142,7 +142,7 @@ def _parse(path: Path) -> Any:
 
 def _refuse_unknown_keys(path: Path, document: Any) -> None:
     if not isinstance(document, dict):
-        raise UsageError(f"plan {path} holds no table of keys", hint="`qdqtool explain plan` shows the schema")
+        raise UsageError(f"plan {path} holds no table of keys", hint="`qdqtool explain files` shows the schema")
     _check_keys(document, PlanFile.__struct_fields__, f"plan {path}")
     entries = document.get("tensors")
     for number, entry in enumerate(entries if isinstance(entries, list) else [], start=1):
@@ -203,7 +203,7 @@ SCALES_ONLY = "this plan keeps its scales alone: inserting it rounds to the near
 
 
 def encode_plan(plan: QuantPlan) -> bytes:
-    """Return the plan as an indented JSON plan file (``docs/plan.md``) that holds all numbers.
+    """Return the plan as an indented JSON plan file (``docs/reference/files.md``) that holds all numbers.
 
     Scales are written so that reading them gives the same bits. Consumers are named by their first output. Codes that
     were chosen with data are not kept; the reasons state it.

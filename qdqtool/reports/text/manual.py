@@ -25,4 +25,4 @@ def render_page(report: Page, console: Console) -> None:
 def render_schemas(report: SchemaList, console: Console) -> None:
     """Print a row for each schema."""
     console.print(FittedTable("schema", "about", rows=((each.name, each.about) for each in report.schemas)))
-    console.print("`qdqtool schema NAME` prints one; `qdqtool explain stability` says when they change")
+    console.print("`qdqtool schema NAME` prints one; `qdqtool explain files` says when they change")

@@ -29,7 +29,7 @@ def render(name: str, report: ValidateReport) -> str:
 
 
 def test_every_format_is_found_and_documented():
-    page = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "validate.md").read_text(encoding="utf-8")
     assert unit_names(formats) == ("concise", "github", "junit", "markdown", "sarif")
     assert all(f"`{name}`" in page for name in unit_names(formats))
     assert _report.__path__
