@@ -1,4 +1,4 @@
-"""docs/reference/python.md names everything public, and docs/notebook.ipynb gives what it shows.
+"""docs/reference/python.md names everything public, and docs/start/notebook.ipynb gives what it shows.
 
 ``QDQTOOL_WRITE_GOLDEN=1`` stores what the cells of the notebook give.
 """
@@ -16,7 +16,7 @@ from support.paths import ROOT
 import qdqtool
 
 PAGE = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
-NOTEBOOK = ROOT / "docs/notebook.ipynb"
+NOTEBOOK = ROOT / "docs/start/notebook.ipynb"
 HAS_BUILDER = importlib.util.find_spec("tensorrt_rtx") is not None
 
 
@@ -32,8 +32,8 @@ def test_the_page_names_every_public_error_and_all_keywords():
 @pytest.mark.slow(reason="runs the notebook")
 @pytest.mark.builder
 def test_the_notebook_gives_what_it_stores(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(ROOT / "docs")
-    before = sorted(path.name for path in (ROOT / "docs").iterdir())
+    monkeypatch.chdir(ROOT / "docs/start")
+    before = sorted(path.name for path in (ROOT / "docs/start").iterdir())
     notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     given = run_cells(["".join(cell["source"]) for cell in cells])
@@ -46,7 +46,7 @@ def test_the_notebook_gives_what_it_stores(monkeypatch: pytest.MonkeyPatch):
             assert cell["outputs"] == outputs(each, number)
     assert len(cells) > 4
     assert sum(bool(cell["outputs"]) for cell in cells) > 3
-    assert sorted(path.name for path in (ROOT / "docs").iterdir()) == before, "the notebook leaves no files"
+    assert sorted(path.name for path in (ROOT / "docs/start").iterdir()) == before, "the notebook leaves no files"
 
 
 def outputs(given: Given, number: int) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ PAGES = (
 )
 """Every page in git that users read."""
 
+TITLE = re.compile(r'\s+title="([\w-]+)"$')
+"""The format of data, as the site shows it above a block."""
 EXIT_CODE = re.compile(r"#.*\bexit code (\d+)$")
 
 
@@ -88,7 +90,7 @@ def read_blocks(text: str, page: str) -> Iterator[Block]:
     for token in MarkdownIt().parse(text):
         if token.type in {"fence", "code_block"}:
             assert token.map is not None
-            tag = token.info.strip()
+            tag = TITLE.sub(r" \1", token.info.strip())
             is_output = tag == "text" and before is not None and before.type == "fence" and before.info == "python"
             yield Block(page, token.map[0] + 1, tag, token.content, is_output)
         before = token
