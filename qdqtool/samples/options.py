@@ -4,13 +4,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from qdqtool.errors import UsageError
 from qdqtool.options import Kind, Speech, Values, declared, file, integer, option, output
 from qdqtool.samples.input_shapes import parse_numbers, parse_shapes
 from qdqtool.samples.media_options import IMAGES, ImageOptions, SoundOptions, TextOptions
-from qdqtool.samples.preprocessing import ImagePreprocessing, Preprocessing, SoundPreprocessing
+
+if TYPE_CHECKING:
+    from qdqtool.samples.preprocessing import Preprocessing
 
 Requested = TypeVar("Requested", ImageOptions, SoundOptions)
 
@@ -69,16 +71,15 @@ class ReadOptions:
     )
     sound: SoundOptions = field(default_factory=SoundOptions)
     text: TextOptions = field(default_factory=TextOptions)
-    recorded: Preprocessing | None = None
+    recorded: "Preprocessing | None" = None
 
     def of_images(self) -> ImageOptions:
         """Return how images become inputs; a preset that is requested holds alone."""
-        is_open = self.images.preset is None and isinstance(self.recorded, ImagePreprocessing)
-        return _filled(self.images, self.recorded) if is_open else self.images
+        return self.images if self.images.preset is not None else _filled(self.images, self.recorded, "images")
 
     def of_sound(self) -> SoundOptions:
         """Return how sound becomes inputs."""
-        return _filled(self.sound, self.recorded) if isinstance(self.recorded, SoundPreprocessing) else self.sound
+        return _filled(self.sound, self.recorded, "sound")
 
     def refuse_all_but(self, used: Collection[str], source: object, holds: str) -> None:
         """Refuse options that have no use for some data.
@@ -96,8 +97,10 @@ class ReadOptions:
             )
 
 
-def _filled(requested: Requested, recorded: Preprocessing | None) -> Requested:
-    """Return options with the recorded value of each that is not requested; both call it alike."""
+def _filled(requested: Requested, recorded: "Preprocessing | None", kind: str) -> Requested:
+    """Return options with the recorded value of each that is not requested, if it is of that kind."""
+    if recorded is None or recorded.kind != kind:
+        return requested
     absent = (each.name for each in fields(requested) if getattr(requested, each.name) is None)
     return replace(requested, **{name: getattr(recorded, name) for name in absent if hasattr(recorded, name)})
 
