@@ -14,7 +14,7 @@ from qdqtool.samples.input_shapes import Shapes, parse_values
 from qdqtool.samples.options import DATA, SEVERAL, SHAPES, VALUES, named_shapes
 
 SHAPE_VALUES = replace(SHAPES, metavar="NAME:2x-1", read=parse_values)
-SM = ("--sm", "--compute-capabilities")
+SM = ("--compute-capabilities", "--sm")
 GPUS = replace(text("SM,..."), keyword="Sequence[str]", take=",".join)
 
 

@@ -149,7 +149,7 @@ def _index_of(model: Model) -> ModelIndex:
 def _like(model: Model, baseline: Model) -> Model:
     """The baseline, specialized as the model was, and with its weights prepared and cut as those of the model were."""
     require_sound(GraphView(baseline))
-    baseline = specialize_like(model, baseline)
+    baseline = specialize_like(model, baseline).model
     return separate_like(model, prepared_like(model, baseline).model).model
 
 

@@ -27,4 +27,5 @@ def diff_models(before: str | Path | Model, after: str | Path | Model) -> DiffRe
     """
     first, second = (each if isinstance(each, Model) else load_model(each) for each in (before, after))
     # Quantizing for fixed shapes and values folds branches.
-    return Comparison(Side(specialize_like(second, first)), Side(specialize_like(first, second))).report()
+    sides = specialize_like(second, first).model, specialize_like(first, second).model
+    return Comparison(*map(Side, sides)).report()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from qdqtool.accuracy.checking.limits import ON_OUTPUTS
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.accuracy.checking.verdict import worst_output
+from qdqtool.accuracy.checking.worst_output import worst_output
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -105,9 +105,8 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
             f"{share:.0%} of the multiply-accumulates are quantized: the engine gains little",
             "a lower accuracy target quantizes more; the report lists the reason of each node that stays float",
         )
-    before, after = report.sizes.before, report.sizes.after
-    if after > LARGE * before:
-        sizes = f"{human_bytes(before)} -> {human_bytes(after)}"
+    if report.sizes.after > LARGE * report.sizes.before:
+        sizes = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
         yield Judgement("engine", "warning", f"the quantized model is hardly smaller than the float model: {sizes}")
     if report.existing == "replace":
         yield Judgement(
@@ -198,4 +197,4 @@ def _unasked(reports: Sequence[object]) -> Iterator[Judgement]:
     for target in (target for model in models if isinstance(model, ModelReport) for target in model.targets):
         if target.parser not in {None, "asked"}:
             detail = f"{target.target}: neither the parser nor the builder was asked ({target.parser_note})"
-            yield Judgement("engine", "warning", detail, "`pip install 'qdqtool[gpu]'` brings the parser")
+            yield Judgement("engine", "warning", detail, "`pip install tensorrt-rtx` brings the parser")

@@ -264,6 +264,22 @@ CASES = {
     "a target without a parser": Case(
         "validate q.onnx --parser", "add `--target {}`", then=(0, 1), needs="tensorrt_rtx"
     ),
+    "swapped models": Case("check float.onnx --baseline q.onnx --data data.npz", "`qdqtool check {} --baseline {}`"),
+    "a mode that a GPU lacks": Case(
+        "quantize float.onnx --quantize-mode fp8 --sm 8.6 --calib-data data.npz -o q2.onnx",
+        "`--quantize-mode int8`, or GPUs from `--sm {}` on",
+    ),
+    "blocks in int8": Case(
+        "quantize float.onnx --block-size 32 --calib-data data.npz -o q2.onnx",
+        "leave it out, or choose a mode with blocks: `--quantize-mode int4`",
+    ),
+    "a percentile as a share": Case(
+        "quantize float.onnx --calibration-method percentile --percentile 0.9999 --calib-data data.npz -o q2.onnx",
+        "did you mean `--percentile {}`?",
+    ),
+    "a limit below 0 dB": Case(
+        "check q.onnx --baseline float.onnx --data data.npz --min-sqnr -5", "`--min-sqnr 20` keeps it to a tenth"
+    ),
     "a plan that is none": Case("insert float.onnx --plan broken.toml -o q2.onnx", "`qdqtool explain files` shows"),
     "a plan of another model": Case(
         "insert float.onnx --plan other.toml -o q2.onnx", "`qdqtool inspect --tensors MODEL` lists the tensors"
@@ -519,6 +535,7 @@ CASES = {
 }
 
 ELSEWHERE = {
+    "` lists the kernels": "tests/jobs/test_inspect_engine.py inspects engines",
     "fix the shapes, which folds": "tests/engines/build/test_build_model.py pastes it",
     "qdqtool does not know this message": "tests/engines/build/test_refusal.py pastes it",
     "` finds the node": "tests/engines/build/test_refusal.py pastes the command",

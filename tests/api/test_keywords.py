@@ -24,7 +24,7 @@ from qdqtool.errors import ArgumentError
 from qdqtool.samples.options import MEDIA
 from qdqtool.samples.request import RandomData
 
-OTHERWISE = {"model", "output_format", "quiet", "verbose", "help"}
+OTHERWISE = {"model", "output_format", "quiet", "verbose", "help", "help_all", "strict"}
 """Parameters of commands that are no options of a function: the model, and how a report is printed."""
 ARGUMENTS = {
     "calibrate": (calibrate, keywords.CalibrateKeywords, {"output", "calib_data", "shard"}),
@@ -74,10 +74,11 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
             "--no-equalize", "--no-bias-correction", "--smoothquant=0.5", "--awq=off", "--no-float-layer",
             "--high-precision-dtype=fp16", "--weights=qdq", "--external-data=always", "--save-ranges=s.json",
             "--save-plan=p.json", "--min-sqnr=30", "--metric=top-1", "--max-metric-loss=2", "--fallback=int8",
-            "--pareto=c.json", "--sensitivity=n.json",
+            "--pareto=c.json", "--sensitivity=n.json", "--sm=8.9",
         ],
         {
             "samples": 3, "allow_constant_data": True, "calibration_cache": "r.json", "force": True,
+            "compute_capabilities": ["8.9"],
             "validation_data": "v.npz", "quantize_mode": "fp8", "calibration_method": "percentile", "percentile": 99,
             "target": "tensorrt-rtx", "nodes_to_quantize": ("a*", "c"), "nodes_to_exclude": ["b"],
             "op_types_to_quantize": ["Conv"], "op_types_to_exclude": ["Add"], "existing": "keep",

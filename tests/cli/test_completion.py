@@ -64,7 +64,7 @@ def test_commands_and_options(folder: Path):
 
 def test_rules_pages_and_schemas(folder: Path):
     codes = sorted(rule.code for rule in rules.catalogue())
-    assert offered(folder, "qdqtool explain ") == sorted([*codes, *pages.page_names()])
+    assert offered(folder, "qdqtool explain ") == sorted([*codes, *pages.topics()])
     assert offered(folder, "qdqtool validate m.onnx --select QS00") == [code for code in codes if code[:4] == "QS00"]
     assert offered(folder, "qdqtool validate m.onnx --ignore QP101,QM60") == [
         f"QP101,{code}" for code in codes if code[:4] == "QM60"

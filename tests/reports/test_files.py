@@ -18,7 +18,7 @@ def every_format(folder: Path) -> tuple[ReportFile, ...]:
 
 
 @pytest.mark.parametrize(
-    ("error", "state"), [(GateError("no model", hint="more data"), "failed"), (CapabilityError("no model"), "unknown")]
+    ("error", "state"), [(GateError("no model", hint="more data"), "failed"), (CapabilityError("no model"), "warning")]
 )
 def test_a_missed_gate_or_a_missing_capability_is_written(error: Exception, state: str, tmp_path: Path):
     with pytest.raises(type(error)), failures_in(every_format(tmp_path), "quantize", "net.onnx"):

@@ -10,13 +10,17 @@ from qdqtool.engines.report import NodePrecision
 from qdqtool.engines.tensorrt.planned_types import WEIGHT_ONLY
 from qdqtool.errors import UsageError
 from qdqtool.numerics import formats
+from qdqtool.quantization.planning import modes
 
 _SYNTAX = re.compile(r"(?P<type>[A-Za-z0-9]+)(?P<tail>-weight-only)?\s*>=\s*(?P<percent>\d+(?:\.\d+)?)\s*%")
 
 
 @dataclass(frozen=True, slots=True)
 class PrecisionGate:
-    """At least ``percent`` of the nodes planned for ``type``, or for weights of it alone, must run as planned."""
+    """At least ``percent`` of the nodes planned for ``type`` must run as planned.
+
+    Weights alone count too where no quantize mode has activations of that type: int4 means them, int8 does not.
+    """
 
     type: str
     percent: float
@@ -26,7 +30,8 @@ class PrecisionGate:
 
     def counts(self, planned: str) -> bool:
         """Return whether nodes that are planned so are meant."""
-        return planned in {self.type, f"{self.type}{WEIGHT_ONLY}"}
+        alone = self.type not in {modes.get(name).activations for name in modes.names()}
+        return planned == self.type or (alone and planned == f"{self.type}{WEIGHT_ONLY}")
 
 
 def parse_gate(text: str) -> PrecisionGate:

@@ -110,14 +110,14 @@ def specialize(
     return Transformed(special, Specialized(input_shapes=dict(input_shapes), input_values=fixed, **counts))
 
 
-def specialize_like(quantized: Model, baseline: Model) -> Model:
+def specialize_like(quantized: Model, baseline: Model) -> Transformed[Specialized | None]:
     """Return a baseline specialized as its quantized form was, so that their nodes match.
 
     Its shapes are those that the inputs of the quantized model have, its constant inputs those that the metadata note.
     A baseline without branches stays as it is, and so does one whose branches the quantized model has too.
     """
     if not _has_branches(baseline) or _has_branches(quantized):
-        return baseline
+        return Transformed(baseline, None)
     inputs = {value.name: value for value in required_inputs(baseline.proto)}
     noted = {name: array for name, array in fixed_values(quantized).items() if name in inputs}
     shapes = {name: array.shape for name, array in noted.items() if array.ndim}
@@ -125,7 +125,8 @@ def specialize_like(quantized: Model, baseline: Model) -> Model:
         dims = [known_size(dim) for dim in value.type.tensor_type.shape.dim]
         if value.name in inputs and dims and all(dims):
             shapes[value.name] = tuple(extent for extent in dims if extent is not None)
-    return specialize(baseline, shapes, {name: array.reshape(-1).tolist() for name, array in noted.items()}).model
+    found = specialize(baseline, shapes, {name: array.reshape(-1).tolist() for name, array in noted.items()})
+    return Transformed(found.model, found.report)
 
 
 def _has_branches(model: Model) -> bool:

@@ -59,7 +59,8 @@ def _overall(judgements: Sequence[Judgement]) -> tuple[VerdictWord, str]:
     reasons = verdict.reasons_of(judgements)
     skipped = [each for each in judgements if each.state == "skipped"]
     if reasons:
-        more = f" ({len(reasons) - 1} more below)" if len(reasons) > 1 else ""
+        count = sum(each.state == reasons[0].state for each in reasons) - 1
+        more = f" ({count} more below)" if count else ""
         failed = f"{reasons[0].question.capitalize()} failed: " if reasons[0].state == "failed" else ""
         return verdict.word_of(reasons), f"{failed}{reasons[0].detail}{more}."
     if not any(each.state == "passed" for each in judgements):

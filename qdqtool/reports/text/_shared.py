@@ -195,8 +195,8 @@ _VERDICTS = {"passed": "bold green", "warning": "bold yellow", "failed": "bold r
 
 
 def verdict_text(word: VerdictWord) -> Text:
-    """Return the verdict as one word, and a space."""
-    return Text.assemble((word.upper(), _VERDICTS[word]), " ")
+    """Return the verdict as one word."""
+    return Text(word.upper(), _VERDICTS[word])
 
 
 def print_reasons(reasons: Iterable[Judgement], console: Console) -> None:

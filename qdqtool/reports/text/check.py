@@ -156,7 +156,7 @@ def _print_verdict(report: CheckReport, console: Console) -> None:
     missed = ", ".join(gate.name for gate in report.gates if not gate.passed)
     fact = f"missed {missed}" if missed else f"{plural(len(report.gates), 'gate')} held{doubts}"
     print_reasons((each for each in report.reasons if each.state == "warning"), console)
-    console.print(Text.assemble(verdict_text(report.verdict), f"  {fact}{worst}; {count}"))
+    console.print(Text.assemble(verdict_text(report.verdict), f"   {fact}{worst}; {count}"))
 
 
 def _worst(report: CheckReport) -> str:

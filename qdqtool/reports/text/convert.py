@@ -25,7 +25,7 @@ def render(report: ConversionReport, console: Console) -> None:
     failed = None if report.failed is None else report.step(report.failed)
     if failed is not None:
         _print_details(failed, console)
-    at = f"at {report.failed}" if report.failed is not None else ""
+    at = f" at {report.failed}" if report.failed is not None else ""
     console.print(Text.assemble((escape(report.model), "bold"), "  ", verdict_text(report.verdict), at))
     for step in report.steps:
         lines = _lines(step, report.measured_on)

@@ -23,17 +23,17 @@ def test_a_rule_is_found_by_code_name_and_page():
     assert document["invalid"][0]["text"].startswith("agraph (float[1,2] x)")
 
 
-@pytest.mark.parametrize("name", ["plan", "plan.md", "docs/plan.md"])
+@pytest.mark.parametrize("name", ["files", "files.md", "docs/reference/files.md", "insert"])
 def test_a_page_is_shown_as_it_is_written(name: str):
     done = explain(name)
     assert done.exit_code == 0
-    assert done.output.startswith("# Plan files")
-    assert json.loads(explain(name, "--output-format", "json").output)["title"] == "Plan files"
+    assert done.output.startswith("# Files and reports")
+    assert json.loads(explain(name, "--output-format", "json").output)["title"] == "Files and reports"
 
 
 def test_without_a_topic_the_pages_are_listed():
     lines = explain().output.splitlines()
-    assert ["plan", "Plan files"] in [line.split(None, 1) for line in lines]
+    assert ["files", "Files and reports"] in [line.split(None, 1) for line in lines]
     assert "`qdqtool explain PAGE` shows one" in lines[-1]
 
 

@@ -71,11 +71,16 @@ def test_a_model_that_plans_nothing_for_the_type_misses_the_gate(percent: float)
 
 
 @pytest.mark.parametrize(
-    ("gate", "found"), [("int4", "2 of 3 nodes (66.7 %)"), ("int4-weight-only", "1 of 2 nodes (50.0 %)")]
+    ("gate", "found"),
+    [
+        ("int4", "2 of 3 nodes (66.7 %)"),
+        ("int4-weight-only", "1 of 2 nodes (50.0 %)"),
+        ("int8", "1 of 1 nodes (100.0 %)"),
+    ],
 )
-def test_a_format_counts_products_and_weights_alone(gate: str, found: str) -> None:
+def test_weights_alone_count_where_no_mode_has_activations_of_the_type(gate: str, found: str) -> None:
     only = "int4-weight-only"
-    engine = nodes(("int4", "int4"), (only, only), (only, "float32"), ("int8", "int8"))
+    engine = nodes(("int4", "int4"), (only, only), (only, "float32"), ("int8", "int8"), ("int8-weight-only", "float32"))
     assert gate_result(parse_gate(f"{gate}>=1%"), engine).found == found
 
 

@@ -80,7 +80,12 @@ def test_lookups():
 
 
 def test_an_unknown_name_is_answered_with_the_legal_ones():
-    with pytest.raises(ArgumentError, match=r"format 'fp8' is unknown; legal: float4e2m1.*uint8"):
-        formats.get("fp8")
+    with pytest.raises(ArgumentError, match=r"format 'fp9' is unknown; legal: float4e2m1.*uint8"):
+        formats.get("fp9")
     with pytest.raises(ArgumentError, match="did you mean 'int8'"):
         formats.get("int-8")
+
+
+@pytest.mark.parametrize(("name", "id_"), [("fp8", "float8e4m3fn"), ("nvfp4", "float4e2m1"), ("INT4", "int4")])
+def test_names_of_modes_and_of_onnx_types_are_taken(name: str, id_: str):
+    assert formats.get(name) is formats.get(id_)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.saved_reports import ALL, BUILD, CHECK, CONVERT, LIMITED, QUANTIZE, REFUSED, VALIDATE, edited, save
+from support.saved_reports import ALL, BUILD, CONVERT, LIMITED, QUANTIZE, REFUSED, VALIDATE, edited, save
 
 from qdqtool.reports.page.verdict import Verdict, judge
 from qdqtool.reports.saved.reading import read_reports
@@ -28,21 +28,16 @@ def test_all_three_answers_make_it_green(tmp_path: Path):
     ]
 
 
-def test_a_check_without_a_limit_on_the_accuracy_is_told(tmp_path: Path):
-    exact = edited(CHECK, lambda it: it["outputs"][0].update(exact=True, sqnr_db=None))
-    of_labels = edited(LIMITED, lambda it: it["gates"][-1].update(name="min-agreement"))
-    found = [verdict(tmp_path, **{**GREEN, "check": each}) for each in (LIMITED, CHECK, exact, of_labels)]
-    assert [each.overall for each in found] == ["passed", "unknown", "passed", "unknown"]
-    assert ["no limit" in each.judgements[1].detail for each in found] == [False, True, False, True]
-
-
-@pytest.mark.parametrize("missing", GREEN)
-def test_without_one_of_them_it_is_unknown(missing: str, tmp_path: Path):
-    found = verdict(tmp_path, quantize=QUANTIZE, **{name: each for name, each in GREEN.items() if name != missing})
-    question = {"check": "numbers", "build": "engine", "validate": "rules"}[missing]
-    assert found.overall == "unknown"
-    assert found.sentence == f"No gate failed, but not all is known: {question}."
-    assert [each.state for each in found.judgements if each.question == question] == ["unknown"]
+def test_numbers_that_nothing_compares_are_a_warning_and_other_questions_may_stay_open(tmp_path: Path):
+    without = {name: {key: each for key, each in GREEN.items() if key != name} for name in GREEN}
+    found = {name: verdict(tmp_path, quantize=QUANTIZE, **given) for name, given in without.items()}
+    assert {name: each.overall for name, each in found.items()} == {
+        "check": "warning",
+        "build": "passed",
+        "validate": "passed",
+    }
+    assert found["check"].sentence == "no report says so; qdqtool check --baseline does."
+    assert found["build"].sentence == "Every gate held. Not asked for: engine."
 
 
 FAULTS: dict[str, tuple[str, Callable[[Any], object]]] = {
@@ -77,9 +72,9 @@ UNPROVEN: dict[str, tuple[str, Callable[[Any], object]]] = {
 
 
 @pytest.mark.parametrize("case", UNPROVEN)
-def test_what_proves_nothing_is_unknown(case: str, tmp_path: Path):
+def test_what_proves_nothing_is_a_warning(case: str, tmp_path: Path):
     name, edit = UNPROVEN[case]
-    assert verdict(tmp_path, **GREEN | {name: edited(GREEN[name], edit)}).overall == "unknown"
+    assert verdict(tmp_path, **GREEN | {name: edited(GREEN[name], edit)}).overall == "warning"
 
 
 def test_a_refused_build_and_errors_of_quantize_make_it_red(tmp_path: Path):
@@ -109,8 +104,8 @@ def test_a_conversion_is_judged_by_its_steps_too(tmp_path: Path):
         CONVERT | {"passed": False},
     ):
         assert verdict(tmp_path, report=fault).overall == "failed"
-    for gap in (step(3, state="not reached"), step(2, report=None), step(3, state="passed")):
-        assert verdict(tmp_path, report=gap).overall == "unknown"
+    for gap in (step(2, report=None), step(3, state="passed")):
+        assert verdict(tmp_path, report=gap).overall == "warning"
 
 
 def test_too_few_nodes_in_the_planned_precision_are_told(tmp_path: Path):

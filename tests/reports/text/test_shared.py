@@ -29,7 +29,7 @@ TRIAL = Trial(
         TrialOutput(name="constant", without_db=None, with_db=None),
     ),
 )
-LEAST = "measured SQNR 30.0 dB without, 31.5 dB with, the least of 2 outputs (4 samples)"
+LEAST = "measured SQNR 30.0 dB without, 31.5 dB with at 'z', the least of 2 outputs (4 samples)"
 GIVEN = GivenReport(source="r.json", format="json", mode="int8", tensors=3, unknown=(), notes=())
 
 
