@@ -54,11 +54,6 @@ _LEGAL = {
 }
 """The smallest and the largest value of limits on numbers that have some."""
 
-_HINTS = {
-    "max_weight_steps": "`--max-weight-steps inf` leaves the limit out",
-    "min_sqnr": "below 0 dB the error is larger than the output: `--min-sqnr 20` keeps it to a tenth",
-}
-
 _gate = partial(option, section="Gates")
 
 
@@ -130,5 +125,9 @@ class Gates:
             legal = f"a number from {low:g} to {high:g}" if math.isfinite(high) else f"a number from {low:g} up"
             raise UsageError(
                 f"{option} is {limit:g}; it must be {legal if math.isfinite(low) else 'a finite number'}",
-                hint=_HINTS.get(each.name),
+                hint="`--max-weight-steps inf` leaves the limit out"
+                if each.name == "max_weight_steps"
+                else "below 0 dB the error is larger than the output: `--min-sqnr 20` keeps it to a tenth"
+                if each.name == "min_sqnr"
+                else None,
             )
