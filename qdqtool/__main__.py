@@ -36,7 +36,7 @@ _SPELLED = "qdqtool-spelled"
 
 
 class StdoutError(Exception):
-    """What is printed cannot be written.
+    """The output cannot be printed.
 
     It is no OSError: click and rich end the process with code 1, that of findings, where a pipe is closed.
     """

@@ -65,7 +65,7 @@ class WorstSample:
 
     @property
     def goodness(self) -> tuple[float, float]:
-        """What samples are sorted by, the worst first."""
+        """The key by which samples are sorted, the worst first."""
         if self.nonfinite:
             return 0, -self.nonfinite
         return (1, -self.max_abs) if self.sqnr_db is None else (2, self.sqnr_db)

@@ -84,7 +84,8 @@ class QuantizeCommand:
     recipe: RecipeOptions = field(default_factory=RecipeOptions)
     high_precision_dtype: HighPrecision = option(
         HighPrecision.FP32,
-        "What stays float: as it is, or in float16 wherever that holds the values; inputs and outputs stay.",
+        "Type of unquantized tensors: unchanged, or float16 wherever that holds the values. Inputs and outputs keep "
+        "their types.",
         choice("fp32", "fp16", values=HighPrecision),
         section=WHAT,
     )

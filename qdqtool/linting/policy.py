@@ -158,7 +158,7 @@ class Linter:
         return is_target and any(rule.asks_parser for rule in self._rules_for(path))
 
     def with_parser(self, report: ModelReport, word: ParserAnswer) -> ModelReport:
-        """Return the report of a file with what the parser said of it; one of an unreadable file stays as it is."""
+        """Add the parser's errors to the report of a file; the report of an unreadable file stays unchanged."""
         path = Path(report.path)
         return replace(
             report,

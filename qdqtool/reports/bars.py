@@ -41,8 +41,8 @@ class BarTable:
         texts: Headings of the columns between names and bars.
         bars: What the bars show.
         figures: Headings of the columns behind the bars.
-        of_whole: Whether values are shares of 1, which the full width stands for; else it stands for the largest value.
-        shortens: Whether a long name may lose its middle to make room for bars; else there are no bars then.
+        of_whole: Whether values are shares of 1, which has the full width; else the largest value has it.
+        shortens: Whether a long name may lose its middle so that bars fit; else there are no bars then.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class BarTable:
         """Add a row.
 
         Args:
-            name: What it is about, without characters that may not reach a terminal.
-            value: What its bar shows, at least 0.
+            name: Its name, without characters that may not reach a terminal.
+            value: The value of its bar, at least 0.
             texts: A cell for each column between name and bar.
             figures: A cell for each column behind the bar.
         """

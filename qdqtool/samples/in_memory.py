@@ -79,7 +79,7 @@ def hold_data(data: object) -> InMemoryData:
     if isinstance(data, InMemoryData):
         return data
     if isinstance(data, str | Path):
-        raise ArgumentError(f"data is the path '{data}', which can be read again: pass it as it is")
+        raise ArgumentError(f"data is the path '{data}', which can be read again: pass the path itself")
     if _is_array(data) or isinstance(data, Mapping):
         source = "dict of arrays" if isinstance(data, Mapping) else "array"
         return InMemoryData((_item(data, source),), source, is_one=True)

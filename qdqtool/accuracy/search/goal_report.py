@@ -24,7 +24,7 @@ class FloatLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """A state that the search came by.
+    """A state that the search measured.
 
     Attributes:
         layers_in_float: How many layers are in float.
@@ -85,7 +85,7 @@ class GoalReport:
         worst_db: The same with these layers in float.
         samples: Number of samples that the search ran.
         runs: Runs of one sample that it took.
-        curve: The states that it came by.
+        curve: The states that it measured.
         metric: The task metric; None without a limit of it.
         fallback: The fallback format; None where none was asked for.
         finer: The layers that have it.

@@ -97,7 +97,7 @@ class QuantizeSteps:
     Attributes:
         ready: The float model that plans are made for: prepared, its opset raised where that is needed.
         inputs: Where it came from.
-        recipe: What is quantized.
+        recipe: Mode, target and options of the quantization.
         weights: How quantized constants are stored.
         magnitudes: Largest magnitudes of tensors on the choosing part of the data; empty where nothing becomes float16.
     """
@@ -239,6 +239,6 @@ def _measured(zeroed: ZeroedTensor, samples: int) -> DegenerateTensor:
         scale=zeroed.scale,
         action=(
             f"NOT clipped: {zeroed.share:.4%} of the values that are not 0 become 0 on {samples} samples; look at it "
-            "with method auto, which counts values and can clip strays, or exclude what reads it"
+            "with method auto, which counts values and can clip outliers, or exclude the nodes that read it"
         ),
     )

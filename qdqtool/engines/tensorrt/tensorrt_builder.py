@@ -102,8 +102,7 @@ class TensorRT:
         module: The Python module to import in the child process.
         install: The install line.
         remark: On which machines it works.
-        capabilities: Compute capabilities that it can be told to build for; empty when it always builds for the GPU
-            in the machine.
+        capabilities: Compute capabilities that it can build for; empty if it always builds for the GPU in the machine.
         needs_gpu: Whether it builds, and inspects engines, only where a GPU is.
         idle_options: Deployment options that its API has and that change nothing in the engine. The timing cache
             is left alone then; others are handed on, so that the builder can refuse their values.

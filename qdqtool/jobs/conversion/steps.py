@@ -39,7 +39,7 @@ def relocated(value: Value, folder: Path) -> Value:
     """Return a report, or a text, with each path in ``folder`` replaced by that in the folder around it.
 
     Args:
-        value: A dataclass, a container, a text or anything else, which stays as it is.
+        value: A dataclass, a container, a text or anything else, which stays unchanged.
         folder: A temporary folder, whose name stands in no other text.
     """
     found = _changed(value, f"{folder.name}/")
@@ -138,7 +138,7 @@ class Conversion:
         options: What the user asks for.
         builder: What builds the engine; None for no engine.
         staging: Where files are made.
-        progress: Told what is done.
+        progress: Functions that are called for each step, sample and layer.
     """
 
     model: Model

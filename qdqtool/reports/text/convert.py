@@ -75,8 +75,8 @@ def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
 
 def _quantized(report: QuantizeReport) -> list[str]:
     if report.existing == "keep" and not report.quantized:
-        return ["nothing was left to quantize: the model is written as it is"]
-    left = f", {plural(len(report.skipped), 'node')} left in float" if report.skipped else ""
+        return ["nothing was left to quantize: the model is written unchanged"]
+    left = f", {plural(len(report.skipped), 'node')} unquantized" if report.skipped else ""
     size = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
     return [f"{report.mode} for {report.target}: {plural(len(report.quantized), 'pair')}{left}", size]
 

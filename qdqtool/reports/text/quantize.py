@@ -74,7 +74,7 @@ def _print_result(report: QuantizeReport, console: Console) -> None:
     _print_files(report, console)
     print_opset(report.opset_before, report.opset_after, console)
     if report.existing == "keep" and not report.quantized:
-        console.print("nothing was left to quantize: the model is written as it is")
+        console.print("nothing was left to quantize: the model is written unchanged")
     else:
         print_accuracy(report.accuracy, console, _BASELINES.get(report.existing or "", "float model"))
     _print_noise(report, console)

@@ -100,7 +100,7 @@ def dequantized(draft: Draft, node: NodeView, zero_point: int, scale: Array, op_
         draft: The edits.
         node: The product.
         zero_point: Input of the weight's zero point.
-        scale: The scale of the weight, as it is multiplied with the product.
+        scale: The scale of the weight, which is multiplied with the product.
         op_type: The float operator.
 
     Raises:
