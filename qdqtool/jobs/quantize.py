@@ -40,7 +40,7 @@ from qdqtool.quantization.ranges.activation_ranges import activation_ranges
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.request import FileData, RandomData
 
-_Extras = tuple[MetricMeasurement | None, Progress | None, Progress | None]  # the last is told of runs in a search
+_Extras = tuple[MetricMeasurement | None, Progress | None, Progress | None]  # the last is called for runs in a search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

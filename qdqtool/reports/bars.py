@@ -121,9 +121,9 @@ def shortened(text: str, width: int, ellipsis: str = "…") -> str:
     """Return a text that takes at most so many characters of a terminal, without its middle where it is longer."""
     if cell_len(text) <= width:
         return text
-    room = width - len(ellipsis)
+    kept = width - len(ellipsis)
     # A character may be two wide, so that an end can be one short; one without a width would join the ellipsis.
-    end = text[-(room // 2) :] if room > 1 else ""
-    while end and (cell_len(end) > room // 2 or not cell_len(end[0])):
+    end = text[-(kept // 2) :] if kept > 1 else ""
+    while end and (cell_len(end) > kept // 2 or not cell_len(end[0])):
         end = end[1:]
-    return set_cell_size(text, room - room // 2).rstrip() + ellipsis + end
+    return set_cell_size(text, kept - kept // 2).rstrip() + ellipsis + end

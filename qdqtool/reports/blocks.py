@@ -143,8 +143,8 @@ class DrawnNode:
 
     def data(self) -> tuple[object, ...]:
         """Return what ``assets/graph.js`` reads, in this order. Characters without a glyph are spelled as escapes."""
-        told = escape(self.op_type if self.state == "other" else f"{self.op_type}: {self.label}")
-        return escape(self.name), told, self.state, escape(self.detail), self.inputs
+        kind = escape(self.op_type if self.state == "other" else f"{self.op_type}: {self.label}")
+        return escape(self.name), kind, self.state, escape(self.detail), self.inputs
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,11 +95,11 @@ class _Column:
 
 def _widths(natural: list[int], least: list[int], total: int) -> list[int] | None:
     """Widths that fill ``total``, the widest columns cut first; None where not even the least ones fit."""
-    room = total - _GAP * (len(natural) - 1)
-    if sum(least) > room:
+    available = total - _GAP * (len(natural) - 1)
+    if sum(least) > available:
         return None
     limit = max(natural)
-    while sum(widths := [max(low, min(wish, limit)) for wish, low in zip(natural, least, strict=True)]) > room:
+    while sum(widths := [max(low, min(wish, limit)) for wish, low in zip(natural, least, strict=True)]) > available:
         limit -= 1
     return widths
 

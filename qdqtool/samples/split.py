@@ -67,12 +67,12 @@ def _held(count: int) -> int:
     return max(count // SHARE, least)
 
 
-TOO_FEW = "too few to hold any back"
-ALL_EQUAL = "each one that is held back equals one that chose"
+TOO_FEW = "too few to hold any out"
+ALL_EQUAL = "each hold-out sample equals a selection sample"
 THEIRS = "the ranges were found on them"
 UNKNOWN = "whether the ranges were found on them is not known"
 SAME_DATA = "the validation data is the calibration data"
-NOT_RECORDED = "resumed from a file that does not tell which samples are held back"
+NOT_RECORDED = "resumed from a file that does not list the hold-out samples"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

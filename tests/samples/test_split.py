@@ -1,4 +1,4 @@
-"""The samples that choose, and those that are held back."""
+"""The samples that choose, and the hold-out samples."""
 
 import pytest
 from support.feeds import numbered

@@ -121,7 +121,7 @@ def refuse_coarse(limit: float, measure: Measure, parts: Sequence[DataPart]) -> 
         return
     needed = math.ceil(part.predictions * one / limit)
     more = math.ceil(part.samples * needed / part.predictions)
-    whole = ", a fifth of the data where they are held back" if any(each.held_back for each in parts) else ""
+    whole = ", a fifth of the data where they are held out" if any(each.held_back for each in parts) else ""
     raise UsageError(
         f"--max-metric-loss {limit:g}: one of the {plural(part.predictions, 'prediction')} on the {part.name} is "
         f"{one:.3g} {measure.loss_unit}, so that they cannot show such a loss",

@@ -1,6 +1,6 @@
 """The steps of ``quantize`` that make a quantized model of a plan, and what that costs on samples that chose nothing.
 
-The ranges of the written model are those of all samples. On held-back samples it would look better than on any other
+The ranges of the written model are those of all samples. On hold-out samples it would look better than on any other
 data. So a rehearsal is measured there: the model that the same steps give with the ranges of the choosing part alone.
 """
 
@@ -187,7 +187,7 @@ def measure_cost(
 
 
 def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tuple[QuantPlan, Ranges] | None:
-    """Return the plan with the ranges of the choosing part; None where it is the same, or where none is held back."""
+    """Return the plan with ranges of the selection samples; None where it is the same, or without hold-out samples."""
     ranges, measuring = steps.inputs.ranges, steps.inputs.measuring
     if ranges is None or ranges.choosing is None or measuring is None or not measuring.held_back:
         return None

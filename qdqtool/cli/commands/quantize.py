@@ -59,7 +59,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
 
     BatchNormalizations are folded if that provably changes nothing, pairs are placed where the target computes in int8,
     ranges are found on the data, and the result is written if it passes `qdqtool validate` for the target. The same
-    input gives the same bytes. The report names every quantizable node that was left in float, and why.
+    input gives the same bytes. The report names every quantizable node that stays unquantized, and why.
     """
     from qdqtool.errors import UsageError
     from qdqtool.jobs import matches, quantize

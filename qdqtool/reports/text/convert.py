@@ -92,7 +92,7 @@ def _worst(report: CheckReport) -> str:
 def _samples(measured: MeasuredOn) -> list[str]:
     """Return which samples the check ran, and what was chosen with them."""
     if measured.part == "held back":
-        kind = "held-back random sample" if measured.data == "random" else "held-back sample"
+        kind = "random hold-out sample" if measured.data == "random" else "hold-out sample"
         return [f"on {plural(measured.samples, kind)}; they chose only the final ranges"]
     if measured.part == "random":
         return [f"on {plural(measured.samples, 'random sample')}, which say little: there is no data"]

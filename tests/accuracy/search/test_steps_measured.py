@@ -46,7 +46,7 @@ def layers(size: int = 32) -> onnx.ModelProto:
 
 
 def samples(largest: float = 8.0, count: int = COUNT, size: int = 32) -> Array:
-    """Samples of which those that are held back are larger by a factor than all others."""
+    """Samples of which the hold-out samples are larger by a factor than all others."""
     x = np.random.default_rng(5).normal(size=(count, size)).astype(np.float32)
     x[list(split_samples(count).held)] *= np.float32(largest)
     return x
@@ -126,7 +126,7 @@ def test_the_pairs_that_lose_most_are_those_of_the_measured_model(folder):
 
 
 def test_activations_that_become_zero_are_those_of_the_written_model(folder):
-    """One held-back value of 1e6 gives the written model a scale that rounds all others to 0, not the rehearsal."""
+    """One hold-out value of 1e6 gives the written model a scale that rounds all others to 0, not the rehearsal."""
     x = samples(1.0)
     x[SPLIT.held[0], 0] = 1e6
     saved(folder / "d.npz", x)
@@ -180,7 +180,7 @@ def test_one_session_is_opened_for_the_measurement(folder, monkeypatch):
 
 
 def test_a_rehearsal_with_other_nodes_does_not_vouch_for_the_written_model(tmp_path, monkeypatch):
-    """Only held-back samples take the branch with a product: the rehearsal leaves it in float."""
+    """Only hold-out samples take the branch with a product: the rehearsal leaves it in float."""
     size, random = 16, np.random.default_rng(6)
     weights = {name: random.normal(size=(size, size)).astype(np.float32) for name in "wv"}
     float32 = onnx.TensorProto.FLOAT
@@ -236,7 +236,7 @@ def test_choosing_samples_that_reach_nothing_leave_the_accuracy_unmeasured_with_
 
 
 def uneven(size: int = 32) -> onnx.ModelProto:
-    """Two layers whose channels equalisation evens out."""
+    """Two layers whose channels equalization evens out."""
     proto = layers(size)
     factors = np.exp2(np.random.default_rng(7).uniform(-4, 4, size)).astype(np.float32)
     for tensor in proto.graph.initializer:

@@ -265,7 +265,7 @@ def test_what_a_measurement_shows_is_added_once():
     assert [(each.tensor, each.graph) for each in found] == [("t", ""), ("u", ""), ("t", "f")]
     told = (
         "NOT clipped: 99.5000% of the values that are not 0 become 0 on 3 samples; look at it with method auto, which "
-        "counts values and can clip strays, or exclude what reads it"
+        "counts values and can clip outliers, or exclude the nodes that read it"
     )
     assert found[1] == DegenerateTensor(
         tensor="u", graph="", kind="activation", condition="strays", scales=1, of=1, scale=0.5, action=told

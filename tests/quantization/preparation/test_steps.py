@@ -62,7 +62,7 @@ def test_steps_are_made_as_options_and_activations_want_it(asked, integers, name
     [
         (
             *("equalization", Preparation(equalize=False), True),
-            "the ranges were found after equalising the model, which --no-equalize forbids",
+            "the ranges were found after equalizing the model, which --no-equalize forbids",
         ),
         (
             *("smoothquant", Preparation(smoothquant=None), True),

@@ -16,7 +16,7 @@ def figures(**documents: Any) -> dict[str, str]:
 
 def test_all_that_the_reports_say():
     assert figures(**ALL) == {
-        "Quantized": "1 tensor in int8 for tensorrt, 1 quantizable node left in float",
+        "Quantized": "1 tensor in int8 for tensorrt, 1 quantizable node unquantized",
         "Worst output": "y: 41.25 dB on 8 samples of data.npz",
         "Noisiest layers": "conv (75.00%) of the noise at the output where it is largest",
         "Sizes": "model 1 kB of 4 kB, engine 5 kB",
@@ -44,7 +44,7 @@ def test_each_check_has_its_worst_output():
 
 
 def test_without_a_check_quantize_says_what_it_cost():
-    assert figures(quantize=ALL["quantize"])["Worst output"] == "y: 40.50 dB on 2 held-back samples"
+    assert figures(quantize=ALL["quantize"])["Worst output"] == "y: 40.50 dB on 2 hold-out samples"
 
 
 def test_random_data_says_nothing_of_the_accuracy():

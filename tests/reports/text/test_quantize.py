@@ -53,7 +53,7 @@ def test_samples_that_only_measured_are_told_from_those_that_chose():
 
     assert lines(calibration=used)[:3] == [
         "codes of weights chosen (gptq) over 4 samples of images",
-        "1 sample of images held back, only to measure",
+        "1 sample of images held out, only to measure",
         "REPEATED 2 of 5 samples equal an earlier one: the data has 3",
     ]
 

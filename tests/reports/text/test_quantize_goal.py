@@ -29,17 +29,17 @@ def goal(*layers: FloatLayer, worst: float | None = 21.04) -> GoalReport:
 
 def test_the_layers_are_sorted_by_cost_with_the_nodes_beside_them():
     text = printed(print_goal, goal(layer("a", 0.01), layer("b", 0.2, 1), layer(HOSTILE, 0.03)))
-    head = "3 of 20 layers left in float for 30.5 dB, 24.0% of the cost; with all quantized the worst output keeps"
+    head = "3 of 20 layers unquantized for 30.5 dB, 24.0% of the cost; with all quantized the worst output keeps"
     assert text == f"{head} 21.0 dB\n  Conv b (+1): 20.0%\n  Conv {ESCAPED}: 3.0%\n  Conv a: 1.0%\n"
 
 
 def test_the_level_of_each_layer_is_named_where_there_is_a_fallback():
     plain = goal(layer("a", 0.2))
     text = printed(print_goal, replace(plain, fallback="int8", finer=(layer("b", 0.01, 1),), finer_share=0.01))
-    head = "1 of 20 layers left in float and 1 in int8 for 30.5 dB, 21.0% of the cost; with all quantized the worst"
+    head = "1 of 20 layers unquantized and 1 in int8 for 30.5 dB, 21.0% of the cost; with all quantized the worst"
     assert text == f"{head} output keeps 21.0 dB\n  Conv a: float, 20.0%\n  Conv b (+1): int8, 1.0%\n"
     text = printed(print_goal, replace(plain, fallback="fp8"))
-    assert "1 of 20 layers left in float and 0 in fp8 for 30.5 dB" in text
+    assert "1 of 20 layers unquantized and 0 in fp8 for 30.5 dB" in text
 
 
 def test_many_layers_are_listed_on_request():

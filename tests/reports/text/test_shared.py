@@ -102,7 +102,7 @@ def test_nodes_that_are_quantized_already_are_not_counted_as_float():
     already = "it is quantized already"
 
     assert skipped(left("a", already), left("b", already), left("c", "no range")) == [
-        "2 nodes quantized already, 1 node left in float",
+        "2 nodes quantized already, 1 node unquantized",
         "  Conv a, b: it is quantized already",
         "  Conv c: no range",
     ]
@@ -111,7 +111,7 @@ def test_nodes_that_are_quantized_already_are_not_counted_as_float():
 
 def test_skipped_nodes_with_the_same_reason_share_a_line():
     assert skipped(left("a"), left("c", "no weight"), left("b", graph="then")) == [
-        "3 nodes left in float",
+        "3 nodes unquantized",
         "  Conv a, then/b: no range",
         "  Conv c: no weight",
     ]

@@ -39,7 +39,7 @@ def _state(planned: str, layer: Layer | None) -> tuple[NodeState, str]:
     if planned:
         return "quantized", planned
     if layer is not None and layer.stays_float:
-        return "float", "left in float"
+        return "float", "unquantized"
     return "other", "float"
 
 
