@@ -36,7 +36,7 @@ _SPELLED = "qdqtool-spelled"
 
 
 class StdoutError(Exception):
-    """What is printed cannot be written.
+    """The output cannot be printed.
 
     It is no OSError: click and rich end the process with code 1, that of findings, where a pipe is closed.
     """
@@ -107,7 +107,7 @@ def _run(words: list[str]) -> int:
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()
-        return _fail(words, error.format_message(), error.exit_code, told=True)
+        return _fail(words, error.format_message(), error.exit_code, is_shown=True)
     except QdqError as error:
         return _fail(words, f"error: {error.message}", error.exit_code, error.hint)
     except (StdoutError, BrokenPipeError) as error:
@@ -165,14 +165,14 @@ def _lost(lost: Lost) -> int:
     return _fail(words, f"error: a library crashed with {name}; nothing was left behind", EXIT_MODEL, hint)
 
 
-def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None, *, told: bool = False) -> int:
-    """Say why there is no report, on stderr unless that is done, and on stdout where JSON was asked for."""
+def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None, *, is_shown: bool = False) -> int:
+    """Print why there is no report: on stderr unless it is shown already, and on stdout where JSON was requested."""
     from qdqtool.reports.failure import Failure, tell, tell_programs
 
     failure = Failure(message, hint, code)
-    # Where nothing can be printed, the exit code still tells.
+    # Where nothing can be printed, the exit code still shows the failure.
     with contextlib.suppress(OSError):
-        if not told:
+        if not is_shown:
             tell(failure)
     with contextlib.suppress(OSError):
         if _wants_json(words):

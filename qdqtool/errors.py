@@ -28,10 +28,10 @@ __all__ = [
 
 
 class QdqError(Exception):
-    """An expected failure: one message for the user and, where we know it, the way out.
+    """An expected failure: one message for the user and, where we know it, a hint.
 
     Args:
-        message: What is wrong, in one line, with the value that was found.
+        message: The fault in one line, with the value that was found.
         hint: What to do about it, in one line.
     """
 

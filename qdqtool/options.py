@@ -117,8 +117,7 @@ class Option:
         kind: Its values.
         flags: Spellings on the command line, where they are others than the name.
         section: The heading that it has in help texts.
-        only: The one of both that has it, if it is not for both: an argument of the function, or the order of words on
-            the command line, may stand for it in the other.
+        only: Where it exists if not in both, for example as an argument of the function alone; None for both.
     """
 
     name: str

@@ -37,7 +37,7 @@ class Judgement:
         state: The answer; ``skipped`` where a step was not asked for.
         detail: The fact and its consequence, in one line.
         hint: The option or command that changes it; empty where none is known.
-        source: The file that says so; empty for a report of this run.
+        source: The file of the report; empty for a report of this run.
     """
 
     question: Question
@@ -144,7 +144,7 @@ def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as HTML: a list is folded, and its parts are told as far as they are no dicts again."""
+    """Return a value as HTML: a list is folded, and its parts are shown unless they are dicts themselves."""
     if isinstance(value, dict):
         return "<br>".join(f"{_text(name)}: {_inner(inner)}" for name, inner in _filled_items(value))
     return _inner(value)

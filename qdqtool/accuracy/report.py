@@ -65,7 +65,7 @@ class WorstSample:
 
     @property
     def goodness(self) -> tuple[float, float]:
-        """What samples are sorted by, the worst first."""
+        """The key by which samples are sorted, the worst first."""
         if self.nonfinite:
             return 0, -self.nonfinite
         return (1, -self.max_abs) if self.sqnr_db is None else (2, self.sqnr_db)
@@ -164,7 +164,7 @@ class Accuracy:
 
     Attributes:
         samples: Number of samples that were run, from the start of those that there are to measure on.
-        held_back: Whether they are held-back samples of the calibration data, with which nothing was chosen.
+        held_back: Whether they are hold-out samples of the calibration data, with which nothing was chosen.
         validation: The validation data that they are of; None where they are calibration samples.
         reason: Why they are calibration samples that may have chosen something, in words; empty where they are not.
         refitted: Whether the written model is another one than that which was measured: its ranges are those of all
@@ -190,7 +190,7 @@ class Accuracy:
     @property
     def part(self) -> str:
         """What the samples are, in one word."""
-        return "validation" if self.validation is not None else "held-back" if self.held_back else "calibration"
+        return "validation" if self.validation is not None else "hold-out" if self.held_back else "calibration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

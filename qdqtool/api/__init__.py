@@ -1,7 +1,7 @@
 """The functions of ``import qdqtool``: what Python code passes, and what it gets back.
 
-Each function turns models, arrays and keywords into the request of one job and calls it: see ``quantize.py``. The
-package stands beside :mod:`qdqtool.cli`, and neither imports the other.
+Each function turns models, arrays and keywords into the request of one job and calls it: see ``quantize.py``. This
+package and :mod:`qdqtool.cli` do not import each other.
 
 In: paths, ONNX models in memory, arrays or iterables, keywords. Out: the report of the job, with the model where no
 output was named.

@@ -36,8 +36,9 @@ def check_model(
         model: The model.
         baseline: The float model.
         data: The samples; default seeded random inputs.
-        progress: Told of every sample.
-        tick: Told of every run while layers that cost most are measured, and how many there are at most.
+        progress: Called after each sample, with the samples so far and their number.
+        tick: Called for each run while layers that cost most are measured, with the runs so far and the most that
+            are made.
         keywords: Options of ``qdqtool check``, with ``_`` for ``-``.
 
     Raises:

@@ -42,7 +42,7 @@ def convert(
         data: Calibration data. Weight-only modes, ``random_calibration`` and ``calibration_cache`` need none and take
             None.
         output: The folder. It is made if it does not exist.
-        progress: Told of every step, sample and layer.
+        progress: Functions that are called for each step, sample and layer.
         keywords: Options of ``qdqtool convert``, with ``_`` for ``-``. Settings files and
             recipes are read by the command only.
 

@@ -31,7 +31,7 @@ def run_engine(
         engine: An engine, or an ONNX model for the provider of TensorRT for RTX.
         data: The samples.
         output: The ``.npz`` file to write.
-        progress: Told of every sample.
+        progress: Called after each sample, with the samples so far and their number.
         keywords: Options of ``qdqtool run``, with ``_`` for ``-``.
 
     Raises:
@@ -68,7 +68,7 @@ def bench_engine(  # noqa: PLR0913 -- one argument for each option
         warm_up: Inferences before them that do not count.
         profiled: Inferences with a profiler after all rounds; their mean gives the times of layers.
         speedup: The gate, such as ``>=1.2x``; None for none.
-        progress: Told of every round.
+        progress: Called for each turn of an engine, with the turns so far and their number.
 
     Raises:
         CapabilityError: A GPU, its driver or a package is absent.

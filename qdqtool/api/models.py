@@ -24,7 +24,7 @@ def validate_model(
 ) -> ValidateReport:
     """Find every fault of one model for each target.
 
-    A file is read as it is, and weights are left on disk: scales and zero points are read, and a sample of weights.
+    A file is read without conversion. Weights stay on disk: only scales, zero points and some weights are read.
 
     Args:
         path_or_model: The model.

@@ -29,7 +29,7 @@ class QdqAssertions:
         select: Iterable[str] | None = None,
         ignore: Iterable[str] | None = None,
     ) -> "ValidateReport":
-        """Assert that the linter has nothing against a model. What is left out comes from the project's settings.
+        """Assert that the linter finds no fault in a model. Omitted arguments come from the project's settings.
 
         Args:
             model: The file.

@@ -36,7 +36,7 @@ def calibrate(
     Args:
         model: The float model. It is not changed.
         data: The samples; None with ``random_calibration=True`` only.
-        progress: Told of every sample.
+        progress: Called after each sample, with the samples so far and their number.
         shard: Run these samples only; :func:`~qdqtool.merge_ranges` joins shards.
         keywords: Options of ``qdqtool calibrate``, with ``_`` for ``-``.
 
@@ -94,8 +94,9 @@ def quantize_model(
         data: Calibration data. Weight-only modes and ``calibration_cache`` need none. A fifth of the samples chooses
             nothing but the final ranges: accuracy is measured on it.
         output: The ``.onnx`` file to write; None to get the model as ``output_model`` of the report.
-        progress: Told of every calibration sample.
-        tick: Told of every run of a sample while layers are measured for a goal, and how many there are at most.
+        progress: Called after each calibration sample, with the samples so far and their number.
+        tick: Called for each run of a sample while layers are measured for an accuracy target, with the runs so far and
+            the most that are made.
         keywords: Options of ``qdqtool quantize``, with ``_`` for ``-``.
 
     Raises:
@@ -134,8 +135,8 @@ def measure_sensitivity(
     Args:
         model: The float model. It is not changed.
         data: Calibration data; with ``calibration_cache``, the data to measure on.
-        progress: Told of every calibration sample.
-        tick: Told of every setting that was run.
+        progress: Called after each calibration sample, with the samples so far and their number.
+        tick: Called for each setting, with the settings so far and their number.
         keywords: Options of ``qdqtool sensitivity``, with ``_`` for ``-``.
 
     Raises:

@@ -142,7 +142,7 @@ def reduce_model(  # noqa: PLR0913 -- one argument for each option
         max_runs: Number of runs after which the smallest model so far is the result.
         input_shapes: Shapes of inputs, by name, that are written into the model first.
         report: The Markdown file for a bug report; None for the name of the output with ``.md``.
-        progress: Told of the runs so far and the nodes left.
+        progress: Called with the runs so far and the number of nodes that are left.
 
     Raises:
         ModelError: The model cannot be read.

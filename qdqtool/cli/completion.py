@@ -127,5 +127,5 @@ def _model(context: click.Context) -> "onnx.ModelProto | None":
 
 
 def _is_plain(word: str) -> bool:
-    """Whether a shell shows a word as it is: the answer to a shell is one line for each word."""
+    """Whether a shell shows a word unchanged: the answer to a shell is one line for each word."""
     return bool(word) and word.isprintable()

@@ -58,7 +58,7 @@ def _flags(declaration: Option) -> tuple[str, ...]:
 
 
 def _default(declaration: Option) -> dict[str, Any]:
-    """Return what click is told of the default; where it is told nothing, an option that is left out is None."""
+    """Return the default as arguments of a click option; without them, an option that is omitted is None."""
     kind, value = declaration.kind, declaration.default
     if kind.form == "switch" and value is None:
         return {"default": None}

@@ -40,7 +40,7 @@ def filled_hint(context: click.Context, hint: str | None) -> str | None:
 
 
 class OutputPath(click.Path):
-    """A file to write; ``-`` is stdout. What is printed goes to stderr where stdout is an output."""
+    """A file to write; ``-`` is stdout. Where stdout is an output, messages are printed to stderr."""
 
     def __init__(self, *, is_binary: bool = False) -> None:
         super().__init__(path_type=Path)
@@ -70,7 +70,7 @@ def output_option(what: str, *, required: bool = True, is_binary: bool = True) -
 
 
 def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:
-    """``--output-format``: text unless told otherwise; JSON goes to stdout alone."""
+    """``--output-format``: text by default; JSON goes to stdout alone."""
     choices = formats or ("text", "json")
     return click.option(
         "--output-format",

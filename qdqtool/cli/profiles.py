@@ -1,4 +1,4 @@
-"""Several optimization profiles on the command line: ``--profile N`` stands in front of the shapes of profile N."""
+"""Several optimization profiles on the command line: ``--profile N`` precedes the shapes of profile N."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ Words = Mapping[str, Sequence[str]]
 
 
 class ProfilesCommand(SectionedCommand):
-    """A command with ``--profile``: which shapes belong to which profile is told by the order of the options."""
+    """A command with ``--profile``: the order of the options assigns shapes to profiles."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As click does; the shapes of each profile are kept for :func:`given_profiles`."""
@@ -42,7 +42,7 @@ def profile_option() -> Callable[[Decorated], Decorated]:
 
 
 def profile_values(context: click.Context) -> Values:
-    """Return the shapes of the first profile, and as ``profiles`` those that stand behind each ``--profile``."""
+    """Return the shapes of the first profile, and as ``profiles`` the shapes that follow each ``--profile``."""
     found: dict[str, dict[str, list[str]]] = context.meta[_KEY]
     _check_numbers(list(found))
     _check_shapes(found)

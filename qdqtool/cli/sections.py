@@ -132,7 +132,7 @@ class SectionedCommand(click.Command):
         _section(formatter, "Other", [*records.values()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples, unless they stand in front of the options."""
+        """Write the examples, unless they precede the options."""
         if not self._layout.first or _ALL in ctx.meta:
             self._format_examples(formatter)
         super().format_epilog(ctx, formatter)

@@ -109,7 +109,7 @@ class _Supervisor:
             self._signal(signal.SIGKILL)
             return
         self._asked = True
-        # At Ctrl-C the terminal has told the child already, which ignores all signals but the first.
+        # At Ctrl-C the terminal has signaled the child already, which ignores all signals but the first.
         self._signal(number)
         signal.setitimer(signal.ITIMER_REAL, GRACE)
 

@@ -42,7 +42,7 @@ def bench_engine(
         data: Samples, of which the first is run; default is a random one of the shapes that the engine was built for.
         timing: How often.
         speedup: The gate.
-        progress: Told of every turn of an engine.
+        progress: Called for each turn of an engine, with the turns so far and their number.
 
     Raises:
         CapabilityError: A GPU, its driver or a package is absent, or a CUDA call fails.

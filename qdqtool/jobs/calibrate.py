@@ -107,8 +107,8 @@ def calibrate(
     Args:
         model: The ``.onnx`` file, or a loaded model.
         data: Where the samples are, or that they are random.
-        recipe: What is to be quantized; default int8 for TensorRT.
-        progress: Told of every sample.
+        recipe: Mode, target and options of the later quantization; default int8 for TensorRT.
+        progress: Called after each sample, with the samples so far and their number.
         place: Run some of the samples only, whose ranges
             :func:`qdqtool.quantization.ranges.shard.merge_ranges` joins with others;
             or run them on a cluster.

@@ -56,7 +56,7 @@ def check_model(
         baseline: The float model.
         data: A data file, or what to feed in full; default seeded random inputs.
         options: Limits, and what else to do with the outputs.
-        progress: Told of every sample.
+        progress: Called after each sample, with the samples so far and their number.
         blame: When layers are named; default where a gate on the outputs is missed.
 
     Raises:

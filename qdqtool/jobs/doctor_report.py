@@ -16,7 +16,7 @@ class Component:
         name: Distribution names, the first installed one's if there are several.
         state: ``ok`` if it imports, ``missing`` if it is not installed, ``broken`` if its import fails.
         version: Installed version.
-        note: What is wrong, or what else there is to know.
+        note: The fault, or a remark.
         needed_for: Commands that need it.
     """
 
@@ -34,8 +34,8 @@ class CommandState:
     Attributes:
         command: The command, with the option or backend where that decides.
         works: Whether everything that it needs is here.
-        reason: What is missing if not.
-        remark: What else there is to know of it.
+        reason: The missing part where it does not work.
+        remark: Further facts about it.
     """
 
     command: str
@@ -50,7 +50,7 @@ class KnownTarget:
 
     Attributes:
         name: Its id, or those of its releases as a span.
-        title: What it is.
+        title: Its name in words.
         verified: What the facts about it rest on.
     """
 

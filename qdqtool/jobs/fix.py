@@ -29,12 +29,12 @@ class FixRequest:
     """How models are fixed.
 
     Attributes:
-        policy: Targets and rules. What is suppressed is not fixed.
+        policy: Targets and rules. Suppressed findings are not fixed.
         unsafe: Whether fixes that change numbers, or that cannot be proven, are applied too.
         diff: Whether to describe the changes and write nothing.
         in_place: Whether each model replaces its own file.
         output: The file to write, of a single model.
-        data: What models are run on.
+        data: The samples that models are run on.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -56,8 +56,8 @@ def fix_models(paths: Sequence[Path], request: FixRequest) -> FixReport:
         request: What to apply and where to write.
 
     Raises:
-        UsageError: There is not exactly one way out (an output file, in place, or a diff), an output file for
-            several models, or data that does not fit.
+        UsageError: The request has no or several destinations (an output file, in place, or a diff), an output file
+            for several models, or data that does not fit.
         ArgumentError: A target or a prefix is unknown.
         CapabilityError: ONNX Runtime is not installed.
         OutputError: An output cannot be written.

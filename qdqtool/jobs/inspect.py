@@ -24,7 +24,7 @@ from qdqtool.quantization.planning.placement.propose import reads_codes
 
 
 def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> InspectReport:
-    """What is quantized in a model and what is not.
+    """Report which tensors of a model are quantized and which are not.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. Weights are not read; external data may be missing.

@@ -72,11 +72,11 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectReport(Report):
-    """What is in a model.
+    """The contents of a model: files, tensors, nodes and quantization.
 
     Attributes:
         model: The file.
-        bytes: Of the file and its external data, as far as that is there.
+        bytes: Size of the file and of the external data that exists.
         missing_data: External data files that are not there.
         weight_bytes: Of stored tensors by element type.
         ir_version: ONNX IR version.

@@ -39,8 +39,8 @@ class MatchesReport:
 
     Attributes:
         model: The input.
-        target: What placement is made for.
-        patterns: What each pattern matches.
+        target: The target of the placement.
+        patterns: The nodes that each pattern matches.
         quantized: Nodes that would be quantized.
         skipped: Quantizable nodes that would not be, with the reason.
     """

@@ -76,7 +76,7 @@ class QuantizeCommand:
     data: CalibrationData = field(default_factory=CalibrationData)
     validation_data: Any = option(
         None,
-        "Other samples to measure the accuracy on. Without them, a fifth of --calib-data is held back for that.",
+        "Other samples to measure the accuracy on. Without them, a fifth of --calib-data is held out for that.",
         DATA,
         section="Data",
     )
@@ -84,7 +84,8 @@ class QuantizeCommand:
     recipe: RecipeOptions = field(default_factory=RecipeOptions)
     high_precision_dtype: HighPrecision = option(
         HighPrecision.FP32,
-        "What stays float: as it is, or in float16 wherever that holds the values; inputs and outputs stay.",
+        "Type of unquantized tensors: unchanged, or float16 wherever that holds the values. Inputs and outputs keep "
+        "their types.",
         choice("fp32", "fp16", values=HighPrecision),
         section=WHAT,
     )
@@ -99,7 +100,7 @@ class QuantizeCommand:
     )
     min_sqnr: float | None = option(
         None,
-        "Every output keeps this SQNR on held-back samples: the layers that cost most stay in float.",
+        "Every output keeps this SQNR on hold-out samples: the layers that cost most stay in float.",
         number("DB"),
         section="Accuracy",
     )
@@ -112,7 +113,7 @@ class QuantizeCommand:
     )
     max_metric_loss: float | None = option(
         None,
-        "--metric: it loses at most that against the float model, on held-back samples; layers stay in float for it.",
+        "--metric: it loses at most that against the float model, on hold-out samples; layers stay in float for it.",
         number("X"),
         section="Accuracy",
     )

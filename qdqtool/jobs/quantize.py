@@ -40,7 +40,7 @@ from qdqtool.quantization.ranges.activation_ranges import activation_ranges
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.request import FileData, RandomData
 
-_Extras = tuple[MetricMeasurement | None, Progress | None, Progress | None]  # the last is told of runs in a search
+_Extras = tuple[MetricMeasurement | None, Progress | None, Progress | None]  # the last is called for runs in a search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class QuantizeOptions(ExtraFiles):
     """How a model is quantized and written.
 
     Attributes:
-        recipe: What is quantized, and how ranges become scales.
+        recipe: Mode, target and options, such as how ranges become scales.
         weights: How quantized constants are stored.
         external_data: Where weights are stored.
         ranges_file: Where to write the ranges too.
@@ -92,9 +92,9 @@ def quantize_model(
         data: Calibration data, that it is random, or ranges; None in weight-only modes. A fifth of the samples is
             held out: accuracy is measured on it.
         output: The ``.onnx`` file to write.
-        options: What is quantized and how it is stored; default int8 for TensorRT.
-        progress: Told of every calibration sample.
-        tick: Told of every run of a sample in a search, and how many there are at most.
+        options: Which tensors are quantized, and how they are stored; default int8 for TensorRT.
+        progress: Called after each calibration sample, with the samples so far and their number.
+        tick: Called for each run of a sample in a search, with the runs so far and the most that are made.
 
     Raises:
         ModelError: The model cannot be read.

@@ -29,7 +29,7 @@ class CurveFile(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema_version: Always 1 today.
-        points: The states that the search came by, in its order.
+        points: The states that the search measured, in its order.
     """
 
     schema_version: int
@@ -38,7 +38,7 @@ class CurveFile(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraFiles:
-    """What is written besides the model.
+    """The files that are written besides the model.
 
     Attributes:
         ranges_file: Where to write the ranges; None for nowhere.
@@ -59,8 +59,8 @@ def check_files(
     Args:
         source: The model.
         data: Calibration data or ranges, and validation data; None for what is not there.
-        outputs: The model to write, and what is kept of layers; None for what is not written.
-        extras: What else is written.
+        outputs: The model to write, and the file for the noise of layers; None for a file that is not written.
+        extras: The other files.
 
     Raises:
         UsageError: An output is an input or another output, or the plan file or curve file is not named ``.json``.

@@ -56,7 +56,7 @@ class QuantizeReport(WrittenModelReport):
         search: The states of the search for the accuracy that was asked for, with what each keeps; None where nothing
             was searched: without such a limit, and where every layer can be quantized and no curve was asked for.
         blame: The layers that make most of the noise at the worst output; None where nothing was measured: without
-            data, with random data, where no output has noise, and where layers were left in float for a goal.
+            data, with random data, where no output has noise, and where an accuracy target left layers unquantized.
         model_file: Digests of the input; None for a model in memory.
         output_file: Digests of the output; None where it went into a device or pipe.
         nodes: The operators of the main graph of the output and what connects them, for a picture.

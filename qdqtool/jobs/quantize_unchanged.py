@@ -41,7 +41,7 @@ def nothing_to_add(settled: ResolvedModel) -> PlacementProposal | None:
 def write_unchanged(
     settled: ResolvedModel, proposal: PlacementProposal, output: Path, external_data: ExternalData
 ) -> QuantizeReport:
-    """Write a model as it is, and report why nothing was quantized."""
+    """Write a model unchanged, and report why nothing was quantized."""
     source, recipe = settled.model, settled.recipe
     findings = require_valid(source, source, recipe.target, hint=existing_hint(settled.existing))
     saved = save_model(source, output, external_data=external_data)

@@ -47,7 +47,7 @@ def reduce_model(
         fails: ``build`` or ``check``, with options if need be; or another command line, in which ``{}`` stands for the
             path of the model.
         options: How to reduce.
-        progress: Told of the runs so far, and of the nodes that are left.
+        progress: Called with the runs so far and the number of nodes that are left.
 
     Raises:
         ModelError: The model cannot be read.

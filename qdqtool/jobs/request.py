@@ -23,7 +23,7 @@ from qdqtool.samples.request import DataRequest, FileData, RandomData
 
 Source = FileData | RandomData | CachedRanges
 
-_UNASKED = "no calibration data is given, and nothing is ever calibrated on made-up data unasked"
+_NO_DATA = "no calibration data is given, and random data is used only on request"
 
 
 def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
@@ -44,7 +44,7 @@ def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
         return RandomData(seed=seed or 0, samples=files.samples)
     if path is None:
         raise UsageError(
-            _UNASKED,
+            _NO_DATA,
             hint=said.either(
                 "`--calib-data DATA`; or, for a trial, `--random-calibration`",
                 "pass data; or, for a trial, random_calibration=True",
@@ -129,7 +129,7 @@ def _goal(values: Values, said: Speech) -> AccuracyGoal | None:
     if min_sqnr is None and max_loss is None:
         limits = f"{said('min_sqnr')} or {said('max_metric_loss')}"
         for name, given, why in (
-            ("pareto", has_curve, "it writes what the search came by"),
+            ("pareto", has_curve, "it writes the states that the search measures"),
             ("sensitivity", measured is not None, "it saves the search what was measured before"),
         ):
             if given:
@@ -168,7 +168,7 @@ def _source(values: Values, said: Speech, *, needed: bool, measured: bool) -> So
         )
     if needed:
         raise UsageError(
-            _UNASKED,
+            _NO_DATA,
             hint=said.either(
                 "`--calib-data DATA` or `--calibration-cache RANGES`; or, for a trial, `--random-calibration`",
                 "pass data or calibration_cache; or, for a trial, random_calibration=True",

@@ -30,7 +30,7 @@ class LoadedEngine:
 
     Attributes:
         runner: Runs it.
-        loaded: What it is, for reports.
+        loaded: A description of it, for reports.
         stored: What its manifest says of it; None without one.
     """
 
@@ -146,7 +146,7 @@ def run_engine(
         engine: An engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider compiles.
         data: The samples.
         output: The ``.npz`` to write.
-        progress: Told of every sample.
+        progress: Called after each sample, with the samples so far and their number.
 
     Raises:
         CapabilityError: A GPU, its driver or a package is absent, or a CUDA call fails.

@@ -35,10 +35,10 @@ from qdqtool.samples.request import FileData, RandomData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivityOptions:
-    """What is measured, and where it is kept.
+    """The measurement of layers, and the file that keeps it.
 
     Attributes:
-        recipe: What is quantized; default int8 for TensorRT.
+        recipe: Mode, target and options of the quantization; default int8 for TensorRT.
         metric: A task metric to measure each layer by: ``NAME`` or ``NAME:OUTPUT`` as in ``check``, ``SCRIPT.py:func``,
             or a function of outputs and labels (``docs/how-to/check.md``); None for none.
         output: A file for the noise of each layer, which ``quantize`` takes so as not to measure it again; None for
@@ -65,9 +65,9 @@ def measure_sensitivity(
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
         data: Calibration data, that it is random, or ranges with data.
-        options: What is quantized and measured.
-        progress: Told of every calibration sample.
-        tick: Told of every setting that was run.
+        options: What to quantize and measure.
+        progress: Called after each calibration sample, with the samples so far and their number.
+        tick: Called for each setting, with the settings so far and their number.
 
     Raises:
         ModelError: The model cannot be read.

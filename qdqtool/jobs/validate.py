@@ -25,7 +25,7 @@ def validate_model(
 ) -> ValidateReport:
     """Find every fault of one model for each target.
 
-    The file is read as it is, and weights are left on disk: scales and zero points are read, and a sample of weights.
+    The file is read without conversion. Weights stay on disk: only scales, zero points and some weights are read.
 
     Args:
         path_or_model: A file, or a model in memory.

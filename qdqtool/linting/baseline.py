@@ -142,7 +142,7 @@ _KEYS: tuple[Callable[[Finding | Entry], object], ...] = (
     operator.attrgetter("fingerprint"),
     operator.attrgetter("structure"),
 )
-"""What findings are matched by, from the strongest evidence to the weakest."""
+"""The evidence that matches two findings, from the strongest to the weakest."""
 
 
 def _unmatched(

@@ -25,7 +25,7 @@ class Extent:
     calibrated again.
 
     Attributes:
-        kind: What is wrong, without the numbers below; another kind is another finding.
+        kind: The kind of fault, without the numbers below; another kind is another finding.
         count: Number of channels, elements or tensors at fault.
         degree: How far the worst of them is off, in a unit of the rule; finite, 0 where a fault has no degrees.
     """

@@ -158,7 +158,7 @@ class Linter:
         return is_target and any(rule.asks_parser for rule in self._rules_for(path))
 
     def with_parser(self, report: ModelReport, word: ParserAnswer) -> ModelReport:
-        """Return the report of a file with what the parser said of it; one of an unreadable file stays as it is."""
+        """Add the parser's errors to the report of a file; the report of an unreadable file stays unchanged."""
         path = Path(report.path)
         return replace(
             report,
@@ -171,17 +171,21 @@ class Linter:
         if word.status == "asked":
             chosen = tuple(rule for rule in self._rules_for(path) if rule.asks_parser)
             # Most models are accepted: only others are read again.
-            heard = (
-                self._heard(path, report, chosen, word) if word.faults else target_report(report.target, (), checked=())
+            found = (
+                self._from_parser(path, report, chosen, word)
+                if word.faults
+                else target_report(report.target, (), checked=())
             )
             report = replace(
-                with_findings(report, [*report.findings, *heard.findings]),
+                with_findings(report, [*report.findings, *found.findings]),
                 checked=(*report.checked, *(rule.code for rule in chosen)),
-                suppressed=report.suppressed + heard.suppressed,
+                suppressed=report.suppressed + found.suppressed,
             )
         return replace(report, parser=word.status, parser_note=word.note, parser_messages=word.messages)
 
-    def _heard(self, path: Path, report: TargetReport, chosen: tuple[Rule, ...], word: ParserAnswer) -> TargetReport:
+    def _from_parser(
+        self, path: Path, report: TargetReport, chosen: tuple[Rule, ...], word: ParserAnswer
+    ) -> TargetReport:
         context = RuleContext(load_model(path))
         reported = {(each.graph, each.node) for each in report.findings if each.effect == "refused"}
         context.parser_faults = tuple(

@@ -31,7 +31,7 @@ class Closing(ABC):
 
 
 class Ledger:
-    """What is there, in a file without a name that a forked process shares.
+    """The scratch files that exist, listed in a file without a name that a forked process shares.
 
     Attributes:
         current: The ledger that this process writes to; None where nobody would read it.
@@ -97,7 +97,7 @@ def scratch_file(folder: Path, name: str) -> Iterator[Path]:
 
     Args:
         folder: The folder.
-        name: What it is for; its own name is another one that tells so.
+        name: The name of the file that it will become; its own name contains it.
     """
     # The name is cut, since prefix and suffix must fit into the 255 bytes of a file name.
     handle, made = tempfile.mkstemp(prefix=f".{name[:64]}.", suffix=".tmp", dir=folder)

@@ -82,7 +82,7 @@ class Compensation:
     """What all samples say of the matrices that read the same inputs: it corrects them, and its factor rounds them.
 
     Attributes:
-        factor: Of the moments of the inputs.
+        factor: The factor of the moments of the inputs.
         change: By how much the inputs were changed; None where that is not known, or they were not.
     """
 

@@ -86,7 +86,7 @@ def side_by_side(
 
     Args:
         work: A function that may run in another thread, at the same time as on other items.
-        items: What it is called with.
+        items: Its arguments, one for each call.
         by_itself: As :func:`ahead` takes it.
     """
     workers = min(cores(), MOST)

@@ -81,7 +81,7 @@ def scale_from_range(
         high: Largest real values, of the scale's shape.
         scheme: The scheme of the tensor.
         rule: How scales are derived.
-        outer: Of a two-level scheme, the scale of its scales; default the one that maps the largest range to the
+        outer: For a two-level scheme, the scale of its scales; default the one that maps the largest range to the
             largest code.
 
     Returns:

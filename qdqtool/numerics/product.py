@@ -20,7 +20,7 @@ class ProductLayout:
     """The layout of one stored weight.
 
     Attributes:
-        shape: As it is stored.
+        shape: The stored shape.
         groups: Into how many groups the channels are divided.
         inputs_first: Whether input channels lie on an axis in front of that of the output channels.
     """
@@ -63,7 +63,7 @@ class ProductLayout:
         Args:
             weight: As stored, of any float type.
             inputs: Factors of the input channels; None for ones.
-            outputs: Of the output channels.
+            outputs: Factors of the output channels; None for ones.
 
         Returns:
             float64, as stored: rounding is the caller's.

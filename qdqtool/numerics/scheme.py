@@ -21,7 +21,7 @@ class QuantScheme:
         symmetric: Whether the zero point is zero everywhere.
         scale_scheme: How the scales themselves are quantized, for two-level schemes; None for plain float scales.
             NVFP4 is float4e2m1 in blocks of 16 whose scale is float8e4m3fn with one float32 scale; MXFP8 is
-            float8e4m3fn in blocks of 32 whose scale is float8e8m0, a type of its own that is stored as it is.
+            float8e4m3fn in blocks of 32 whose scale is float8e8m0, a type of its own that is stored directly.
     """
 
     format: NumberFormat

@@ -51,7 +51,7 @@ class MethodTrial:
         method: The method that was chosen.
         samples: Number of samples on which outputs were compared. None of them chose the scales that it judged.
         gains_db: By how much the outputs are nearer to those of the float model than with ``auto``, in dB, by method.
-            What is far worse on a quarter of the samples is judged by these alone.
+            Only a quarter of the samples judge a method that is far worse on them.
         errors_db: The standard error of each gain, in dB: a method is taken where it gains more than that.
     """
 

@@ -154,8 +154,8 @@ class WeightScales:
         channels: Number of channels.
         grouped: Neighbouring channels in a point; the last point may have fewer.
         smallest: The smallest magnitude of the scales in each point, with 4 significant digits: ``0.01 0.0125``. It is
-            0 where a channel of the point has no weights but 0: its scale means nothing. So do those of blocks without
-            other weights, which are left out.
+            0 where all weights of a channel of the point are 0, since its scale means nothing. Scales of blocks whose
+            weights are all 0 mean nothing either, and are left out.
         largest: The largest one; 0 where all channels of the point are such; empty where it is everywhere the smallest.
         dead: Number of channels in which all weights are 0.
     """

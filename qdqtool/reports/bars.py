@@ -41,8 +41,8 @@ class BarTable:
         texts: Headings of the columns between names and bars.
         bars: What the bars show.
         figures: Headings of the columns behind the bars.
-        of_whole: Whether values are shares of 1, which the full width stands for; else it stands for the largest value.
-        shortens: Whether a long name may lose its middle to make room for bars; else there are no bars then.
+        of_whole: Whether values are shares of 1, which has the full width; else the largest value has it.
+        shortens: Whether a long name may lose its middle so that bars fit; else there are no bars then.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class BarTable:
         """Add a row.
 
         Args:
-            name: What it is about, without characters that may not reach a terminal.
-            value: What its bar shows, at least 0.
+            name: Its name, without characters that may not reach a terminal.
+            value: The value of its bar, at least 0.
             texts: A cell for each column between name and bar.
             figures: A cell for each column behind the bar.
         """
@@ -121,9 +121,9 @@ def shortened(text: str, width: int, ellipsis: str = "…") -> str:
     """Return a text that takes at most so many characters of a terminal, without its middle where it is longer."""
     if cell_len(text) <= width:
         return text
-    room = width - len(ellipsis)
+    kept = width - len(ellipsis)
     # A character may be two wide, so that an end can be one short; one without a width would join the ellipsis.
-    end = text[-(room // 2) :] if room > 1 else ""
-    while end and (cell_len(end) > room // 2 or not cell_len(end[0])):
+    end = text[-(kept // 2) :] if kept > 1 else ""
+    while end and (cell_len(end) > kept // 2 or not cell_len(end[0])):
         end = end[1:]
-    return set_cell_size(text, room - room // 2).rstrip() + ellipsis + end
+    return set_cell_size(text, kept - kept // 2).rstrip() + ellipsis + end

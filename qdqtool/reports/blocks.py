@@ -19,9 +19,9 @@ class Cell:
     """A value in a table or a list of facts.
 
     Attributes:
-        text: What is shown. Characters that have no glyph are spelled as escapes.
-        sort: What the column is sorted by; None sorts last in both directions.
-        state: What it says of the model, for its colour; None for a plain value.
+        text: The text. Characters that have no glyph are spelled as escapes.
+        sort: The key of the cell when the column is sorted; None sorts last in both directions.
+        state: Its judgement of the model, for its color; None for a plain value.
         chart: The order of the section with the chart of the tensor that the text names; None where it has none.
         short: What a terminal shows, where columns are narrow; None for the text.
     """
@@ -109,7 +109,7 @@ class Lines:
     """Sentences, one below the other.
 
     Attributes:
-        heading: What they are.
+        heading: Their heading.
         lines: The sentences.
     """
 
@@ -127,7 +127,7 @@ class DrawnNode:
     Attributes:
         name: Its label.
         op_type: Its operator.
-        state: Its colour: quantized as planned, not as planned, left in float, or nothing to quantize.
+        state: Its color: quantized as planned, not as planned, unquantized, or nothing to quantize.
         label: Its precision in words.
         detail: All that is known of it, in one line.
         inputs: The number of the node that makes each input, and the format of the Q/DQ pair between; -1 for an input
@@ -143,8 +143,8 @@ class DrawnNode:
 
     def data(self) -> tuple[object, ...]:
         """Return what ``assets/graph.js`` reads, in this order. Characters without a glyph are spelled as escapes."""
-        told = escape(self.op_type if self.state == "other" else f"{self.op_type}: {self.label}")
-        return escape(self.name), told, self.state, escape(self.detail), self.inputs
+        kind = escape(self.op_type if self.state == "other" else f"{self.op_type}: {self.label}")
+        return escape(self.name), kind, self.state, escape(self.detail), self.inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Drawing:
 
     @property
     def counts(self) -> dict[NodeState, int]:
-        """Number of nodes by colour, those that there are."""
+        """Number of nodes by color, without colors that no node has."""
         states = [node.state for node in self.nodes]
         return {state: states.count(state) for state in get_args(NodeState) if state in states}
 
@@ -198,7 +198,7 @@ class Series:
     """Values of a curve, one for each x.
 
     Attributes:
-        name: What they are.
+        name: Their name in the legend.
         values: The values; None where one is not known.
         is_line: Whether a line joins them; else they are points alone.
     """
@@ -249,8 +249,8 @@ class Step:
     """Something that a reader can do.
 
     Attributes:
-        fact: Why.
-        command: The command, as it is pasted.
+        fact: The reason.
+        command: The command, ready to be pasted.
     """
 
     fact: str

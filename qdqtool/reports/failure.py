@@ -16,7 +16,7 @@ class Failure:
     """Why there is no report.
 
     Attributes:
-        message: What is wrong.
+        message: The fault in one line.
         hint: What to do about it; None where nothing is known.
         exit_code: The exit code of the command.
     """

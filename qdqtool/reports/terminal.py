@@ -57,7 +57,7 @@ class FittedTable:
             yield from _lines(row, widths, console)
         left_out = [column.name for column in self._columns if column not in shown]
         if left_out:
-            note = Text(f"left out for lack of room: {', '.join(left_out)}", "dim")
+            note = Text(f"hidden columns: {', '.join(left_out)} (widen the terminal)", "dim")
             yield from note.wrap(console, options.max_width)
 
     def _fit(self, console: Console, total: int) -> tuple[list["_Column"], list[int]]:
@@ -95,11 +95,11 @@ class _Column:
 
 def _widths(natural: list[int], least: list[int], total: int) -> list[int] | None:
     """Widths that fill ``total``, the widest columns cut first; None where not even the least ones fit."""
-    room = total - _GAP * (len(natural) - 1)
-    if sum(least) > room:
+    available = total - _GAP * (len(natural) - 1)
+    if sum(least) > available:
         return None
     limit = max(natural)
-    while sum(widths := [max(low, min(wish, limit)) for wish, low in zip(natural, least, strict=True)]) > room:
+    while sum(widths := [max(low, min(wish, limit)) for wish, low in zip(natural, least, strict=True)]) > available:
         limit -= 1
     return widths
 
@@ -155,7 +155,7 @@ class ReportConsole(Console):
 
 
 def make_console(file: TextIO | None = None, *, verbose: bool = False) -> ReportConsole:
-    """A console on ``file`` (default stdout): colours only on a terminal; no markup, emoji or guessed styles."""
+    """A console on ``file`` (default stdout): colors only on a terminal; no markup, emoji or guessed styles."""
     stream = file or sys.stdout
     has_width = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return ReportConsole(stream, verbose=verbose, width=None if has_width else PIPE_WIDTH)
@@ -198,7 +198,7 @@ _STYLES: Mapping[State, str] = {"passed": "green", "failed": "bold red", "warnin
 
 
 def fitted(table: Table, *, lines: int = MOST_LINES) -> FittedTable:
-    """Return a table of blocks as one for a terminal, without its caption: short headings and cells, states in colour.
+    """Return a table of blocks as one for a terminal, without its caption: short headings and cells, states in color.
 
     Args:
         table: The table.

@@ -16,7 +16,7 @@ import numpy as np
 from qdqtool.errors import ArgumentError, UsageError, plural
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.columns import common_count, fit_labels, make_column, make_samples, settle_columns, slice_rows
-from qdqtool.samples.sample import LABELS, NoLabelsError, Sample, no_room_for_labels
+from qdqtool.samples.sample import LABELS, NoLabelsError, Sample, labels_taken_error
 from qdqtool.samples.signature import InputSpec, check_names, needed
 from qdqtool.samples.spool import Item, SpooledItems
 
@@ -79,7 +79,7 @@ def hold_data(data: object) -> InMemoryData:
     if isinstance(data, InMemoryData):
         return data
     if isinstance(data, str | Path):
-        raise ArgumentError(f"data is the path '{data}', which can be read again: pass it as it is")
+        raise ArgumentError(f"data is the path '{data}', which can be read again: pass the path itself")
     if _is_array(data) or isinstance(data, Mapping):
         source = "dict of arrays" if isinstance(data, Mapping) else "array"
         return InMemoryData((_item(data, source),), source, is_one=True)
@@ -121,7 +121,7 @@ class HeldSamples:
             NoLabelsError: The first item has none.
         """
         if self._takes_labels():
-            raise no_room_for_labels(self.data)
+            raise labels_taken_error(self.data)
         found = replace(self, labelled=True)
         next(iter(found), None)
         return found

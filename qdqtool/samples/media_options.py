@@ -101,7 +101,7 @@ _sound_or_text = partial(option, None, section=SOUND_AND_TEXT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageOptions:
-    """How images become inputs, as requested. What is None is taken from the preset, or from the input of the model.
+    """How images become inputs, as requested. Where a value is None, the preset or the input of the model decides.
 
     Attributes:
         preset: Name of a preset (:mod:`qdqtool.samples.media.images.resolve`); None for none.
@@ -115,9 +115,9 @@ class ImageOptions:
         channels: The order of the channels in the input.
         layout: Where the channels are in the input.
         pixel_range: The range to which 0 to 255 is mapped before ``mean`` and ``std`` are applied.
-        mean: What is subtracted from each channel, in units of ``pixel_range``, in the order of ``channels``; one
+        mean: The number to subtract from each channel, in units of ``pixel_range``, in the order of ``channels``; one
             number is for all of them.
-        std: What each channel is divided by after that.
+        std: The divisor of each channel after that.
 
     Raises:
         ArgumentError: A value is illegal.
@@ -161,9 +161,11 @@ class ImageOptions:
         name="image_range",
     )
     mean: tuple[float, ...] | None = _image(
-        "What is subtracted from the channels in their order, in units of the range.", _NUMBERS, name="image_mean"
+        "Subtract these numbers from the channels in their order, in units of the range.", _NUMBERS, name="image_mean"
     )
-    std: tuple[float, ...] | None = _image("What they are divided by then.", _NUMBERS, name="image_std")
+    std: tuple[float, ...] | None = _image(
+        "Divide the channels by these numbers after that.", _NUMBERS, name="image_std"
+    )
 
     def __post_init__(self) -> None:
         for name, legal in CHOICES.items():

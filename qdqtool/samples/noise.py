@@ -28,8 +28,8 @@ from qdqtool.samples.input_shapes import spell_shapes
 from qdqtool.samples.report import DataDescription
 from qdqtool.samples.signature import Dim, InputSpec
 
-# By rank: 224 for images, 32 for volumes, 128 for sequences. They stand in messages only and are never used unasked: an
-# engine for 1x3x1x1 would build without complaint and be useless.
+# By rank: 224 for images, 32 for volumes, 128 for sequences. Only messages propose them, and no command uses them by
+# default: an engine for 1x3x1x1 would build without complaint and be useless.
 _USUAL = {4: 224, 5: 32}
 _USUAL_ELSE = 128
 _KEEP_CHANNELS = ("QuantizeLinear", "DequantizeLinear", "Cast", "Identity", "Mul", "Div", "Add", "Sub", "Clip")

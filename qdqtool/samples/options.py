@@ -157,7 +157,7 @@ class CalibrationData:
     )
     allow_constant_data: bool = _data(False, CONSTANT_DATA)
     random_calibration: bool = _data(
-        False, "Calibrate on random inputs, to try a pipeline out; the model's metadata will say so."
+        False, "Calibrate on random inputs, to try a pipeline out; the model's metadata records it."
     )
     seed: int | None = _data(None, "Seed of --random-calibration.  [default: 0]", integer(minimum=0))
     samples: int | None = _data(None, f"{SAMPLES}  [default: all]", integer(minimum=1))

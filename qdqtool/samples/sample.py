@@ -19,7 +19,7 @@ class NoLabelsError(UsageError):
     """The data has no labels."""
 
 
-def no_room_for_labels(where: object) -> NoLabelsError:
+def labels_taken_error(where: object) -> NoLabelsError:
     """Return the error for data of a model that has an input of the name of the labels."""
     return NoLabelsError(f"{where}: '{LABELS}' is an input of the model, so it cannot hold the right answers")
 

@@ -1,7 +1,7 @@
-"""Divide samples into those that may choose something and those that only measure.
+"""Divide samples into selection samples, which may choose something, and hold-out samples, which only measure.
 
-What is chosen with data looks better on that data than on any other. So a part of the samples is held back: no scale,
-method, factor or layer is chosen with it, and the accuracy that is printed is measured on it.
+A choice looks better on the data that it was made with than on any other. So a part of the samples is held out: no
+scale, method, factor or layer is chosen with it, and the accuracy that is printed is measured on it.
 """
 
 import hashlib
@@ -11,20 +11,20 @@ from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.sample import sample_digest
 
 SHARE = 5
-"""One sample in this many is held back."""
+"""One sample in this many is held out."""
 
 ENOUGH_TO_DIVIDE, LEAST_HELD = 8, 4
-"""From so many samples on, at least so many are held back."""
+"""From so many samples on, at least so many are held out."""
 
 FEWEST_TO_DIVIDE = 4
-"""Of fewer samples than this none is held back: calibration needs them all."""
+"""The least number of samples of which one is held out: of fewer, calibration needs all."""
 
 SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Which samples choose, and which are held back, by number in the data.
+    """The selection samples and the hold-out samples, by number in the data.
 
     Attributes:
         choosing: Numbers of the samples that may choose something, ascending; never empty if there are samples.
@@ -44,12 +44,12 @@ class Split:
 
 
 def undivided(count: int) -> Split:
-    """Hold back none: for data beside which there is other data to measure on."""
+    """Hold out none: for data beside which there is other data to measure on."""
     return Split(tuple(range(count)), ())
 
 
 def split_samples(count: int, seed: int = SEED) -> Split:
-    """Hold back a fifth of the samples: at least 4 of 8 and more, one of 4 to 7, none of fewer.
+    """Hold out a fifth of the samples: at least 4 of 8 and more, one of 4 to 7, none of fewer.
 
     The samples are drawn without a pattern, since data is often sorted or alternates. The same count and seed give the
     same samples on every machine.
@@ -67,12 +67,12 @@ def _held(count: int) -> int:
     return max(count // SHARE, least)
 
 
-TOO_FEW = "too few to hold any back"
-ALL_EQUAL = "each one that is held back equals one that chose"
+TOO_FEW = "too few to hold any out"
+ALL_EQUAL = "each hold-out sample equals a selection sample"
 THEIRS = "the ranges were found on them"
 UNKNOWN = "whether the ranges were found on them is not known"
 SAME_DATA = "the validation data is the calibration data"
-NOT_RECORDED = "resumed from a file that does not tell which samples are held back"
+NOT_RECORDED = "resumed from a file that does not list the hold-out samples"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class MeasuringData:
 
     Attributes:
         feeds: The samples.
-        held_back: Whether they are the held-back part of the calibration data: nothing was chosen with them.
+        held_back: Whether they are the hold-out samples of the calibration data: nothing was chosen with them.
         validation: The file, folder or script of samples of their own; None where they are calibration data.
         reason: Why they are calibration samples that may have chosen something, in words.
     """
@@ -93,9 +93,9 @@ class MeasuringData:
 
 
 def measuring_part(feeds: Feeds, split: Split) -> MeasuringData:
-    """Return the held-back part of calibration data; without one, samples that may have chosen, with the reason.
+    """Return the hold-out samples of calibration data; without any, samples that may have chosen, with the reason.
 
-    A sample that equals one of the choosing part is not held back, wherever it stands in the data.
+    A sample that equals a selection sample is not held out, wherever it is in the data.
     """
     held = split.held_of(feeds)
     if held is None:
@@ -107,7 +107,7 @@ def measuring_part(feeds: Feeds, split: Split) -> MeasuringData:
 
 
 def _unlike_choosing(feeds: Feeds, split: Split) -> list[int]:
-    """Return the numbers of the held-back samples that equal none of the choosing part."""
+    """Return the numbers of the hold-out samples that equal no selection sample."""
     digests = [sample_digest(sample) for sample in feeds]
     chose = {digests[number] for number in split.choosing}
     return [number for number in split.held if digests[number] not in chose]

@@ -305,7 +305,7 @@ CASES = {
     "too many shards": Case(
         "calibrate float.onnx --calib-data data.npz --shard 1/99 -o r3.json", "the most is {}: `--shard 1/{}`"
     ),
-    "equalised ranges": Case(
+    "equalized ranges": Case(
         "convert-ranges equalized.json --to npz -o r.npz",
         "calibrate again with `{}`, then convert",
         of={0: "calibrate uneven.onnx --calib-data data.npz -o equalized.json"},

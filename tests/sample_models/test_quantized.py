@@ -97,7 +97,7 @@ def test_uneven_channels_cost_less_than_one_decibel(quantized, tmp_path):
 @pytest.mark.slow(reason="runs a language model on its test text")
 @pytest.mark.parametrize(("mode", "least"), [("int4", 30), ("int8-weight-only", 40), ("fp8", 22)])
 def test_no_mode_collapses_on_uneven_channels(mode, least, tmp_path):
-    """Without equalisation int4 weights keep 9 dB and int8 ones 12."""
+    """Without equalization int4 weights keep 9 dB and int8 ones 12."""
     folder = SAMPLES / "digits_depthwise"
     options = QuantizeOptions(recipe=Recipe(quantize_mode=mode))
     quantize_model(folder / "uneven.onnx", folder / "calibration.npz", tmp_path / "q.onnx", options)

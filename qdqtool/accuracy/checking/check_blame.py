@@ -153,7 +153,7 @@ class BlameRequest:
 
     Attributes:
         always: Also where all gates on outputs hold.
-        tick: Told of every setting that was run.
+        tick: Called after each setting, with the settings run so far and the most that are run.
     """
 
     always: bool = False
@@ -163,7 +163,7 @@ class BlameRequest:
 def with_blame(
     report: CheckReport, index: ModelIndex, baseline: ModelIndex | None, feeds: Feeds, request: BlameRequest
 ) -> CheckReport:
-    """Return a report with the layers that cost the worst output most; as it is where none were asked for."""
+    """Add the layers that cost the worst output most to a report, where they were asked for or a gate is missed."""
     missed = any(gate.name in FIND_LAYERS and not gate.passed for gate in report.gates)
     if baseline is None or not (missed or request.always):
         return report

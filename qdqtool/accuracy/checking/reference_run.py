@@ -216,7 +216,7 @@ class CheckJob:
 
 
 def _bounds(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
-    """Return the bounds of a Relu or Clip whose work a Q does; none where they cannot be told."""
+    """Return the bounds of a Relu or Clip whose work a Q does; no bounds where they are unknown."""
     with suppress(UnknownBoundsError):
         return imposed_bounds(entry, index)
     return NO_BOUNDS

@@ -193,7 +193,7 @@ class KnownFault:
     """A documented difference between ONNX Runtime and the ONNX text that occurred in this model.
 
     Attributes:
-        fault: The behaviour of ONNX Runtime.
+        fault: The behavior of ONNX Runtime.
         nodes: Labels of the nodes where it occurred.
         elements: Number of elements that it changes.
     """
@@ -258,7 +258,7 @@ class CheckReport(Report):
         metric: The task metric; None where none was requested.
         boundaries: Every quantized tensor with a counterpart in the baseline, worst first.
         qdq: Count of Q and DQ nodes.
-        evaluated: Every node that did not run in ONNX Runtime as it is, and what evaluated it instead.
+        evaluated: Every node that ONNX Runtime did not run unchanged, and what evaluated it instead.
         differences: Q and DQ nodes that differ from our own core.
         known_faults: Documented faults of ONNX Runtime that occurred; they are not failures.
         not_observed: What was not checked.

@@ -54,7 +54,7 @@ def effects_of(
     Args:
         layers: The layers.
         runs: The session and its samples: all of them are run twice for each layer, and once more.
-        tick: Told of every setting.
+        tick: Called for each setting, with the settings so far and their number.
         cache: Gets the noise of every setting; None to keep none.
     """
     whole, kept = runs.noise({}), {} if cache is None else cache

@@ -66,7 +66,7 @@ def layers_of(plan: QuantPlan, index: ModelIndex) -> tuple[Layer, ...]:
 
     Args:
         plan: A plan from :func:`by_reader`.
-        index: Of the model that it was made for.
+        index: The index of the model that the plan was made for.
     """
     readers = [readers_of(placement, index) for placement in plan]
     groups = _Groups()

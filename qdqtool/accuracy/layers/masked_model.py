@@ -1,9 +1,9 @@
 """A float model with a switch at each pair of a plan, so that one session runs it with any of the pairs.
 
 An activation ``x`` becomes ``Where(mask, DQ(Q(x)), x)``, with the scalar ``mask`` as an input of the model. Its scale
-is an input too: so another scale needs no other session. A constant becomes an input itself: it is fed as it is stored,
-or as quantize and dequantize leave it. A bias that is corrected after quantizing is an input as well, since its
-correction comes and goes with its weight.
+is an input too: so another scale needs no other session. A constant becomes an input itself, which gets the stored
+values or the quantized and dequantized ones. A bias that is corrected after quantizing is an input as well, since its
+correction depends on whether its weight is quantized.
 
 A pair may have an alternative: a pair of another format in its place. An activation then goes through two switches, one
 after the other, and one of them at most is on. A constant is only fed other values.

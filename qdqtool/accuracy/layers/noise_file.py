@@ -18,8 +18,8 @@ SCHEMA_VERSION = 2
 MAX_BYTES = 1 << 28
 
 NoiseCache = dict[str, Noise]
-"""What was measured, by what was switched: ``alone 3`` for layer 3 alone quantized, ``float 1 3`` for two in float. A
-fallback format stands behind, with the layers that are in it: ``alone 3 int8-0c5f``, ``float 1 3 int8-0c5f 2 4``."""
+"""The noise of each measured setting. ``alone 3`` means that only layer 3 is quantized; ``float 1 3``, that two layers
+are in float. A secondary format and its layers follow: ``alone 3 int8-0c5f``, ``float 1 3 int8-0c5f 2 4``."""
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,7 +58,7 @@ def alone_key(layer: int, fallback: str = "") -> str:
 
 
 def float_key(layers: Sequence[int], fallback: str = "", secondary: Sequence[int] = ()) -> str:
-    """Return the key of the noise with some layers in float, ``float`` of none, and others in the fallback format."""
+    """Return the key of the noise with some layers in float (``float`` without any) and others in the second format."""
     behind = [fallback, *map(str, sorted(secondary))] if secondary else []
     return " ".join(["float", *map(str, sorted(layers)), *behind])
 

@@ -92,7 +92,7 @@ def rank_noise(
         runs: Runs them: each setting on all samples.
         budget: How far to search.
         output: The output; None for the one with the lowest SQNR where all layers are quantized.
-        tick: Told of every run.
+        tick: Called for each run, with the runs so far and the most that are made.
 
     Returns:
         What was found; None where no float output can be compared.

@@ -118,7 +118,7 @@ NEARLY_DB = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Powers:
-    """What is known of each layer at each level.
+    """The noise and the cost of each layer at each level.
 
     Attributes:
         alone: Gives the power of the noise that a layer makes alone at a level, shape ``[outputs]``.

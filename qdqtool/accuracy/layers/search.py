@@ -265,8 +265,8 @@ class FloatSearch:
         return state
 
     def _moves_down(self, levels: Levels) -> list[Move]:
-        """Return what lowers the level of a single layer, the most costly first."""
-        # First from float to the fallback: that saves most of the cost, and leaves room for more of it elsewhere.
+        """Return the moves that lower the level of a single layer, the most costly first."""
+        # First from float to the fallback: that saves most of the cost, so that other layers may keep theirs.
         return [
             Move(number, lower)
             for lower in (Level.FALLBACK, Level.QUANTIZED)

@@ -71,7 +71,7 @@ def without(planned: Planned, index: ModelIndex, left: frozenset[NodeId], second
 
     Args:
         planned: The plan.
-        index: Of the model that it was made for.
+        index: The index of the model that the plan was made for.
         left: Nodes that stay in float: they are skipped, with the reason.
         secondary: Nodes that get the pairs of another plan.
     """
@@ -106,7 +106,7 @@ def joined(one: Planned, other: Planned, index: ModelIndex) -> Planned:
     Args:
         one: A plan, with the nodes that it skips.
         other: A plan for some nodes, which skips all others for the accuracy.
-        index: Of the model that both were made for.
+        index: The index of the model that both plans were made for.
     """
     order = {(node.scope.path, node.key): number for number, node in enumerate(index.view.nodes())}
 
@@ -150,7 +150,7 @@ class CandidateFactory:
         runs: Runs the float model.
         metric: Measures a task metric of each model; None for none.
         hint: What the user can do about faults that ``given`` has already.
-        tick: Told of every run of a sample while layers are measured, and how many there are at most.
+        tick: Called for each run of a sample while layers are measured, with the runs so far and their largest number.
     """
 
     given: Model

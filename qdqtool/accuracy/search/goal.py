@@ -47,13 +47,13 @@ class SearchOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateMeasurement:
-    """What else is known of a state.
+    """The measured accuracy of a state.
 
     Attributes:
-        measured_db: On the samples that measure: infinite without noise, minus infinity with NaN; None where no model
+        measured_db: SQNR on the hold-out samples: infinite without noise, minus infinity with NaN; None where no model
             was made.
-        metric_loss: Loss on the samples that chose.
-        measured_loss: Loss on the samples that measure.
+        metric_loss: Loss on the selection samples.
+        measured_loss: Loss on the hold-out samples.
     """
 
     measured_db: float | None = None

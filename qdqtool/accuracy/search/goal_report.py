@@ -24,7 +24,7 @@ class FloatLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """A state that the search came by.
+    """A state that the search measured.
 
     Attributes:
         layers_in_float: How many layers are in float.
@@ -55,7 +55,7 @@ class MetricGoal:
         loss_without: Loss with every layer quantized, on the samples that measure.
         loss: The same with these layers in float.
         predictions: Number of predictions on these samples; of samples where a function of the user measures.
-        choosing_loss: Loss of the state on the samples that chose it.
+        choosing_loss: Loss of the state on the selection samples.
         choosing_predictions: Number of predictions on those.
         models: How many models were measured, that with every layer quantized included: each but the last lost more.
     """
@@ -85,7 +85,7 @@ class GoalReport:
         worst_db: The same with these layers in float.
         samples: Number of samples that the search ran.
         runs: Runs of one sample that it took.
-        curve: The states that it came by.
+        curve: The states that it measured.
         metric: The task metric; None without a limit of it.
         fallback: The fallback format; None where none was asked for.
         finer: The layers that have it.
@@ -118,7 +118,7 @@ class CurveState:
         worst_sqnr_db: In dB, on the samples of the search, which chose the layers; None where no output has noise.
         measured_sqnr_db: In dB, of a model with these layers, on the samples that measure; None where no output has
             noise, and where no such model was made.
-        metric_loss: Loss of the task metric on the samples that chose; None where it was not measured.
+        metric_loss: Loss of the task metric on the selection samples; None where it was not measured.
         measured_metric_loss: The same of a model with these layers, on the samples that measure; None likewise.
         finite: Whether neither measurement met NaN or infinities that the float model has not; then there is no figure.
         chosen: Whether it is the state of the written model.

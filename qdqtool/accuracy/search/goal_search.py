@@ -35,8 +35,8 @@ class SearchResult:
     Attributes:
         candidate: The model.
         report: How it was found; None where every layer is quantized.
-        curve: The states that the search came by.
-        search: The same with all that is known of each; None where nothing was searched.
+        curve: The states that the search measured.
+        search: The same states with every measurement; None where nothing was searched.
     """
 
     candidate: Candidate

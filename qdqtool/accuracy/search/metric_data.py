@@ -63,7 +63,7 @@ def require_labels(metric: RequestedMetric, model: Model, sources: PlanSources, 
         metric: The metric.
         model: The float model.
         sources: The samples.
-        recipe: What is quantized: it may fix input shapes, and so the rows of a sample.
+        recipe: Mode, target and options; it may fix input shapes, and so the rows of a sample.
     """
     metric.measure(ModelIndex.of(model).view.main.output_names())
     fixed = with_fixed_inputs(model, recipe)
@@ -83,7 +83,7 @@ def require_predictions(
         metric: The metric.
         model: The float model.
         sources: The samples; they have labels.
-        recipe: What is quantized.
+        recipe: Mode, target and options of the quantization.
         limit: The largest loss of the metric, in its own unit.
     """
     data, measure = sources.data, metric.measure(ModelIndex.of(model).view.main.output_names())
@@ -121,7 +121,7 @@ def refuse_coarse(limit: float, measure: Measure, parts: Sequence[DataPart]) -> 
         return
     needed = math.ceil(part.predictions * one / limit)
     more = math.ceil(part.samples * needed / part.predictions)
-    whole = ", a fifth of the data where they are held back" if any(each.held_back for each in parts) else ""
+    whole = ", a fifth of the data where they are held out" if any(each.held_back for each in parts) else ""
     raise UsageError(
         f"--max-metric-loss {limit:g}: one of the {plural(part.predictions, 'prediction')} on the {part.name} is "
         f"{one:.3g} {measure.loss_unit}, so that they cannot show such a loss",

@@ -24,7 +24,7 @@ BEYOND_DB = 2 * WORST_DB
 class SqnrGoal(Goal):
     """Every output keeps an SQNR.
 
-    Where held-back samples keep less than those of the search, the target of the search is raised.
+    Where hold-out samples keep less than those of the search, the target of the search is raised.
 
     Attributes:
         target_db: What the outputs keep on the samples of the search.

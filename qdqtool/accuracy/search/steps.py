@@ -1,6 +1,6 @@
 """The steps of ``quantize`` that make a quantized model of a plan, and what that costs on samples that chose nothing.
 
-The ranges of the written model are those of all samples. On held-back samples it would look better than on any other
+The ranges of the written model are those of all samples. On hold-out samples it would look better than on any other
 data. So a rehearsal is measured there: the model that the same steps give with the ranges of the choosing part alone.
 """
 
@@ -97,7 +97,7 @@ class QuantizeSteps:
     Attributes:
         ready: The float model that plans are made for: prepared, its opset raised where that is needed.
         inputs: Where it came from.
-        recipe: What is quantized.
+        recipe: Mode, target and options of the quantization.
         weights: How quantized constants are stored.
         magnitudes: Largest magnitudes of tensors on the choosing part of the data; empty where nothing becomes float16.
     """
@@ -187,7 +187,7 @@ def measure_cost(
 
 
 def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tuple[QuantPlan, Ranges] | None:
-    """Return the plan with the ranges of the choosing part; None where it is the same, or where none is held back."""
+    """Return the plan with ranges of the selection samples; None where it is the same, or without hold-out samples."""
     ranges, measuring = steps.inputs.ranges, steps.inputs.measuring
     if ranges is None or ranges.choosing is None or measuring is None or not measuring.held_back:
         return None
@@ -239,6 +239,6 @@ def _measured(zeroed: ZeroedTensor, samples: int) -> DegenerateTensor:
         scale=zeroed.scale,
         action=(
             f"NOT clipped: {zeroed.share:.4%} of the values that are not 0 become 0 on {samples} samples; look at it "
-            "with method auto, which counts values and can clip strays, or exclude what reads it"
+            "with method auto, which counts values and can clip outliers, or exclude the nodes that read it"
         ),
     )

@@ -32,7 +32,7 @@ class Score:
 
 
 class Tally(Protocol):
-    """What is counted of one model."""
+    """The counts of a metric for one model."""
 
     def add(self, outputs: Mapping[str, Array], sample: Sample) -> None:
         """Count one run.
@@ -88,7 +88,7 @@ class RequestedMetric(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NamedMeasure:
-    """One of the metrics, as it is requested and as it measures.
+    """One of the named metrics, with its requested options.
 
     Attributes:
         name: Public id of the metric.
@@ -154,7 +154,7 @@ class NamedMeasure:
 
 @dataclass(slots=True)
 class NamedTally:
-    """What is counted of one model.
+    """The counts of a named metric for one model.
 
     Attributes:
         measure: The metric.

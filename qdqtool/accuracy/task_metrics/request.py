@@ -27,16 +27,16 @@ from qdqtool.samples.sample import NoLabelsError, Sample
 from qdqtool.samples.script import UserFunction, load_function, split_script
 
 MODEL, BASELINE, SAVED = "the model", "the baseline", "the saved outputs"
-"""What is compared."""
+"""The sources of outputs that a metric compares."""
 
 
 @dataclass(slots=True)
 class MetricComparison:
-    """What is counted of each.
+    """A metric with its counts for each source of outputs.
 
     Attributes:
         measure: The metric.
-        tallies: What is counted, by :data:`MODEL`, :data:`BASELINE` or :data:`SAVED`.
+        tallies: The counts, by :data:`MODEL`, :data:`BASELINE` or :data:`SAVED`.
     """
 
     measure: Measure

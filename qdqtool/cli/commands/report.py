@@ -41,7 +41,7 @@ def command(*, saved: tuple[Path, ...], output: Path, against: tuple[Path, ...],
 
     With reports of a second model, each after --against, the page compares the two: values side by side with their
     differences, then the sections of each. Without --against, two reports of quantize or convert with different digests
-    of the quantized model do the same, and other reports are told apart by their digests. Otherwise reports of
+    of the quantized model do the same, and other reports are assigned to them by their digests. Otherwise reports of
     different models are refused.
 
     The verdict is 'failed' where a gate of any report failed; what no report says is shown as unknown. Each of two

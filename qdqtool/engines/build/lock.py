@@ -94,8 +94,8 @@ class Lock:
             manifest: The manifest that is about to be written; None for none.
 
         Raises:
-            BuildLockedError: The engine takes other values of inputs that decide shapes, or has other kernels; or it
-                has other bytes, and this manifest would stand beside it.
+            BuildLockedError: The engine takes other values of inputs that decide shapes, or has other kernels. Or it
+                has other bytes, and would replace the engine that this manifest describes.
         """
         wanted = {"values of profile": _by_input(self.stored.shape_values), "version": self.stored.version}
         self._raise_for(wanted, {"values of profile": _by_input(built.values), "version": built.version})
@@ -105,7 +105,8 @@ class Lock:
         same_bytes = fingerprint(engine).sha256 == self.stored.engine.sha256
         if not same_bytes and manifest is not None and self.is_in(manifest):
             text = (
-                "the engine has other bytes, and would stand beside this manifest; write it to another file to keep it"
+                "the bytes of the engine differ from those that this manifest records; write the engine to another "
+                "file to keep both"
             )
             raise BuildLockedError(self.file, [text])
         return Locked(manifest=str(self.file), same_bytes=same_bytes, same_kernels=True if known else None)
@@ -167,7 +168,7 @@ def _by_input(profiles: Sequence[InputProfile]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as it is after it was written to JSON and read back."""
+    """Return the value that results from writing a value to JSON and reading it back."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

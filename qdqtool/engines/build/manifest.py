@@ -62,7 +62,7 @@ class Manifest:
         backend: Public id of the builder.
         versions: Versions of qdqtool, the builder, onnx and Python, and the platform, by name.
         targets: Compute capabilities that the engine is for; empty for the GPU of the machine that built it.
-        specialized: How the model was specialized for fixed shapes; None where it was built as it is.
+        specialized: How the model was specialized for fixed shapes; None where it was not specialized.
         profiles: Shapes that the engine accepts for dynamic inputs.
         shape_values: Values that it accepts for inputs that decide shapes.
         options: Deployment options that were given, by name; None in manifests that are older than these options.

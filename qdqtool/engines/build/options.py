@@ -48,7 +48,7 @@ class BuildOptions:
         calib_data: Calibration data, whose shapes and shape values serve the inputs that the options do not name.
         compute_capabilities: Targets such as ``8.6``; empty for the backend's default.
         timeout: Seconds that parsing and building may take together.
-        skip_validate: Build without the validate gate; the report says so.
+        skip_validate: Build without the validate gate; the report records it.
         require_precision: Gates on the share of nodes that run as planned. A missed one leaves no engine.
         locked: Manifest that the build has to agree with in model, options and product; None for none.
         sign_key: Key of OpenSSH that signs the manifest; None for no signature.

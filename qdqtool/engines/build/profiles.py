@@ -53,7 +53,7 @@ def resolve_profiles(
 
     Args:
         proto: The model.
-        options: Shapes from the user. Of an input's three shapes, missing ones are filled from the given ones.
+        options: Shapes from the user. Where one or two of an input's three shapes are given, they fill the others.
         measured: Shapes of the data, for inputs that the user does not name.
 
     Raises:

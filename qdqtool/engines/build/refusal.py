@@ -1,4 +1,4 @@
-"""Explain a refusal: name the node and the way out, and find out whether the float model fails too."""
+"""Explain a refusal: name the node and the fix, and find out whether the float model fails too."""
 
 import shlex
 from collections.abc import Iterator
@@ -158,7 +158,7 @@ class FailedBuild:
 
 
 def explain(error: BuildRefusedError, attempt: FailedBuild) -> BuildRefusedError:
-    """Return a refusal with nodes, ways out, and a remark on the float model.
+    """Return a refusal with its nodes, their fixes, and a remark on the float model.
 
     The model without its Q/DQ nodes is given to the same builder.
     """

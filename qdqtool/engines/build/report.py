@@ -194,7 +194,7 @@ class EngineReport(Report):
         evidence: Where the actual types come from: the builder's ahead-of-time layer dump, the engine inspector on a
             GPU, or nothing.
         targets: Compute capabilities that the engine is for; empty for the GPU in this machine.
-        specialized: How the model was specialized for fixed shapes; None where it was built as it is.
+        specialized: How the model was specialized for fixed shapes; None where it was not specialized.
         profiles: Shapes that it accepts for dynamic inputs.
         shape_values: Values that it accepts for inputs that decide shapes.
         options: Deployment options that were given, by name.

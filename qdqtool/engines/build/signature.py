@@ -32,7 +32,7 @@ def sign(data: bytes, key: Path) -> bytes:
     """Return the signature of ``data``, as text.
 
     Args:
-        data: What is signed.
+        data: The bytes to sign.
         key: A private key of OpenSSH; or the public one of a key that ssh-agent holds. A passphrase is asked for on the
             terminal.
 

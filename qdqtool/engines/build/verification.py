@@ -1,6 +1,6 @@
 """Check an engine against its manifest, and the manifest against this machine: one function for each check.
 
-A check that cannot be made here says so with the reason, so that nobody takes it for passed.
+A check that cannot be made here is reported with the reason, so that nobody takes it for passed.
 
 The layout was learnt from engines that releases 1.4.0.76, 1.6.1.120 and 1.7.1.116 built, for each compute capability
 alone and for several: these bytes changed with nothing else. All numbers are little-endian.

@@ -158,7 +158,7 @@ def _require_same(what: str, mine: Sequence[str], theirs: Sequence[str]) -> None
 
 
 _DRIFT = 0.05
-"""A difference of clocks that is told: times are about inversely proportional to them."""
+"""The least difference of clocks that is reported: times are about inversely proportional to clocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -269,8 +269,8 @@ class _Memory:
 
     def reserve(self, name: str, size: int) -> int:
         """Return the address of at least ``size`` bytes."""
-        address, room = self._places.get(name, (0, -1))
-        if room < size:
+        address, capacity = self._places.get(name, (0, -1))
+        if capacity < size:
             if address:
                 del self._places[name]
                 self._cuda.free(address)

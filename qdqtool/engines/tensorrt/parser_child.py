@@ -2,7 +2,7 @@
 
 Run as ``python -m qdqtool.engines.tensorrt.parser_child MODULE``. The first line that it writes has the version of the
 module, or why it cannot be loaded. A request has the ``model`` and the ``seconds`` to look for further refused nodes.
-What is known is written at once, since the parser may crash at any time: ``errors`` of the first parse, then
+Each result is written at once, since the parser may crash at any time: ``errors`` of the first parse, then
 ``further`` ones; the last line of an answer has ``done``. The process ends with its standard input.
 """
 

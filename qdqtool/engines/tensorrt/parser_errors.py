@@ -1,6 +1,6 @@
 """Translate TensorRT's error messages: strip the noise, explain known refusals in plain words, and say how to fix them.
 
-A message that :mod:`qdqtool.engines.tensorrt.known_refusals` does not have is passed on as it is, without the noise.
+A message that :mod:`qdqtool.engines.tensorrt.known_refusals` does not have keeps its words, without source positions.
 """
 
 import re

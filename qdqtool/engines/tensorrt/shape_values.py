@@ -133,7 +133,7 @@ def _span(name: str, counts: Counter[tuple[int, ...]]) -> InputProfile:
 
 
 def _example(value: Value, index: ModelIndex) -> tuple[int, ...]:
-    """Values with which the model can be built, where they are easily told: the shape that is there already."""
+    """Values with which the model can be built, where they are easily found: the shape that is there already."""
     shape = index.types.shape(value)
     count = shape[0] if shape and isinstance(shape[0], int) else 1
     for use in value.uses:

@@ -22,7 +22,7 @@ from qdqtool.models.graph.model import Model
 
 # These messages are those of TensorRT for RTX on a machine without a GPU.
 _NO_DEVICE = "CHECK(status == CUDA_SUCCESS) failed"
-_NO_ROOM = re.compile(r"within workspace limit|OutOfMemory \(Requested size was (?P<bytes>\d+) bytes")
+_OUT_OF_MEMORY = re.compile(r"within workspace limit|OutOfMemory \(Requested size was (?P<bytes>\d+) bytes")
 _NO_LIBRARY = re.compile(r"Unable to load library: (?P<name>[\w.]*nvinfer_lean[\w.]*)")
 
 
@@ -63,9 +63,9 @@ def _needs_more(title: str, log: str, wanted: DeploymentOptions) -> QdqError | N
             f"{title} needs a CUDA device to build with {' and '.join(options)}, and finds none",
             hint="build where an NVIDIA GPU is, or leave the option out",
         )
-    room = _NO_ROOM.search(log)
-    if room is not None and wanted.mem_pool_size:
-        asked = f": it asks for {room['bytes']} bytes" if room["bytes"] else ""
+    shortage = _OUT_OF_MEMORY.search(log)
+    if shortage is not None and wanted.mem_pool_size:
+        asked = f": it asks for {shortage['bytes']} bytes" if shortage["bytes"] else ""
         given = ", ".join(f"{size} bytes of {pool}" for pool, size in wanted.mem_pool_size.items())
         return GateError(
             f"{title} finds no kernels for the model within {given}{asked}",
@@ -102,8 +102,7 @@ class TensorRT:
         module: The Python module to import in the child process.
         install: The install line.
         remark: On which machines it works.
-        capabilities: Compute capabilities that it can be told to build for; empty when it always builds for the GPU
-            in the machine.
+        capabilities: Compute capabilities that it can build for; empty if it always builds for the GPU in the machine.
         needs_gpu: Whether it builds, and inspects engines, only where a GPU is.
         idle_options: Deployment options that its API has and that change nothing in the engine. The timing cache
             is left alone then; others are handed on, so that the builder can refuse their values.

@@ -41,8 +41,8 @@ def convert(
         data: Calibration data, that it is random, or ranges that were found before. Weight-only modes need none and
             take None.
         output: The folder. It is made if it does not exist.
-        options: What is done; default int8 for TensorRT, with an engine.
-        progress: Told of every step, sample and layer.
+        options: The options of each step; default int8 for TensorRT, with an engine.
+        progress: Functions that are called for each step, sample and layer.
         page: Makes the page ``report.html`` of the report's JSON and its file name.
 
     Raises:

@@ -2,8 +2,8 @@
 
 Everything is made in a temporary folder inside it. So a conversion that is interrupted, or whose input is wrong, leaves
 the folder as it was. At the end the files that the earlier ``report.json`` lists are removed, the new ones take their
-place, and the new ``report.json`` comes last: a report never stands beside files of another run. ``report.html``
-is the page of ``report.json``.
+place, and the new ``report.json`` comes last. So a folder never has a report and files of different runs.
+``report.html`` is the page of ``report.json``.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ class _Listed(msgspec.Struct):
 
 
 class _EarlierReport(msgspec.Struct):
-    """What is read of an earlier report."""
+    """The part of an earlier report that is read."""
 
     folder: str
     steps: list[object]

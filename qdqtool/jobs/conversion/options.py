@@ -27,12 +27,12 @@ def _ignore(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertProgress:
-    """Functions that are told what a conversion is doing.
+    """Functions that a conversion calls to report its progress.
 
     Attributes:
-        step: Told of each step when it begins, by its name.
-        samples: Told of every sample, and how many there are.
-        layers: Told of every run while layers are measured, and how many there are at most.
+        step: Called with the name of each step when the step begins.
+        samples: Called after each sample, with the samples so far and their number.
+        layers: Called for each run while layers are measured, with the runs so far and the most that are made.
     """
 
     step: Callable[[StepName], None] = _ignore

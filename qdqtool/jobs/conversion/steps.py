@@ -39,7 +39,7 @@ def relocated(value: Value, folder: Path) -> Value:
     """Return a report, or a text, with each path in ``folder`` replaced by that in the folder around it.
 
     Args:
-        value: A dataclass, a container, a text or anything else, which stays as it is.
+        value: A dataclass, a container, a text or anything else, which stays unchanged.
         folder: A temporary folder, whose name stands in no other text.
     """
     found = _changed(value, f"{folder.name}/")
@@ -78,7 +78,7 @@ Source = str | Path | FileData | RandomData | CachedRanges | None
 def request_for(data: Source, options: QuantizeOptions) -> DataRequest:
     """Return the data of the check.
 
-    Validation data where it is given; else the part of the calibration data that ``quantize`` held back; of data beside
+    Validation data where it is given; else the part of the calibration data that ``quantize`` held out; of data beside
     a ranges file all, since the ranges were found before. Random inputs where there is nothing else.
     """
     held_back = not isinstance(data, CachedRanges)
@@ -107,7 +107,7 @@ def measured_on(data: Source, options: QuantizeOptions, quantized: QuantizeRepor
     Args:
         data: What the model was quantized with.
         options: How it was quantized.
-        quantized: The report of that, which says why nothing was held back.
+        quantized: The report of that, which says why nothing was held out.
         checked: The report of the check.
     """
     found, accuracy = checked.data, quantized.accuracy
@@ -117,7 +117,7 @@ def measured_on(data: Source, options: QuantizeOptions, quantized: QuantizeRepor
         return MeasuredOn(data=found.source, samples=found.samples, part="validation data", reason=reason)
     if data is None or (isinstance(data, CachedRanges) and data.data is None):
         return MeasuredOn(data=found.source, samples=found.samples, part="random")
-    # Without a measurement of quantize all samples are used only where they are fewer than the least that is held back.
+    # Without a measurement of quantize all samples are used only where they are fewer than the least that is held out.
     is_measured = accuracy is not None and not accuracy.problem
     is_held = accuracy.held_back if accuracy is not None and is_measured else found.samples >= LEAST_HELD
     part: Part = "held back" if request.held_back and is_held else "all"
@@ -138,7 +138,7 @@ class Conversion:
         options: What the user asks for.
         builder: What builds the engine; None for no engine.
         staging: Where files are made.
-        progress: Told what is done.
+        progress: Functions that are called for each step, sample and layer.
     """
 
     model: Model
@@ -173,12 +173,12 @@ class Conversion:
         asked, made = self.options.quantize, self.staging.made
         is_foreign = isinstance(self.data, CachedRanges) and encodings.recognize(self.data.path) is not None
         has_ranges = asked.recipe.mode.needs_ranges and not is_foreign
-        # Where every layer is quantized already, the model is written as it is: there is no plan.
+        # Where every layer is quantized already, the model is written unchanged: there is no plan.
         keeps = asked.recipe.existing is Existing.KEEP
         if not keeps or nothing_to_add(settle_model(self.model, asked.recipe)) is None:
             asked = replace(asked, plan_file=made("plan"), ranges_file=made("ranges") if has_ranges else None)
-        told = self.progress
-        report = quantize_model(self.model, self.data, made("model"), asked, told.samples, told.layers)
+        samples, layers = self.progress.samples, self.progress.layers
+        report = quantize_model(self.model, self.data, made("model"), asked, samples, layers)
         return _ended("quantize", report)
 
     def _validate(self) -> StepReport:

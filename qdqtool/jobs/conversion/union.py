@@ -45,7 +45,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     },
     "check": {
         "baseline": "it is MODEL",
-        "data": "it is --validation-data, or the part of --calib-data that quantize held back",
+        "data": "it is --validation-data, or the part of --calib-data that quantize held out",
         "samples": "those of quantize",
         "seed": "that of quantize",
         "engine": "an earlier step makes it",

@@ -14,7 +14,7 @@ from qdqtool.engines.tensorrt.process import PACKAGE_ROOT
 from qdqtool.errors import CapabilityError
 
 _MOST_BYTES = 1 << 24
-"""Of a longer output only the end is read, where the error stands."""
+"""Bytes of an output that are read: of a longer one, only the end, which has the error."""
 
 _GRACE = 5.0
 """Seconds that a command has to remove its temporary files before it is killed."""

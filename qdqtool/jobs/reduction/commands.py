@@ -165,7 +165,7 @@ class OwnCommand:
             return Failure(Kind.REFUSED, report["stage"], reasons, _brief(message), output)
         if gates is not None:
             missed = tuple(_missed(gates))
-            return Failure(Kind.GATE, "", tuple(name for name, _ in missed), "; ".join(told for _, told in missed[:3]))
+            return Failure(Kind.GATE, "", tuple(name for name, _ in missed), "; ".join(text for _, text in missed[:3]))
         return Failure(Kind.EXIT, str(ended.code), (self.judged.normalize(message),), _brief(message), output)
 
     def _refusal(self, refusal: dict[str, Any], stage: str) -> str:

@@ -13,7 +13,7 @@ away, and more for one that is near."""
 
 @dataclass(frozen=True, slots=True)
 class Guidance(Generic[Item]):
-    """What is known of the items of a search.
+    """Functions that use knowledge about the items of a search.
 
     Attributes:
         arrange: Orders the items that are left, given those that are needed, the likeliest first.

@@ -90,7 +90,7 @@ class Trials:
         command: The command that fails.
         folder: Where candidates are written.
         max_runs: Number of runs after which the search ends.
-        progress: Told of the runs so far, and of the nodes of the smallest model.
+        progress: Called with the runs so far and the number of nodes of the smallest model.
     """
 
     command: Command

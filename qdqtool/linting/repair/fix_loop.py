@@ -129,7 +129,7 @@ class Repair:
     """One model that is being fixed.
 
     Attributes:
-        model: The model as it is now.
+        model: The model with the changes so far.
     """
 
     model: Model

@@ -43,14 +43,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What is known of a change.
+    """The comparison of a model before and after a change.
 
     Attributes:
         outputs: The first difference of an output, in words; None where all have the same bits.
         places: How many tensors next to the change were compared.
         place: The first difference of such a tensor, in words; None where they are equal.
-        varies: Whether anything that was compared differs between two samples. What is the same for every input is
-            also the same after many a change.
+        varies: Whether anything that was compared differs between two samples. A constant tensor proves nothing: many a
+            change leaves it equal.
     """
 
     outputs: str | None

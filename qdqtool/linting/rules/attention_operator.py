@@ -10,7 +10,7 @@ ROLES = ("queries", "keys", "values")
 
 
 class AttentionOperator(Rule):
-    """No pair stands in front of the Attention operator.
+    """No pair quantizes an input of the Attention operator.
 
     Why it matters: TensorRT for RTX computes the operator in one float16 or bfloat16 kernel. Pairs on its inputs run as
     kernels of their own in front of it, that only round: they cost time and accuracy and gain nothing.

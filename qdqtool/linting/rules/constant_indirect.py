@@ -82,8 +82,8 @@ class ConstantIndirect(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for constant codes that another operator hands on to a DQ, and for other readers of stored codes."""
-        told: set[NodeView] = set()
+        """Look for constant codes that another operator passes to a DQ, and for other readers of stored codes."""
+        reported: set[NodeView] = set()
         for entry in context.qdq.dequantizers():
             data = entry.data
             if data is None or data.producer is None or data.producer.is_op("Constant", "QuantizeLinear"):
@@ -93,13 +93,13 @@ class ConstantIndirect(Rule):
                 and context.constants.is_constant(data)
                 and not _folds(context, data.producer)
             ):
-                told.update(reachable([data.producer], _makers))
+                reported.update(reachable([data.producer], _makers))
                 message = f"stored codes reach this DQ through {data.producer.op_type} '{data.producer.label}'"
                 expected = "the initializer or Constant itself"
                 fix = STORED.fix("stores the codes as they reach the DQ", _store, entry)
                 yield Fault(message, entry.node, data, found=data.producer.op_type, expected=expected, fixes=(fix,))
         for node, value in _other_readers(context, target):
-            if node not in told:
+            if node not in reported:
                 message = f"this {node.op_type} reads '{value.name}', a constant of {kind(context.elem_type(value))}"
                 yield Fault(message, node, value, found=node.op_type, expected="DequantizeLinear")
 

@@ -16,8 +16,8 @@ MAX_STEPS = 16
 class IndexPath(Rule):
     """No pair stands on a path to a shape, an index or a condition.
 
-    Why it matters: a pair rounds to multiples of its scale and clips at 127 of them. Of a measured value little is
-    lost; an index or an extent becomes another one, and the model reads the wrong rows without any error.
+    Why it matters: a pair rounds to multiples of its scale and clips at 127 of them. A measured value loses little;
+    an index or an extent becomes another one, and the model reads the wrong rows without any error.
 
     Bad: Q and DQ on the float numbers that are cast to the indices of a Gather.
 

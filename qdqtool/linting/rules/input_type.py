@@ -52,8 +52,8 @@ class InputType(Rule):
                     continue
                 # Rule QS007 reports codes that a Q makes and no DQ reads, rule QL311 codes that products read.
                 maker = context.qdq.maker(value)
-                told = (maker is not None and maker.is_quantize) or (node in products and kind(given) in _CODES)
-                if not told:
+                is_reported = (maker is not None and maker.is_quantize) or (node in products and kind(given) in _CODES)
+                if not is_reported:
                     yield _fault(node, value, given, operand)
                 break
 

@@ -1,4 +1,4 @@
-"""QM617: nodes that stand in front of those whose outputs they read."""
+"""QM617: nodes that precede the nodes whose outputs they read."""
 
 from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts

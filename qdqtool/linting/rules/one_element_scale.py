@@ -21,8 +21,8 @@ class OneElementScale(Rule):
 
     Why it matters: a scale of shape [1] means the same as a scalar. But TensorRT for RTX takes it for a list of
     scales where it chooses the kernel of a Conv: it quantizes the activation, dequantizes it again and multiplies
-    floats. Neither its parser nor its builder says so. Exports of quantization-aware training in PyTorch, whose scales
-    are tensors of one element, look like that.
+    floats. Neither its parser nor its builder reports it. Exports of quantization-aware training in PyTorch have such
+    scales.
 
     Bad: a DQ with a scale of shape [1] in front of a Conv.
 

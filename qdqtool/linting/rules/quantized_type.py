@@ -35,7 +35,7 @@ class QuantizedType(Rule):
     VALID = examples("""
         int8:
             $ONE_PAIR
-        float8e4m3fn, told by output_dtype:
+        float8e4m3fn, given by output_dtype:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 17> (x, s)
                 y = DequantizeLinear (q, s)
@@ -58,7 +58,7 @@ class QuantizedType(Rule):
                 wd = DequantizeLinear (w, ws, wz)
                 y = MatMul (x, wd)
             }
-        uint8 told by output_dtype [tensorrt, tensorrt-rtx]:
+        uint8 given by output_dtype [tensorrt, tensorrt-rtx]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}> {
                 q = QuantizeLinear <output_dtype = 2> (x, s)
                 y = DequantizeLinear (q, s)
@@ -81,7 +81,7 @@ class QuantizedType(Rule):
         for entry in context.qdq.nodes:
             quantized = kind(entry.quantized_type)
             legal = target.quantize_types if entry.is_quantize else target.dequantize_types
-            if entry.quantized_type is None or quantized in legal or not _told_here(entry):
+            if entry.quantized_type is None or quantized in legal or not _is_reported_here(entry):
                 continue
             # The Q has the finding. TensorRT computes what a uint8 Q makes as int8, whatever moves it to the DQ.
             if not entry.is_quantize and origin.is_quantizers(entry.data):
@@ -93,7 +93,7 @@ class QuantizedType(Rule):
             yield Fault(message, entry.node, codes, found=quantized, expected=expected, impact=impact, fixes=fixes)
 
 
-def _told_here(entry: QdqNode) -> bool:
+def _is_reported_here(entry: QdqNode) -> bool:
     """Return whether this rule has to report the type: no other rule does, and no earlier node has it."""
     if entry.is_quantize:
         if entry.zero_point is None:

@@ -11,7 +11,7 @@ FunctionId = tuple[str, str, str]
 class RecursiveFunction(Rule):
     """No local function calls itself, directly or through others.
 
-    Why it matters: ONNX forbids it; onnx and ONNX Runtime say so, TensorRT's parser calls itself until the process
+    Why it matters: ONNX forbids it. onnx and ONNX Runtime report it; TensorRT's parser calls itself until the process
     dies.
 
     Bad: a function f whose body calls f.

@@ -9,7 +9,7 @@ from qdqtool.models.targets import Target
 
 
 class ScaleComputed(Rule):
-    """A constant scale is stored as it is used.
+    """A constant scale is stored in the form in which Q and DQ use it.
 
     Why it matters: TensorRT folds a scale that Cast, Mul or Reshape make of constants, but checks its values only where
     it is wired directly: a zero or negative scale behind such an operator builds without a word. Other tools do not

@@ -126,7 +126,7 @@ def _state_blocks(entry: QdqNode, draft: Draft) -> None:
 
 
 def _state_type(entry: QdqNode, draft: Draft, opset: int) -> None:
-    """Write the type that the name of the operator told: as output_dtype, and below its opset as a zero point."""
+    """Write the type that the operator's name had: as output_dtype, or as a zero point below that attribute's opset."""
     fmt = formats.by_onnx_type(entry.quantized_type or 0)
     assert fmt is not None
     if opset >= FIRST_OPSET_WITH_BLOCKS:

@@ -49,8 +49,8 @@ TARGETS = ("tensorrt", "tensorrt-rtx")
 class TensorrtOperator(Rule):
     """TensorRT's own operators for quantization have the inputs and attributes that its parser and builder take.
 
-    Why it matters: they quantize in blocks, at fixed sizes and along the last axes only, and what they refuse is told
-    by an assertion of the parser or by an internal error of the builder. ONNX has no schemas for them.
+    Why it matters: they quantize in blocks, at fixed sizes and along the last axes only. Where one refuses its inputs,
+    the only message is an assertion of the parser or an internal error of the builder. ONNX has no schemas for them.
 
     Bad: TRT_FP4DynamicQuantize in blocks of 32, or of an image of four dimensions; TRT_FP4QDQ, a placeholder that
     Model Optimizer replaces after the export.

@@ -23,7 +23,7 @@ FEWEST_CODES = 4.0
 
 
 class UnfillableRange(Rule):
-    """What stands in front of a Q can fill its range.
+    """The node that makes the input of a Q can fill the range of the Q.
 
     Why it matters: a scale in the wrong unit, or of another tensor, loads and runs everywhere, and the model computes
     nonsense. Two scales and the weights between them contradict each other where the values that a DQ can give, the

@@ -9,7 +9,7 @@ class VersionLimits(Rule):
     """The opset and the IR version are ones that the target loads.
 
     Why it matters: an ONNX library writes the newest version it knows, and ONNX Runtime refuses what is newer than its
-    own release. The message names two numbers and not the way out.
+    own release. The message names two numbers and no fix.
 
     Bad: IR version 14 for ONNX Runtime 1.31.
 

@@ -15,7 +15,7 @@ BLOCKS = frozenset({"int4"})
 
 
 class WeightOnlyKernel(Rule):
-    """A weight-only MatMul or Gemm has a weight that a kernel reads as it is stored.
+    """A weight-only MatMul or Gemm has a weight whose stored codes a kernel reads directly.
 
     Why it matters: the gain of weight-only quantization is that codes are read from memory, not floats. TensorRT for
     RTX has kernels for int8 and float8e4m3fn with one scale or one for each output channel, and for int4 in blocks. All

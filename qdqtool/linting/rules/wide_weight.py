@@ -24,7 +24,7 @@ class WideWeight(Rule):
     """Quantized weights are stored as codes.
 
     Why it matters: a float weight behind a Q takes four times the space of int8 codes, eight times that of int4, on
-    disk and while the model loads. What is computed is the same. Training and refitting want the float form. Less than
+    disk and while the model loads. The results are the same. Training and refitting want the float form. Less than
     a megabyte is not reported.
 
     Bad: a float32 weight, Q, DQ.

@@ -54,8 +54,8 @@ class ZeroPointMissing(Rule):
         """Look for a Q with neither."""
         for entry in context.qdq.quantizers():
             # An operator of TensorRT's own has its type in its name.
-            is_told = bool(entry.node.input_name(2) or entry.output_dtype) or entry.node.op_type in LINEAR
-            if not is_told:
+            has_type = bool(entry.node.input_name(2) or entry.output_dtype) or entry.node.op_type in LINEAR
+            if not has_type:
                 message = "neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8"
                 expected = "a zero point or output_dtype"
                 fixes = _fixes(context, entry)

@@ -21,7 +21,7 @@ class ZeroPointValue(Rule):
 
     Why it matters: GPU kernels compute codes times scale, without an offset, so TensorRT refuses any other zero point.
     This is the most frequent reason why a model from a CPU quantizer does not load: ONNX Runtime's quantizer makes
-    asymmetric activations unless told otherwise. For fp8 TensorRT ignores the zero point without a word.
+    asymmetric activations by default. For fp8 TensorRT ignores the zero point without a word.
 
     Bad: int8 activations with zero point -12; uint8 with zero point 128.
 

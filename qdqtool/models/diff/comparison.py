@@ -85,11 +85,11 @@ class Comparison:
 
     def _disturbed(self, lost: set[QdqStep]) -> Iterator[DisturbedReader]:
         """Yield the readers that get other values than before, for another reason than a lost or changed pair."""
-        told = lost | {before for before, _ in self._changed}
+        listed = lost | {before for before, _ in self._changed}
         for scope in self._before.index.view.scopes:
             for site in filter(computes, sites(scope)):
                 first = reading(self._before, site.value)
-                if not first or any(each.step in told for each in first):
+                if not first or any(each.step in listed for each in first):
                     continue
                 other = self._counterpart(site)
                 second = reading(self._after, other.value) if other is not None else None

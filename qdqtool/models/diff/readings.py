@@ -75,7 +75,7 @@ class Passed:
 
     Attributes:
         step: The step.
-        moves: The operators between the step and the reader, other than those that hand on each value in its place. 0
+        moves: The operators between the step and the reader, other than those that leave each value in its place. 0
             for a step with one scale, which commutes with them: the result is the same on either side.
     """
 

@@ -8,7 +8,7 @@ from qdqtool.results import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairInfo:
-    """A Q/DQ pair, or a Q or DQ alone, as it stands in front of some readers.
+    """A Q/DQ pair, or a Q or DQ alone, with the nodes that read it.
 
     Attributes:
         tensor: The float tensor that it quantizes, or the stored codes.
@@ -81,8 +81,9 @@ class DiffReport(Report):
     Attributes:
         before: The first model.
         after: The second.
-        pairs_before: Q/DQ pairs and single Q or DQ nodes that something reads, of the first; a Q with many DQs is one.
-        pairs_after: Of the second.
+        pairs_before: Q/DQ pairs and single Q or DQ nodes that something reads, in the first model. A Q with many DQs
+            is one.
+        pairs_after: The same in the second model.
         preserved: Whether each pair of the first is in the second with the same constants, and serves the same readers
             without another pair that quantizes again. It may have moved across operators that only move values. False
             where the first has no pairs: there is nothing to judge.

@@ -17,7 +17,7 @@ class _Concat(QuantizableOp):
     """
 
     op_types = ("Concat",)
-    stays_float = "it only joins tensors: where what reads them is quantized, one pair stands behind it"
+    stays_float = "it only joins tensors: where its consumer is quantized, the consumer's pair follows it"
     on_request = True
 
     def quantized_inputs(self, node: NodeView) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """Max pooling: selects values by their order, which quantizing keeps.
 
-What is set to False holds, but no code has relied on it so far (see :mod:`qdqtool.models.ops.layout`).
+Traits that are set to False here would hold, but no code has relied on them so far (see
+:mod:`qdqtool.models.ops.layout`).
 """
 
 from dataclasses import replace

@@ -52,8 +52,8 @@ def max_steps(reference: Array, x: Array, scale: Array) -> float:
 class AccumulatedError:
     """How far one tensor is from its reference over all samples so far.
 
-    Elements that are NaN or infinite in either tensor are counted separately and left out of every sum. So are samples
-    in which the two shapes differ, as those of the boxes that a NonMaxSuppression keeps.
+    Elements that are NaN or infinite in either tensor are counted separately and left out of every sum. Samples in
+    which the two shapes differ are left out too: a NonMaxSuppression may keep another number of boxes.
 
     Attributes:
         other_shapes: Samples in which the shapes differ.

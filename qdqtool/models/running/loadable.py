@@ -22,7 +22,7 @@ LARGE_BYTES = 1 << 16
 def require_loadable(result: Model, source: Model) -> None:
     """Refuse a result that the reference session cannot load, unless it cannot load the source either.
 
-    Of a model above :data:`WHOLE_BYTES`, the large weights are not read: they become inputs. Types, operators and
+    The large weights of a model above :data:`WHOLE_BYTES` are not read: they become inputs. Types, operators and
     kernels are checked all the same. Nodes that our own core evaluates are not checked. Without ONNX Runtime nothing
     is checked.
 

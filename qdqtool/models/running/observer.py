@@ -40,7 +40,7 @@ class Observer(Closing):
         """Run the model once.
 
         A tensor whose shape changes from one loop iteration to the next cannot be stacked; then all tensors in loops
-        are given up, and :meth:`problem` says so.
+        are given up, and :meth:`problem` gives the reason.
         """
         try:
             return self._session.run(feeds, self._outputs)

@@ -55,7 +55,7 @@ def session_error(error: Exception, version: str) -> QdqError:
         return CapabilityError(
             f"ONNX Runtime {version} on CPU has no kernel for {kernel['op']} (opset {kernel['version']}) with the "
             f"types of node '{kernel['name']}'",
-            hint="convert the model to types that it has kernels for, such as float32; as it is, it cannot be run here",
+            hint="convert the model to types that ONNX Runtime has kernels for, such as float32",
         )
     opset = _UNSUPPORTED[0].search(text)
     if opset:

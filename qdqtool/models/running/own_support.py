@@ -57,7 +57,7 @@ class EvaluatorSplit:
         own: Nodes that our own core evaluates.
         widened: Nodes that compute in bfloat16: they run in float32, and each result is rounded to bfloat16.
         types: ``TensorProto.DataType`` of the tensors, where it is known.
-        index: Of the model.
+        index: The index of the model.
     """
 
     own: Mapping[NodeKey, OwnNode]

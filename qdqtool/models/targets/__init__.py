@@ -26,7 +26,7 @@ def names() -> tuple[str, ...]:
 
 
 def releases(name: str) -> tuple[str, ...]:
-    """The public ids of the releases of a target, oldest first; empty where its releases are not told apart."""
+    """The public ids of the releases of a target, oldest first; empty where its releases do not differ."""
     found = _releases(name)
     return tuple(f"{name}-{number}" for number in found.numbers) if found is not None else ()
 

@@ -66,7 +66,7 @@ class Target:
     Attributes:
         id: Public id, the file name with ``-`` for ``_``.
         family: Rules that speak of a family apply to every target of it.
-        title: What it is, for people.
+        title: Its name in messages and pages.
         verified: The versions on which the facts were measured.
         quantize_types: Types that QuantizeLinear may produce.
         dequantize_types: Types that DequantizeLinear may read.

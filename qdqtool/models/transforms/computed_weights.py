@@ -36,8 +36,8 @@ class ComputedWeight:
 def store_computed_weights(model: Model) -> Transformed[tuple[ComputedWeight, ...]]:
     """Store every weight of a product that arithmetic on constants makes, such as weight normalization.
 
-    A weight that is only moved (Transpose, Reshape, Split) stays: what reads it looks through these. So do weights in
-    local functions, those that a graph output shows, those that a DQ makes, and results that are too large to fold.
+    A weight that is only moved (Transpose, Reshape, Split) stays: what reads it looks through these. Weights in
+    local functions, graph outputs, weights that a DQ makes, and results that are too large to fold stay too.
     """
     index = ModelIndex.of(model)
     found = dict(_computed(index))

@@ -34,7 +34,7 @@ def with_interface_of(model: Model, other: Model) -> Transformed[Pairing]:
 
     Inputs and outputs of the same name belong together. The others are paired by position, where there are as many on
     both sides, they have the same rank and type, and their new names are free. An input of float16 may face one of
-    float32: a Cast stands behind it.
+    float32: a Cast follows it.
 
     Returns:
         The model itself where nothing is paired so.

@@ -87,7 +87,7 @@ def restore(
 
     Args:
         quantizer: The Q.
-        bounds: What it is to pass; :func:`check_restorable` has passed.
+        bounds: The values that it passes; :func:`check_restorable` has passed.
         index: The index of the model.
         namer: Chooses names.
         names: What it reads, and what its output is called; None to choose a name.

@@ -89,7 +89,7 @@ def specialize(
     The dimensions are written into the inputs, outputs and inferred types. An input with values becomes a constant,
     which the metadata of the model note (:mod:`qdqtool.models.transforms.specialize_values`). Shape arithmetic that
     becomes constant is replaced by its value, and an ``If`` whose condition becomes constant by the taken branch, in
-    every scope, until nothing changes. Dead code is removed. All else stays as it is, and outputs keep their names.
+    every scope, until nothing changes. Dead code is removed. All else stays unchanged, and outputs keep their names.
 
     Args:
         model: The model; it is not changed.
@@ -114,7 +114,7 @@ def specialize_like(quantized: Model, baseline: Model) -> Transformed[Specialize
     """Return a baseline specialized as its quantized form was, so that their nodes match.
 
     Its shapes are those that the inputs of the quantized model have, its constant inputs those that the metadata note.
-    A baseline without branches stays as it is, and so does one whose branches the quantized model has too.
+    A baseline without branches stays unchanged, and so does one whose branches the quantized model has too.
     """
     if not _has_branches(baseline) or _has_branches(quantized):
         return Transformed(baseline, None)

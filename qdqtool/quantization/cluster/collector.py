@@ -61,7 +61,7 @@ class CalibrationCluster:
         broken = [worker for worker, has in found.items() if not has]
         if broken:
             raise CapabilityError(
-                f"worker {broken[0]} did not get the model as it is on this machine",
+                f"worker {broken[0]} got another model than the one on this machine",
                 hint="the model must not change while it is calibrated",
             )
         self._sent.update(found)
@@ -100,7 +100,7 @@ def calibration_cluster(scheduler: str, model: Path | Model, recipe: Recipe) -> 
     Args:
         scheduler: As :func:`qdqtool.quantization.cluster.connection.connected`.
         model: The model as it was given.
-        recipe: What is to be quantized.
+        recipe: Mode, target and options of the quantization.
     """
     with files_of(model) as files, connected(scheduler) as cluster:
         found = CalibrationCluster(cluster, files, recipe)

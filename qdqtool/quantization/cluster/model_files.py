@@ -132,7 +132,7 @@ def _unfinished(files: ModelFiles, local: Path) -> Path:
 def _has(folder: Path, files: ModelFiles) -> bool:
     paths = [(folder / file.location, file) for file in files.files]
     try:
-        # Sizes first: other files of the same name are mostly told apart without reading them.
+        # Sizes first: other files of the same name mostly differ in size, so they need not be read.
         return all(path.stat().st_size == file.size for path, file in paths) and all(
             _sha256(path) == file.sha256 for path, file in paths
         )

@@ -36,7 +36,7 @@ class Job:
     Attributes:
         name: A name that no other calibration has.
         files: The files of the model as it was given.
-        recipe: What is to be quantized.
+        recipe: Mode, target and options of the quantization.
         record: The record of the calibration: the steps that prepare the model, and the digest of the prepared one.
         data: The origin of the samples, for messages.
         machine: The machine of the client.
@@ -58,7 +58,7 @@ class Batch:
         start: Number of the first one.
         samples: Their arrays by input.
         digests: Their digests.
-        held: The numbers of those that are held back.
+        held: The numbers of the hold-out samples.
     """
 
     start: int
@@ -80,7 +80,7 @@ class BatchRanges:
         worker: Address of the worker.
         processor: Its processor.
         tensors: The range of each tensor.
-        choosing: The same without samples that are held back.
+        choosing: The same without hold-out samples.
         unreadable: Why tensors could not be read.
     """
 

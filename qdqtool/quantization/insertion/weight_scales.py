@@ -24,7 +24,7 @@ def weight_scales(plan: QuantPlan, index: ModelIndex, dead: Collection[tuple[str
 
     Args:
         plan: The plan.
-        index: Of the model that it was made for.
+        index: The index of the model that the plan was made for.
         dead: Scope and name of the weights that may have a scale for nothing but zeros.
     """
     several = [each for each in plan if each.params.scale.size > 1]

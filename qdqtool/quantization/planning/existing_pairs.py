@@ -119,8 +119,8 @@ def _is_random(value: str | None) -> bool:
 def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: PlacementProposal) -> PlacementProposal:
     """Return a proposal without what would stay float if the model had no Q/DQ yet.
 
-    Without this, quantizing a model again would quantize layers that were left in float for a reason that is seen only
-    with the whole model, such as too few channels.
+    Without this, quantizing a model again would quantize layers that stayed float for a reason that is seen only with
+    the whole model, such as too few channels.
     """
     gains = {(use.scope, use.node) for entry in twin.slots for use in entry.uses}
     # Without its DQ, the node in front of a Q may make a graph output: it then has the name of the output.
@@ -170,9 +170,9 @@ def _propose(index: ModelIndex, recipe: Recipe) -> PlacementProposal:
     if not chosen:
         return proposal
     order = {(node.scope.path, node.key): number for number, node in enumerate(index.view.nodes())}
-    finer = _propose_mode(index, recipe.in_fallback(frozenset(order) - chosen))
-    slots = (*proposal.slots, *(replace(slot, reason=f"{slot.reason}, {IN_FALLBACK.text}") for slot in finer.slots))
-    skipped = (*proposal.skipped, *(node for node in finer.skipped if node.reason is not FOR_ACCURACY))
+    secondary = _propose_mode(index, recipe.in_fallback(frozenset(order) - chosen))
+    slots = (*proposal.slots, *(replace(slot, reason=f"{slot.reason}, {IN_FALLBACK.text}") for slot in secondary.slots))
+    skipped = (*proposal.skipped, *(node for node in secondary.skipped if node.reason is not FOR_ACCURACY))
     return PlacementProposal(
         tuple(sorted(slots, key=lambda slot: min(order[use.scope, use.node] for use in slot.uses))),
         tuple(node for node in skipped if node.reason is not IN_FALLBACK),

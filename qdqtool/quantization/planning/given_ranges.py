@@ -42,7 +42,7 @@ def fit_scales(given: ConstantScales, shape: Shape | None, scheme: QuantScheme, 
 
     Args:
         given: The scales of the file.
-        shape: The shape of the constant, as far as it is known.
+        shape: The known shape of the constant, which may lack extents.
         scheme: The scheme that placement proposes.
         target_id: Id of the target of the model.
 

@@ -65,7 +65,7 @@ def round_given(scale: Array, dtype: np.dtype[np.generic], high_precision: HighP
 
 
 SAMPLES = CHUNK
-"""The most samples that are run. ``float16.magnitudes.LARGEST`` leaves room for others."""
+"""The most samples that are run. ``float16.magnitudes.LARGEST`` leaves a margin for the others."""
 
 
 def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:

@@ -55,7 +55,7 @@ class Preparation:
     """Options of preparing a float model.
 
     Attributes:
-        equalize: Whether the ranges of channels are equalised between layers.
+        equalize: Whether the ranges of channels are equalized between layers.
         bias_correction: Whether biases are corrected after quantizing, so that the mean of each output channel is kept.
         smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations; ``auto`` to search the best for each
             normalization that has outlier channels; None for no SmoothQuant.

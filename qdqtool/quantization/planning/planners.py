@@ -94,7 +94,7 @@ class WeightPlanner:
         recipe: What to quantize, in a weight-only mode.
         data: Samples for rounding: codes of few bits are then chosen so that products change little (GPTQ). None to
             round to the nearest.
-        progress: Told of every sample.
+        progress: Called after each sample, with the samples so far and their number.
         stored: Whether weights are stored as codes: only then may block scales be negative, where the target allows.
     """
 
@@ -153,7 +153,7 @@ class WeightPlanner:
         return DataRounding(index, self.data, derive, self.progress).of(schemes)
 
     def _is_searched(self, scheme: QuantScheme) -> bool:
-        """Return whether scales have the least error. The mode says so, of its own format and not of the fallback."""
+        """Return whether scales are searched for the least error. The mode decides that for its own format only."""
         return self.recipe.mode.search and scheme.format == self.recipe.mode.weight_format
 
     def _derive(self, entry: ProposedSlot, weights: Array | None, index: ModelIndex) -> DerivedScales:
@@ -212,7 +212,7 @@ class PlanData:
         ranges: Ranges of activations; None in a mode that needs none.
         given: The results of another tool, in place of ranges; None where none are used.
         feeds: Samples for rounding weights, in a mode that needs them; None to round to the nearest.
-        progress: Told of every such sample.
+        progress: Called after each such sample, with the samples so far and their number.
         stored: Whether weights are stored as codes.
         weights: Parameters of weights that another plan for the same model has, with other ranges of activations.
     """

@@ -130,7 +130,7 @@ def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means:
     """Correct the biases of a quantized model.
 
     A Conv or Gemm without a bias gets one. For a MatMul, the stored vector of an Add behind it is corrected; without
-    such an Add, it stays as it is. Where the mean of an input is unknown, nothing is corrected.
+    such an Add, nothing is corrected. Where the mean of an input is unknown, nothing is corrected.
 
     Args:
         quantized: The model with its pairs; it is not changed.

@@ -55,7 +55,7 @@ def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> From
     Args:
         model: The float model, its input shapes fixed as the recipe has them; it is not changed.
         cache: The file, and data if there is any.
-        recipe: What is to be quantized.
+        recipe: Mode, target and options of the quantization.
     """
     ranges = read_stored(cache.path, recipe.method, force=cache.force)
     prepared = prepare_as_recorded(model, ranges.record.preparation, recipe.preparation)
@@ -81,7 +81,7 @@ def _open_checked(
     data = replace(data, options=replace(data.options, recorded=record.preprocessing))
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
     if record.chunk is None:
-        problem = f"ranges {cache.path} are of an earlier version: whether {data.path} is their data cannot be told"
+        problem = f"an earlier version wrote ranges {cache.path}: it is unknown whether {data.path} is their data"
     elif feeds.description.preprocessing != record.preprocessing:
         problem = (
             f"ranges {cache.path} were found on {_preprocessed(record.preprocessing)}, and {data.path} gives "

@@ -37,7 +37,7 @@ from qdqtool.samples.sample import data_digest, sample_digest
 from qdqtool.samples.split import Split, split_samples, undivided
 
 Elsewhere = Callable[[CalibrationRecord, Sequence[TensorKey], Collection[int]], CollectedRanges]
-"""Makes a collector that runs samples in other processes, of the record, the tensors and the samples held back."""
+"""Makes a collector that runs samples in other processes, of the record, the tensors and the hold-out samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,10 +178,10 @@ def calibrate_model(
     Args:
         source: The float model; it is not changed.
         data: Where the samples are, or that they are random.
-        recipe: What is to be quantized.
+        recipe: Mode, target and options of the quantization.
         runs: Runs the model, see :func:`runs_for`.
-        progress: Told of every sample.
-        scope: Which samples, where what is done is kept, and what tries other methods.
+        progress: Called after each sample, with the samples so far and their number.
+        scope: Which samples are run, where the progress is kept, and what tries other methods.
     """
     recipe.require_ranges(
         "there are no ranges to find",

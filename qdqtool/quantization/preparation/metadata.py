@@ -1,6 +1,6 @@
 """How a model was calibrated and prepared, and the notes of it in a quantized model.
 
-Equalised weights differ from those of the given model: compared with that, every one of them would look wrong.
+Equalized weights differ from those of the given model: compared with that, every one of them would look wrong.
 """
 
 from collections.abc import Sequence

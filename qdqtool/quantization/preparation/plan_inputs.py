@@ -124,7 +124,7 @@ class PlanSources:
 
     Attributes:
         data: The calibration data or the ranges; None in a mode that needs none.
-        validation: Samples to measure accuracy on, so that no calibration sample is held back for that; None for none.
+        validation: Samples to measure accuracy on, so that no hold-out samples are needed; None for none.
         keep: A ranges file for the partial results of a calibration; None for none.
         trial: Tries calibration methods on the quantized model; None to try none.
     """
@@ -145,7 +145,7 @@ def gather_inputs(
         sources: The samples or ranges.
         recipe: What to quantize.
         runs: Runs the model, see :func:`qdqtool.quantization.preparation.calibration.runs_for`.
-        progress: Told of every calibration sample.
+        progress: Called after each calibration sample, with the samples so far and their number.
 
     Raises:
         UsageError: Data or ranges do not fit the model or the mode, or are missing.

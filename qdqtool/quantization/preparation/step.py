@@ -67,8 +67,8 @@ class PreparationMethod(ABC):
     Attributes:
         order: Steps are made from the smallest to the largest; no two steps have the same.
         thing: The name in reports of what the step changes: ``layer``.
-        done: The name of the change: ``equalised``.
-        doing: The change in a message: ``equalising the model``.
+        done: The name of the change: ``equalized``.
+        doing: The change in a message: ``equalizing the model``.
         off: The options that disable the step; empty where there are none.
         rescales_tensors: Whether inner tensors have other values afterwards, so that their ranges are not those of the
             given model.

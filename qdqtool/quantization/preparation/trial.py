@@ -4,7 +4,7 @@ A step proposes a change because it expects less noise where the changed tensors
 reaches the outputs is measured here: the model is quantized with and without the change, both are run on a few samples
 in the reference session, and their outputs are compared with those of the float model.
 
-Factors follow the largest values of the samples that they come from, and leave no room for larger ones: a PointNet,
+Factors follow the largest values of the samples that they come from, without a margin for larger ones. A PointNet,
 whose outputs are the largest of many points, gained 2.9 dB on these samples, and lost 11 dB on others. So samples
 alternate between two folds. The change is made, and ranges are found, with each fold alone, and the outputs are
 compared on the other fold. All samples judge.
@@ -193,7 +193,7 @@ def decide(before: OutputErrors, after: OutputErrors) -> Trial:
     others. A change is kept if
 
     * the noise over all samples falls by :data:`LEAST_GAIN_DB` or more in the mean of the outputs, and grows by more
-      than :data:`LARGEST_LOSS_DB` in none: that is the SQNR, which the loudest samples decide;
+      than :data:`LARGEST_LOSS_DB` in none: that is the SQNR, which the samples with most noise decide;
     * the noise of single samples falls by as much, and by its standard error, in the mean of samples and outputs.
 
     Args:

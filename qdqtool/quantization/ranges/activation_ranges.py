@@ -69,7 +69,7 @@ def largest_members(groups: Sequence[int | None], size: Callable[[int], float]) 
 
     Args:
         groups: The group of each member.
-        size: What members are compared by; called with the number of a member that is in a group.
+        size: Returns the size of a member that is in a group, by its number; the largest member leads.
     """
     largest: dict[int, int] = {}
     for number, group in enumerate(groups):

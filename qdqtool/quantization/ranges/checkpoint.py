@@ -66,7 +66,7 @@ class RangesCheckpoint:
         self._cost = self._last - start
 
     def interrupted(self, ranges: Ranges) -> Interrupted:
-        """Write the partial ranges, and return the exception that says so."""
+        """Write the partial ranges, and return the exception that reports it."""
         part = ranges.part
         assert part is not None
         if part.done == part.start:

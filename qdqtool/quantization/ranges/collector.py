@@ -98,7 +98,7 @@ class CollectedRanges(ABC):
 
     @property
     def choosing(self) -> dict[TensorKey, TensorRange] | None:
-        """The same without the samples that are held back; None where none are, or where they are not known."""
+        """The same without the hold-out samples; None where there are none, or where they are not known."""
         return None if self._choosing is None else self._readable(self._choosing)
 
     @abstractmethod
@@ -142,7 +142,7 @@ class RangeCollector(CollectedRanges):
         values: Tensors of any scope, inputs included.
         runs: Runs it.
         histograms: Whether histograms are made as well.
-        held: Numbers of the samples that are held back. The ranges of the others are collected beside those of all.
+        held: Numbers of the hold-out samples. The ranges of the others are collected too, beside those of all.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class _Fault:
 
 
 class _Chunk:
-    """The statistics of the samples of one chunk: of those that choose, and of those that are held back."""
+    """The statistics of the samples of one chunk: selection samples and hold-out samples apart."""
 
     def __init__(
         self, values: Sequence[Value], counter: Counter | None, digests: Sequence[bytes], held: frozenset[int]

@@ -1,8 +1,8 @@
 """The calibration method that ``auto`` uses for a whole model, where the outputs keep more with it.
 
-``auto`` judges each tensor by itself. What matters is what reaches the outputs: so a calibration may try other methods
-on the quantized model, and then records here which one it chose. Values far apart from all others, as those of a mask,
-are clipped as ``auto`` does in any case.
+``auto`` judges each tensor by itself. But only the noise that reaches the outputs matters. So a calibration may try
+other methods on the quantized model, and records here which one it chose. Every method clips values far apart from all
+others, such as those of a mask, as ``auto`` does.
 """
 
 from collections.abc import Sequence

@@ -62,7 +62,7 @@ class PreparationStep:
 
     Attributes:
         step: Name of the step.
-        parameters: What is needed to make the change again without data: JSON values.
+        parameters: The values that make the change again without data, as JSON.
         trial: Its effect on the quantized model; None where that was not measured. Steps that made the same change are
             equal, since another machine may measure a hundredth of a dB more or less.
     """

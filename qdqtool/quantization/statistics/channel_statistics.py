@@ -82,7 +82,7 @@ class ChannelData:
 
         The tensors must have the names and, apart from :meth:`rescale`, the values of the first model.
 
-        Left out are tensors that were not computed, are not finite, or change their number of channels.
+        Tensors that were not computed, are not finite, or change their number of channels are left out.
         """
         axes = dict(product_inputs(index))
         if self._seen is None:

@@ -54,7 +54,7 @@ class DataRounding:
         index: The float model.
         feeds: The samples.
         derive: Derives scales.
-        progress: Told of every run.
+        progress: Called for each run, with the runs so far and their number.
     """
 
     index: ModelIndex

@@ -164,9 +164,9 @@ class SequentialMoments:
 
         Before the next ones are taken, :meth:`decide` says what each matrix became.
 
-        Left out are weights that a product of a body or function reads, that several activations are multiplied with,
-        or whose inputs are not finite; and all weights of a model that ONNX Runtime cannot run alone, or whose parts
-        would have to exchange other things than arrays.
+        Weights are left out that a product of a body or function reads, that several activations are multiplied with,
+        or whose inputs are not finite. All weights are left out if ONNX Runtime cannot run the model alone, or if its
+        parts would have to exchange other things than arrays.
         """
         products = {slot: found for slot in weights if (found := self._products(slot))}
         inputs = {slot: next(iter(found.values())) for slot, found in products.items()}

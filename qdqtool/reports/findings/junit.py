@@ -60,6 +60,6 @@ def _cases(path: str, target: TargetReport, names: dict[str, str]) -> Iterable[E
 
 
 def _body(findings: list[Finding]) -> str:
-    """The findings of one rule, and the way out."""
+    """The findings of one rule, and the fix."""
     lines = [f"{each.severity} [{each.effect}] {sentence(each)}" for each in findings]
     return "\n".join([*lines, f"fix: {rules.get(findings[0].code).remedy}"])

@@ -56,5 +56,5 @@ def _text(raw: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Text that Markdown shows as it is: every character that could mean something is a character reference."""
+    """Text that Markdown shows unchanged: every character that could mean something is a character reference."""
     return _SPECIAL.sub(lambda match: f"&#{ord(match[1])};", text)

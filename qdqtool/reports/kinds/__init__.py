@@ -1,1 +1,1 @@
-"""What is told of a kind of report, one a module, as rows and blocks that the terminal and the page lay out."""
+"""Rows and blocks of each kind of report, one a module, which the terminal and the page lay out."""

@@ -1,4 +1,4 @@
-"""What is told of a check: outputs and quantized tensors against those of the float model."""
+"""Rows and blocks of a check: outputs and quantized tensors against those of the float model."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is told of a gate of ``check`` or ``build``."""
+"""Rows and blocks of a gate of ``check`` or ``build``."""
 
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.engines.build.report import GateResult as BuildGate

@@ -107,7 +107,7 @@ def _finding(finding: ExampleFinding) -> str:
 
 
 def _literal(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Text that Markdown shows unchanged."""
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
 
 

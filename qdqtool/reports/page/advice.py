@@ -50,10 +50,10 @@ def _missed(gate: GateResult, source: str) -> str:
 def _lost_accuracy(check: CheckReport, fact: str, files: Files) -> Step:
     blame = check.blame
     if blame is None or not blame.layers:
-        return Step(f"{fact}The layers that cost the outputs most are named by:", files.check("--blame"))
+        return Step(f"{fact}This command names the layers that cost the outputs most:", files.check("--blame"))
     patterns = (pattern for layer in blame.layers for pattern in layer.exclude)
-    told = f"{fact}Most of the noise at {blame.output} is made by {_names(blame.layers)}. To leave them in float:"
-    return Step(told, files.quantize(*excluding(patterns)))
+    fact += f"Most of the noise at {blame.output} comes from {_names(blame.layers)}. Leave them unquantized:"
+    return Step(fact, files.quantize(*excluding(patterns)))
 
 
 def _names(layers: Sequence[NodeEffect | BlamedLayer]) -> str:
@@ -79,7 +79,10 @@ def fixable_findings(story: Story, files: Files) -> Iterator[Step]:
                 if found.severity == "error" and not found.fixable:
                     explained.setdefault(found.code, []).append(found)
     for code, found_ in explained.items():
-        yield Step(f"No fix mends {_codes(found_)}. What to do instead is told by:", command("explain", code))
+        yield Step(
+            f"No automatic fix exists for {_codes(found_)}. This command describes the manual fix:",
+            command("explain", code),
+        )
 
 
 def _codes(found: Sequence[Finding]) -> str:
@@ -123,7 +126,7 @@ def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
 
 
 def _worst_figure(story: Story) -> tuple[str, float, str] | None:
-    """Return the worst output with its SQNR and the report that says so: a check on real data, else ``quantize``."""
+    """Return the worst output with its SQNR and the report that has it: a check on real data, else ``quantize``."""
     checked = [
         (output.name, output.sqnr_db, source)
         for source, check in compared(story)
@@ -144,8 +147,8 @@ def _layers(story: Story, files: Files, fact: str) -> Iterator[Step]:
     if sensitivity is not None and sensitivity.nodes:
         dominant = sensitivity.nodes[: dominant_layers([node.noise_share for node in sensitivity.nodes])]
     patterns = [pattern for each in dominant for pattern in each.exclude]
-    is_told = any(check.blame is not None and check.blame.layers for _, check in compared(story))
-    if patterns and not is_told:
+    is_named = any(check.blame is not None and check.blame.layers for _, check in compared(story))
+    if patterns and not is_named:
         names = _names(dominant)
         yield Step(
             f"{fact}. Most of the noise is made by {names}. To leave them in float:",
@@ -219,8 +222,8 @@ def _fallback(
     files, build = made
     known = [pattern for node in nodes for pattern in patterns.get(node.name, ())]
     if known and all(node.name in patterns for node in nodes):
-        told = f"{fact} To leave them in float, since they gain nothing by their codes:"
-        return Step(told, files.quantize(*excluding(dict.fromkeys(known))))
+        fact += " Leave them unquantized, since their codes gain nothing:"
+        return Step(fact, files.quantize(*excluding(dict.fromkeys(known))))
     compiled_for = ("--compute-capabilities", ",".join(build.targets)) if build.targets else ()
     listing = files.build("--backend", build.backend, *compiled_for, "--verbose")
     return Step(f"{fact} Every node with its kernel:", listing)

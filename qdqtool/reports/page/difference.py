@@ -26,10 +26,10 @@ Compared = tuple[Cell, Cell, Cell]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What both models have.
+    """A value that both models have.
 
     Attributes:
-        name: What it is.
+        name: Its name.
         values: The value of each, and the difference.
     """
 
@@ -93,7 +93,7 @@ def in_shares(found: Numbers, why: str = "") -> Compared:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Return an SQNR as it is shown: a difference that cannot be seen is none."""
+    """Return an SQNR with the digits that are shown: a smaller difference counts as none."""
     return round(value, 2) if value is not None and not isinf(value) else None
 
 

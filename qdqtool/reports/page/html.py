@@ -89,7 +89,7 @@ def _quantized(story: Story) -> Iterator[tuple[str, Cell]]:
     quantize = story.first(QuantizeReport)
     if quantize is not None:
         pairs, floats = plural(len(quantize.quantized), "tensor"), plural(len(quantize.skipped), "quantizable node")
-        yield "Quantized", text(f"{pairs} in {quantize.mode} for {quantize.target}, {floats} left in float")
+        yield "Quantized", text(f"{pairs} in {quantize.mode} for {quantize.target}, {floats} unquantized")
 
 
 def _worst_output(story: Story) -> Iterator[tuple[str, Cell]]:
@@ -131,9 +131,9 @@ def _sizes(story: Story) -> Iterator[tuple[str, Cell]]:
     quantize, build = story.first(QuantizeReport), story.first(EngineReport)
     model = f"model {human_bytes(quantize.sizes.after)} of {human_bytes(quantize.sizes.before)}" if quantize else ""
     engine = f"engine {human_bytes(build.bytes)}" if build is not None and build.engine is not None else ""
-    told = ", ".join(filter(None, (model, engine)))
-    if told:
-        yield "Sizes", text(told)
+    sizes = ", ".join(filter(None, (model, engine)))
+    if sizes:
+        yield "Sizes", text(sizes)
 
 
 _ASSETS = files(__name__.rpartition(".")[0]) / "assets"

@@ -21,7 +21,7 @@ _Place = tuple[str, str]
 
 @dataclass(slots=True, kw_only=True)
 class Layer:
-    """What is known of one node.
+    """The facts that the reports have about one node.
 
     Attributes:
         node: Its label.
@@ -36,7 +36,7 @@ class Layer:
         clipped: The largest share of clipped elements in one of these tensors, of 1.
         planned: The precision that its Q/DQ ask for.
         actual: The precision in the engine.
-        stays_float: Whether it was left in float.
+        stays_float: Whether it is unquantized.
     """
 
     node: str

@@ -20,9 +20,9 @@ class JudgedModel:
 
     Attributes:
         letter: ``A`` or ``B``; empty where the page shows one model.
-        name: Its file, with as many folders as tell it from the other.
-        story: What is known of it.
-        verdict: What that means.
+        name: Its file, with as many folders as distinguish it from the other.
+        story: Its reports.
+        verdict: The verdict on them.
     """
 
     letter: str
@@ -50,7 +50,7 @@ class Pair:
 
     @property
     def stories(self) -> tuple[Story, Story]:
-        """What is known of each."""
+        """The reports of each model."""
         return self.a.story, self.b.story
 
     def each(self, read: Callable[[Story], Found]) -> tuple[Found, Found]:
@@ -71,16 +71,16 @@ def _names(stories: Sequence[Story]) -> tuple[str, ...]:
     """Return the shortest ends of the paths that differ."""
     # Where the paths are equal, as those of two runs of one CI job, names have the file of a report, or the digest.
     paths = [story.quantized_model or story.float_model or "a model" for story in stories]
-    found = _told_apart(paths)
+    found = _distinct_ends(paths)
     if found is not None:
         return found
     names = [path.replace("\\", "/").rpartition("/")[2] for path in paths]
-    sources = _told_apart([story.reports[0].source if story.reports else "" for story in stories])
+    sources = _distinct_ends([story.reports[0].source if story.reports else "" for story in stories])
     marks = sources or [_digest(story) for story in stories]
     return tuple(f"{name} [{mark}]" if mark else name for name, mark in zip(names, marks, strict=True))
 
 
-def _told_apart(paths: Sequence[str]) -> tuple[str, ...] | None:
+def _distinct_ends(paths: Sequence[str]) -> tuple[str, ...] | None:
     """Return the ends of paths with as many folders as make them differ; None where the paths are equal."""
     parts = [path.replace("\\", "/").split("/") for path in paths]
     for count in range(1, max(map(len, parts)) + 1):

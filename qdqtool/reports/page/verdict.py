@@ -26,7 +26,7 @@ class Verdict:
     """The verdict.
 
     Attributes:
-        overall: ``failed`` where any report says so; ``warning`` where any report warns, or none judged anything; else
+        overall: ``failed`` where any report failed; ``warning`` where any report warns, or none judged anything; else
             ``passed``.
         sentence: The same in words.
         judgements: What it rests on.
@@ -41,17 +41,19 @@ def judge(story: Story) -> Verdict:
     """Return the verdict on a model."""
     converted = any(isinstance(each.content, ConversionReport) for each in story.reports)
     reports = [(each.source, each.content) for each in story.reports if not isinstance(each.content, ValidateReport)]
-    told = [
+    judged = [
         *verdict.judge([*reports, *story.validated()], "--check-min-sqnr" if converted else "--min-sqnr"),
         *(judgement for report in story.reports for judgement in _of_command(report)),
     ]
     # Nobody should deploy a model whose numbers nothing has compared.
     missing = [
-        Judgement(question, "warning" if question == "numbers" else "skipped", f"no report says so; {command} does")
+        Judgement(
+            question, "warning" if question == "numbers" else "skipped", f"no report answers this; {command} does"
+        )
         for question, (_, command) in QUESTIONS.items()
-        if not any(each.question == question for each in told)
+        if not any(each.question == question for each in judged)
     ]
-    judgements = tuple(sorted([*told, *missing], key=lambda each: [*QUESTIONS].index(each.question)))
+    judgements = tuple(sorted([*judged, *missing], key=lambda each: [*QUESTIONS].index(each.question)))
     return Verdict(*_overall(judgements), judgements)
 
 

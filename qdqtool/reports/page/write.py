@@ -34,7 +34,7 @@ class ComparedModel:
 
     @staticmethod
     def of(model: JudgedModel) -> ComparedModel:
-        """Return what is told of a model."""
+        """Return the entry of a model."""
         return ComparedModel(
             model=model.story.quantized_model, verdict=model.verdict.overall, reason=model.verdict.sentence
         )

@@ -1,8 +1,8 @@
 """Which reports are of which model: a page shows one model, or two of them side by side.
 
-Reports are told apart without ``--against`` only where nothing has to be guessed: two reports of ``quantize`` or
-``convert`` with different digests of the quantized model, and others that name one of these. In every other case
-reports that contradict each other are refused: one of them may be of an older file of the same name.
+Without ``--against``, reports are assigned to two models only where nothing has to be guessed. That needs two reports
+of ``quantize`` or ``convert`` with different digests of the quantized model; the others name one of these digests. In
+every other case reports that contradict each other are refused: one of them may be of an older file of the same name.
 """
 
 from __future__ import annotations

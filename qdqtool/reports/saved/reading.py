@@ -54,7 +54,7 @@ class FailedCommand:
     Attributes:
         command: The command.
         model: Its model.
-        message: What is wrong.
+        message: The fault in one line.
         hint: How to fix it; None where that is not known.
         exit_code: The exit code of the command.
     """
@@ -73,8 +73,8 @@ class SavedReport:
     Attributes:
         source: The name of the file, its path where two have the same name, and the step of a conversion.
         command: The command that printed it.
-        content: What it says.
-        qdqtool_version: The version that made it; None where it does not say so.
+        content: Its decoded content.
+        qdqtool_version: The version that made it; None where the report does not name one.
         is_step: Whether it is of a step of the conversion before it.
     """
 

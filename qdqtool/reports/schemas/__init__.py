@@ -16,7 +16,7 @@ class SchemaEntry:
     """A schema in the list of them.
 
     Attributes:
-        name: What it is called by.
+        name: Its name in commands.
         about: What it describes, in one line.
     """
 

@@ -50,8 +50,8 @@ def print_chosen(chosen: str, trial: MethodTrial | None, console: Console) -> No
         return
     gain, error = trial.gains_db.get(chosen, 0.0), trial.errors_db.get(chosen, 0.0)
     samples = plural(trial.samples, "sample")
-    told = f"outputs keep {gain:.1f} ± {error:.1f} dB more than where each tensor is judged by itself ({samples})"
-    console.print(f"scales by {escape(chosen)}: {told}")
+    effect = f"outputs keep {gain:.1f} ± {error:.1f} dB more than where each tensor is judged by itself ({samples})"
+    console.print(f"scales by {escape(chosen)}: {effect}")
 
 
 def print_preparation(reports: Sequence[PreparationReport], console: Console) -> None:
@@ -94,11 +94,11 @@ def _measured(trial: Trial) -> str:
     _, output = min(known, key=lambda pair: pair[0])
     among = f" at '{escape(output.name)}', the least of {len(known)} outputs" if len(known) > 1 else ""
     samples = plural(trial.samples, "sample")
-    told = f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
+    effect = f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
     if trial.kept or trial.sample_gain_db is None or trial.gain_error_db is None:
-        return told
+        return effect
     # A gain that is no larger than its standard error is refused, too.
-    return f"{told}, {trial.sample_gain_db:+.1f} ± {trial.gain_error_db:.1f} dB for a sample"
+    return f"{effect}, {trial.sample_gain_db:+.1f} ± {trial.gain_error_db:.1f} dB for a sample"
 
 
 def print_given(given: GivenReport, console: Console) -> None:
@@ -120,9 +120,9 @@ def print_given(given: GivenReport, console: Console) -> None:
 def print_skipped(skipped: Sequence[NodeReason], console: Console) -> None:
     """Print the quantizable nodes that get no pair, those with the same reason together."""
     already = sum(node.reason == QUANTIZED_ALREADY.text for node in skipped)
-    counted = ((already, "quantized already"), (len(skipped) - already, "left in float"))
-    if told := ", ".join(f"{plural(count, 'node')} {what}" for count, what in counted if count):
-        console.print(told, style="bold")
+    counted = ((already, "quantized already"), (len(skipped) - already, "unquantized"))
+    if counts := ", ".join(f"{plural(count, 'node')} {what}" for count, what in counted if count):
+        console.print(counts, style="bold")
     by_reason: dict[tuple[str, str], list[str]] = {}
     for node in skipped:
         by_reason.setdefault((node.op_type, node.reason), []).append(scoped(node.node, node.graph))

@@ -56,7 +56,7 @@ def _print_setup(report: CheckReport, console: Console) -> None:
 
 
 def _evaluators(report: CheckReport) -> str:
-    """In one line, what ONNX Runtime did not run as it is, and why."""
+    """Return, in one line, the nodes that ONNX Runtime did not run unchanged, and why."""
     by = Counter((found.evaluated_by, found.reason) for found in report.evaluated)
     parts = (f"{plural(count, 'node')} by {evaluator} ({escape(reason)})" for (evaluator, reason), count in by.items())
     return "; ".join(parts)

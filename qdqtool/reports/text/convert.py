@@ -75,8 +75,8 @@ def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
 
 def _quantized(report: QuantizeReport) -> list[str]:
     if report.existing == "keep" and not report.quantized:
-        return ["nothing was left to quantize: the model is written as it is"]
-    left = f", {plural(len(report.skipped), 'node')} left in float" if report.skipped else ""
+        return ["nothing was left to quantize: the model is written unchanged"]
+    left = f", {plural(len(report.skipped), 'node')} unquantized" if report.skipped else ""
     size = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
     return [f"{report.mode} for {report.target}: {plural(len(report.quantized), 'pair')}{left}", size]
 
@@ -92,7 +92,7 @@ def _worst(report: CheckReport) -> str:
 def _samples(measured: MeasuredOn) -> list[str]:
     """Return which samples the check ran, and what was chosen with them."""
     if measured.part == "held back":
-        kind = "held-back random sample" if measured.data == "random" else "held-back sample"
+        kind = "random hold-out sample" if measured.data == "random" else "hold-out sample"
         return [f"on {plural(measured.samples, kind)}; they chose only the final ranges"]
     if measured.part == "random":
         return [f"on {plural(measured.samples, 'random sample')}, which say little: there is no data"]

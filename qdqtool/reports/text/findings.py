@@ -82,13 +82,13 @@ def _target(names: str, model: ModelReport, target: TargetReport, console: Conso
 def _left_out(model: ModelReport, target: TargetReport) -> str:
     """What the verdict does not cover: a model without Q/DQ, findings that are not shown, a parser that is absent."""
     ignored = [each for each in target.ignored if each.count]
-    told = (
+    omitted = (
         (target.suppressed, "suppressed"),
         (target.known, "in the baseline"),
         (sum(each.count for each in ignored), f"ignored: {', '.join(escape(each.code) for each in ignored)}"),
     )
     words = ["it has no Q/DQ nodes"] if model.qdq_nodes == 0 else []
-    words += [f"{count} {why}" for count, why in told if count]
+    words += [f"{count} {why}" for count, why in omitted if count]
     if target.parser == "asked":
         words.append("parser asked")
     elif target.parser is not None and target.parser_note:

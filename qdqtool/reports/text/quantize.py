@@ -74,7 +74,7 @@ def _print_result(report: QuantizeReport, console: Console) -> None:
     _print_files(report, console)
     print_opset(report.opset_before, report.opset_after, console)
     if report.existing == "keep" and not report.quantized:
-        console.print("nothing was left to quantize: the model is written as it is")
+        console.print("nothing was left to quantize: the model is written unchanged")
     else:
         print_accuracy(report.accuracy, console, _BASELINES.get(report.existing or "", "float model"))
     _print_noise(report, console)
@@ -111,9 +111,10 @@ def _print_way_to_better(report: QuantizeReport, console: Console) -> None:
     if used is None or used.random or not any(each.sqnr_db is not None and each.sqnr_db < FAIR_DB for each in outputs):
         return
     data = "DATA" if used.from_file or used.given is not None else used.source
-    told = escape(command("sensitivity", report.model, "--calib-data", data))
+    advised = escape(command("sensitivity", report.model, "--calib-data", data))
     console.print(
-        f"what each layer costs: `{told}`, with the same options; `--min-sqnr DB` leaves the fewest in float",
+        f"to measure what each layer costs: `{advised}`, with the same options; `--min-sqnr DB` leaves the fewest "
+        "unquantized",
         soft_wrap=True,
     )
 
@@ -132,7 +133,7 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
     print_preprocessing(used.preprocessing, console)
     print_chosen(used.chosen, used.method_trial, console)
     if used.held_back:
-        console.print(f"{plural(used.held_back, 'sample')} of {source} held back, only to measure")
+        console.print(f"{plural(used.held_back, 'sample')} of {source} held out, only to measure")
     print_repeated(used.samples + used.held_back, used.repeated, console)
     if used.method not in _WITHOUT_RANGES:
         print_single(used.samples, used.repeated, console)
@@ -198,9 +199,9 @@ def print_goal(goal: GoalReport, console: Console) -> None:
     if goal.metric is not None:
         limits.append(_loss(goal.metric.max_loss, goal.metric) + f" of {escape(goal.metric.name)}")
         before += f", and {escape(goal.metric.name)} loses {_loss(goal.metric.loss_without, goal.metric)}"
-    finer = "" if goal.fallback is None else f" and {len(goal.finer)} in {goal.fallback}"
+    secondary = "" if goal.fallback is None else f" and {len(goal.finer)} in {goal.fallback}"
     console.print(
-        f"{len(goal.left)} of {goal.layers} layers left in float{finer} for {' and '.join(limits)}, "
+        f"{len(goal.left)} of {goal.layers} layers unquantized{secondary} for {' and '.join(limits)}, "
         f"{goal.float_share + goal.finer_share:.1%} of the cost; with all quantized the worst output {before}",
         style="bold",
     )
@@ -275,7 +276,7 @@ def _print_metric(metric: MetricResult, baseline: str, console: Console) -> None
 def _measured_on(accuracy: Accuracy) -> Text:
     """Return which samples were run, and whether they chose something."""
     if accuracy.held_back:
-        return Text(f"{plural(accuracy.samples, 'held-back sample')} of the calibration data")
+        return Text(f"{plural(accuracy.samples, 'hold-out sample')} of the calibration data")
     if accuracy.validation is not None:
         return Text(f"{plural(accuracy.samples, 'sample')} of {escape(accuracy.validation)}")
     return Text(f"{plural(accuracy.samples, 'calibration sample')}: {accuracy.reason}", "yellow")

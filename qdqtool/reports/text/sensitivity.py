@@ -208,7 +208,7 @@ def _others(samples: SampleDistribution) -> str:
 
 
 SHOWN_TENSORS = 8
-"""So many rows leave room for the verdict on a terminal of 24 lines."""
+"""Rows that a table may have, so that the verdict fits on a terminal of 24 lines too."""
 
 _LARGEST = 300
 """Power of ten that the noise is not said to exceed."""

@@ -23,7 +23,7 @@ from qdqtool.samples.columns import (
     read_rows,
     settle_columns,
 )
-from qdqtool.samples.sample import LABELS, NoLabelsError, Sample, no_room_for_labels
+from qdqtool.samples.sample import LABELS, NoLabelsError, Sample, labels_taken_error
 from qdqtool.samples.signature import InputSpec, check_names
 
 ACCEPTS = ".npz file"
@@ -66,7 +66,7 @@ class NpzSamples:
         """
         names = [column.name for column in self.columns]
         if LABELS in names:
-            raise no_room_for_labels(self.path)
+            raise labels_taken_error(self.path)
         with _open(self.path) as archive:
             if f"{LABELS}.npy" not in archive.namelist():
                 keys = ", ".join(f"{name}=..." for name in names)

@@ -14,7 +14,7 @@ import numpy as np
 
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.sample import LABELS, NoLabelsError, Sample, no_room_for_labels
+from qdqtool.samples.sample import LABELS, NoLabelsError, Sample, labels_taken_error
 from qdqtool.samples.script import UserFunction, load_function, split_script
 from qdqtool.samples.signature import InputSpec
 
@@ -60,7 +60,7 @@ class ScriptSamples:
             NoLabelsError: The first sample has none.
         """
         if self.takes_labels:
-            raise no_room_for_labels(self.function.where)
+            raise labels_taken_error(self.function.where)
         found = replace(self, labelled=True)
         next(iter(found), None)
         return found

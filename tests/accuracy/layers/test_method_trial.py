@@ -46,7 +46,7 @@ SAMPLES = 32
 """Two chunks, so that two shards have one each."""
 
 CHOOSING = 26
-"""Of these the rest is held back."""
+"""Of these the rest is held out."""
 
 
 def peaks() -> tuple[onnx.ModelProto, np.ndarray]:

@@ -81,7 +81,7 @@ def kept(folder: Path, name: str, samples: Sequence[Mapping[str, np.ndarray]]) -
 
 
 def held_back(folder: Path) -> tuple[list[dict[str, np.ndarray]], list[dict[str, np.ndarray]]]:
-    """The choosing samples and those that are held back."""
+    """The choosing samples and the hold-out samples."""
     x = np.load(folder / "d.npz")["x"]
     model = onnx.load(folder / "m.onnx")
     extent = model.graph.input[0].type.tensor_type.shape.dim[0].dim_value

@@ -119,7 +119,7 @@ def test_data_beside_ranges_prints_the_accuracy_and_what_was_forced(folder, qdqt
 
 def test_the_accuracy_is_that_of_held_back_samples_or_of_validation_data(folder, qdqtool):
     words = ("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "q.onnx")
-    assert "SQNR against the float model, on 1 held-back sample of the calibration data" in qdqtool(*words).out
+    assert "SQNR against the float model, on 1 hold-out sample of the calibration data" in qdqtool(*words).out
     np.savez(folder / "v.npz", x=np.random.default_rng(9).normal(size=(3, 3, 8, 8)).astype(np.float32))
     done = qdqtool(*words, "--validation-data", "v.npz")
     assert "SQNR against the float model, on 3 samples of v.npz" in done.out

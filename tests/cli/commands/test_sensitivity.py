@@ -198,7 +198,7 @@ def test_a_goal_is_kept_reported_and_its_curve_written(qdqtool, tmp_path: Path):
     assert found["goal"]["curve"] == points
     text = qdqtool(*words).out
     count = len(found["goal"]["left"])
-    assert re.search(rf"{count} of 5 layers left in float for [\d.]+ dB, [\d.]+% of the cost; with all quantized", text)
+    assert re.search(rf"{count} of 5 layers unquantized for [\d.]+ dB, [\d.]+% of the cost; with all quantized", text)
     assert "curve in c.json" in text
     for layer in found["goal"]["left"]:
         assert f"MatMul {layer['node']}: " in text

@@ -188,7 +188,7 @@ def test_other_bytes_with_the_same_kernels_are_told_and_written_elsewhere_only(h
     edit(here, engine={**facts["engine"], "sha256": "0"})
     report = rebuild(here)
     assert (report.locked.same_bytes, report.locked.same_kernels) == (False, True)
-    with pytest.raises(BuildLockedError, match="other bytes, and would stand beside this manifest"):
+    with pytest.raises(BuildLockedError, match="the bytes of the engine differ from those that this manifest records"):
         rebuild(here, "e.engine")
 
 

@@ -122,7 +122,7 @@ def test_samples_that_chose_are_said_to_have_chosen(stock: Path, tmp_path: Path)
     few = FileData(path=stock / "data.npz", samples=3)
     measured = converted(stock / "net.onnx", few, tmp_path / "out", NO_ENGINE).measured_on
 
-    assert (measured.part, measured.samples, measured.reason) == ("all", 3, "too few to hold any back")
+    assert (measured.part, measured.samples, measured.reason) == ("all", 3, "too few to hold any out")
 
 
 def test_weights_alone_need_no_data(stock: Path, tmp_path: Path):

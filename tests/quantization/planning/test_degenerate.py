@@ -228,6 +228,6 @@ def test_what_a_measurement_shows_is_added_once():
     assert [(each.tensor, each.graph) for each in found] == places
     told = (
         "NOT clipped: 99.5000% of the values that are not 0 become 0 on 3 samples; look at it with method auto, which "
-        "counts values and can clip strays, or exclude what reads it"
+        "counts values and can clip outliers, or exclude the nodes that read it"
     )
     assert found[1] == activation(0.5, told, tensor="u")

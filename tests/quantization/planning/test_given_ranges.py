@@ -82,7 +82,7 @@ def test_what_is_exported_is_the_threshold_of_the_method(model, data, tmp_path):
         assert np.abs(found["x"]).max() == pytest.approx(expected, rel=1e-2)  # 768 values: two of them are so far apart
 
 
-def test_ranges_of_an_equalised_model_are_not_exported(tmp_path, data):
+def test_ranges_of_an_equalized_model_are_not_exported(tmp_path, data):
     proto = conv_model()
     weights = numpy_helper.to_array(proto.graph.initializer[0]) * np.float32([[[[64]]], [[[1]]], [[[0.1]]], [[[8]]]])
     proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(weights, "w"))

@@ -98,7 +98,7 @@ def test_data_of_files_of_the_first_version_cannot_be_told_from_other(folder):
     (folder / "r.json").write_text(json.dumps(document))
     assert quantize(folder, CachedRanges(path=folder / "r.json")).accuracy is None
     with pytest.raises(
-        UsageError, match=r"r\.json are of an earlier version: whether .*d\.npz is their data cannot be"
+        UsageError, match=r"an earlier version wrote ranges .*r\.json: it is unknown whether .*d\.npz is"
     ):
         quantize(folder, cache(folder, "d.npz"))
 

@@ -30,7 +30,7 @@ def noted(text: str) -> Model:
     return Model(proto)
 
 
-def test_the_weights_of_an_equalised_model_are_checked_against_the_equalised_baseline(tmp_path):
+def test_the_weights_of_an_equalized_model_are_checked_against_the_equalized_baseline(tmp_path):
     quantize_model(SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz", tmp_path / "q.onnx")
     report = check_model(tmp_path / "q.onnx", baseline=SAMPLE / "uneven.onnx", data=SAMPLE / "calibration.npz")
     assert report.passed

@@ -123,7 +123,7 @@ def test_a_second_choice_is_taken_where_the_first_changes_an_output(data, monkey
     assert done.record == (PreparationStep("harm", {"twice": False}),)
 
 
-def test_the_second_choice_of_equalisation_changes_no_bit(data):
+def test_the_second_choice_of_equalization_changes_no_bit(data):
     model = Model(uneven())
     channels = ChannelData(open_feeds(model, data), FloatRuns())
     _, exact = EqualizationStep().changes(model, channels, StepRequest(Preparation()))
@@ -250,4 +250,4 @@ def test_a_search_leaves_alone_what_is_better_as_it_is(tmp_path):
     done = prepared(Model(proto), tmp_path / "data.npz", smoothquant="auto")
     (report,) = (report for report in done.reports if report.step == "smoothquant")
     assert not report.sites
-    assert [(site.name, site.note) for site in report.left] == [("n", "it is better as it is")]
+    assert [(site.name, site.note) for site in report.left] == [("n", "no alpha was found that lowers its noise")]

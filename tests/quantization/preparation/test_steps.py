@@ -50,7 +50,7 @@ def test_steps_are_made_as_options_and_activations_want_it(asked, integers, name
 @pytest.mark.parametrize(
     ("step", "asked", "made", "problem"),
     [
-        ("equalization", Preparation(equalize=False), True, "after equalising the model, which --no-equalize forbids"),
+        ("equalization", Preparation(equalize=False), True, "after equalizing the model, which --no-equalize forbids"),
         (
             "smoothquant",
             Preparation(smoothquant=None),

@@ -417,8 +417,7 @@ def test_the_curve_marks_limit_and_chosen_state_and_follows_the_width(tab: Any, 
     box = curve.locator(".u-over").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
     assert curve.get_by_role("status").inner_text() == (
-        "written model, cost in float 25.00%: 41.5 dB on the 8 samples that chose, "
-        "40.5 dB measured on held-back samples"
+        "written model, cost in float 25.00%: 41.5 dB on the 8 samples that chose, 40.5 dB measured on hold-out samples"
     )
     wide = canvas.bounding_box()["width"]
     page.set_viewport_size({"width": 400, "height": 800})

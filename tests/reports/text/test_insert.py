@@ -45,7 +45,7 @@ def test_everything_else_is_said_where_it_happened():
         "verified: 4 random samples",
         "note: tensorrt takes no uint8 (tensor then/t); nearest: int8",
         f"note: tensorrt takes no uint8 (tensor {ESCAPED})",
-        "1 node left in float",
+        "1 node unquantized",
         "  Conv n: no range",
     ]
 

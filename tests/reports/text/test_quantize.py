@@ -56,7 +56,7 @@ def test_samples_that_only_measured_are_told_from_those_that_chose():
     used = replace(USED, method="gptq", held_back=1, repeated=2)
     assert lines(calibration=used)[:3] == [
         "codes of weights chosen (gptq) over 4 samples of images",
-        "1 sample of images held back, only to measure",
+        "1 sample of images held out, only to measure",
         "REPEATED 2 of 5 samples equal an earlier one: the data has 3",
     ]
 
@@ -207,8 +207,8 @@ def test_an_output_has_one_line(found: OutputAccuracy, words: str):
     ("changes", "words"),
     [
         ({"validation": HOSTILE}, f"4 samples of {ESCAPED}"),
-        ({"reason": TOO_FEW}, "4 calibration samples: too few to hold any back"),
-        ({"reason": TOO_FEW, "samples": 1}, "1 calibration sample: too few to hold any back"),
+        ({"reason": TOO_FEW}, "4 calibration samples: too few to hold any out"),
+        ({"reason": TOO_FEW, "samples": 1}, "1 calibration sample: too few to hold any out"),
         ({"held_back": True, "samples": 1}, "1 held-back sample of the calibration data"),
     ],
 )

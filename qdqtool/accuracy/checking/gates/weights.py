@@ -17,7 +17,7 @@ FEW_BITS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """What is known of the weights.
+    """The weights that were compared, and the ones that could not be.
 
     Attributes:
         quantized: Errors of the Qs that read a float weight.

@@ -1,4 +1,4 @@
-"""Messages of TensorRT's parser and builder in plain words, with the way out: a table, first match wins.
+"""Messages of TensorRT's parser and builder in plain words, with a hint: a table, first match wins.
 
 The patterns are messages that TensorRT for RTX printed; ``tests/engines/tensorrt/data/refusals.json`` has one of
 each.

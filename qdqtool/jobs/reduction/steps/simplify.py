@@ -105,7 +105,7 @@ def _level_weights(name: str, value: int, proto: onnx.ModelProto) -> None:
 
 
 def simplify(search: Search) -> None:
-    """Take all simplifications at once, or as many of them as leave the failure as it is."""
+    """Take all simplifications at once, or as many of them as leave the failure unchanged."""
     model = search.best
     items = [*_simplifications(model)]
     if len(items) <= _MOST_FILTERED:

@@ -70,13 +70,13 @@ def scaled(context: RuleContext, node: NodeView, data: Value) -> Scaled:
     cast = next_node(node)
     if not cast.is_op("Cast") or cast.attribute("to") != context.elem_type(data):
         raise UnfitError("no Cast to the type of the data follows")
-    nodes, factors, told = [cast], list[Array](), False
-    while not (told and factors):
+    nodes, factors, has_dynamic = [cast], list[Array](), False
+    while not (has_dynamic and factors):
         mul = next_node(nodes[-1])
         if not mul.is_op("Mul"):
             raise UnfitError("no Mul by the scales follows")
         for value in _factors(mul, nodes[-1].output()):
-            told = told or value is dynamic
+            has_dynamic = has_dynamic or value is dynamic
             array = None if value is dynamic else context.array(value)
             if array is None and value is not dynamic:
                 raise UnfitError("a Mul behind it is by something else than the scales")
@@ -100,7 +100,7 @@ def dequantized(draft: Draft, node: NodeView, zero_point: int, scale: Array, op_
         draft: The edits.
         node: The product.
         zero_point: Input of the weight's zero point.
-        scale: The scale of the weight, as it is multiplied with the product.
+        scale: The scale of the weight, which is multiplied with the product.
         op_type: The float operator.
 
     Raises:

@@ -1,7 +1,7 @@
 """Rewrite stored codes that are reshaped into groups, cast, scaled for each group and reshaped back, as a block DQ.
 
 torchao exports int4 weights so: Reshape [N, G, B], Cast, Sub of zero points [N, G, 1], Mul by scales [N, G, 1], Reshape
-[N, K]. The Reshape may also stand behind the Cast, or be missing where the codes are stored in groups.
+[N, K]. The Reshape may also follow the Cast, or be missing where the codes are stored in groups.
 """
 
 import math

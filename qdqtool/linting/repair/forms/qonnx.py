@@ -1,8 +1,8 @@
 """Rewrite Quant of QONNX, which Brevitas exports, as Q/DQ of ONNX.
 
-Stored weights become codes behind a DQ, whatever their bit width and rounding. Of activations, a pair of int8 has the
-same values where Quant rounds half to even; where there are fewer codes than int8 has, a float Clip stands in front of
-the Q. A zero point may move values halfway between two codes, since Quant adds it before it rounds.
+Stored weights become codes behind a DQ, whatever their bit width and rounding. For activations, a pair of int8 has the
+same values where Quant rounds half to even. Where there are fewer codes than int8 has, a float Clip precedes the Q. A
+zero point may move values halfway between two codes, since Quant adds it before it rounds.
 """
 
 from collections.abc import Iterator

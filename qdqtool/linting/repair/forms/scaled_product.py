@@ -1,4 +1,4 @@
-"""Rewrite a product with cast codes whose scales stand behind it: the scales move into a DQ of the codes.
+"""Rewrite a product of cast codes that is multiplied by scales: the scales move into a DQ of the codes.
 
 torchao exports int8 weights so: Cast of the codes [K, N], MatMul, Mul by the scales [N]. The result is the same up to
 rounding: a float of the weight is rounded before the sum instead of behind it.

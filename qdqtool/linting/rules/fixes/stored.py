@@ -47,8 +47,8 @@ class Stored:
         context: The model.
         entry: The DQ.
         quantizer: The Q in front of it, if the constant is float.
-        tensor: The constant as it is stored.
-        format: Of the codes.
+        tensor: The stored constant.
+        format: The format of the codes.
         parameters: The constants of the DQ.
     """
 

@@ -58,7 +58,7 @@ class Blocks:
 
     Attributes:
         entry: The node.
-        shape: Of the data.
+        shape: Shape of the data.
         scale: Shape of the scale.
         blocked: The axes on which the extents differ.
     """

@@ -76,7 +76,7 @@ def of_values(kind: str, bad: npt.NDArray[np.bool_], off: Reals | float = 0.0) -
     """Return the extent of a fault of some elements of a constant.
 
     Args:
-        kind: What is wrong.
+        kind: The kind of fault.
         bad: The elements at fault.
         off: How far each element is off, of the same shape, or one number for all.
     """

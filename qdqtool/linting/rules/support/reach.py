@@ -64,7 +64,7 @@ class Product:
 
     Attributes:
         node: The node.
-        op: What is known of its operator.
+        op: The description of its operator.
         left: What its first operand comes from; None where that is not quantized.
         right: The same of its weight operand, which may be an activation too.
     """

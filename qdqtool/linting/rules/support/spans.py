@@ -181,7 +181,7 @@ class Spans:
         return known.span(node, spans, lambda each: self._stored.array(node.input(each)))
 
     def _moved(self, node: NodeView) -> Span | None:
-        """Return the values behind a node that moves them: channels stay apart where its traits say so."""
+        """Return the values behind a node that moves them: channels stay apart where its traits allow it."""
         span, rule = self.of(node.input(0)), ops.traits(node).factor_rule
         if span is None or span.axis is None:
             return span

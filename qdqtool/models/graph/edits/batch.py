@@ -186,7 +186,7 @@ def new_batch(view: GraphView, path: ScopePath) -> ScopeBatch:
 
     Raises:
         EditError: The model has no such scope.
-        ModelError: Two nodes of the scope make the same tensors, so that none of them can be told from the other.
+        ModelError: Two nodes of the scope make the same tensors, so that they cannot be distinguished.
     """
     try:
         scope = view.scope(path)

@@ -92,12 +92,12 @@ def contradictions(proto: onnx.ModelProto, *, believe_shapes: bool = True) -> li
             container.ClearField("sparse_initializer")
             for info in () if believe_shapes else (*container.value_info, *container.output):
                 info.type.tensor_type.ClearField("shape")
-    told = ""
+    message = ""
     try:
         onnx.shape_inference.infer_shapes(_with_known_operators(_without_endless(proto)), strict_mode=True)
     except Exception as error:  # noqa: BLE001  inference raises many types on odd models
-        told = str(error)
-    found = {int(number): text for line in told.splitlines() for number, text in _of_own_node(line)}
+        message = str(error)
+    found = {int(number): text for line in message.splitlines() for number, text in _of_own_node(line)}
     return [Contradiction(*places[number], text) for number, text in found.items()]
 
 

@@ -37,8 +37,8 @@ class QdqNode:
         data: Input 0; None where it is absent or undefined, as for the next two.
         scale: Input 1.
         zero_point: Input 2.
-        quantized_type: ``TensorProto.DataType`` of the quantized side. Of a Q: the zero point's type, else
-            ``output_dtype``, else uint8 (the ONNX default) or the type that TensorRT's operator has in its name. Of a
+        quantized_type: ``TensorProto.DataType`` of the quantized side. For a Q: the zero point's type, else
+            ``output_dtype``, else uint8 (the ONNX default) or the type that TensorRT's operator has in its name. For a
             DQ: the type of its data. None where it is unknown.
         axis: The axis in force, as written; default 1 (0 below opset 13, which has no attribute of that name).
         axis_given: Whether the attribute is there.
@@ -231,7 +231,7 @@ class QdqIndex:
         return folded.shape if folded is not None else shape
 
     def _declared(self, value: Value | None) -> Shape | None:
-        """Return the shape of a tensor as it is stored, or else inferred."""
+        """Return the stored shape of a tensor, or else the inferred one."""
         if value is None:
             return None
         stored = self._constants.direct(value)

@@ -111,7 +111,7 @@ def _forget_declarations(container: onnx.GraphProto | onnx.FunctionProto, made: 
 
 
 def _replace(node: onnx.NodeProto, functions: dict[str, onnx.FunctionProto]) -> None:
-    """Turn a node into a call of the function that stands for it; ``functions`` has those so far, by their bodies."""
+    """Turn a node into a call of the function that replaces it; ``functions`` has the functions so far, by bodies."""
     first, *rest = _BODIES[node.op_type](node)
     # onnx infers nothing at all where a call has fewer outputs than its function.
     lines = [first, *rest] if len(node.output) > 1 else [first]

@@ -30,7 +30,7 @@ EXTERNAL_MINIMUM = 1024
 _PAGE = 4096
 _CHUNK = 1 << 20
 _SYNC = 1 << 26
-"""Bytes after which the system is told to put on the disk what was written, while more is made."""
+"""Bytes after which written data is flushed to the disk, while more is made."""
 
 Maker = Callable[[], bytes]
 

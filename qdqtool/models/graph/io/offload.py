@@ -205,5 +205,5 @@ def _moves(model: Model, tensor: TensorProto, *, outside: bool) -> bool:
 def _reference(model: Model, tensor: TensorProto, payload: Payload) -> TensorProto:
     reference = TensorProto()
     copy_fields(tensor, reference, "raw_data")
-    set_pending(model, reference, f"spilled:{tensor.name}", payload)
+    set_pending(model, reference, f"offloaded:{tensor.name}", payload)
     return reference

@@ -43,7 +43,7 @@ class SavedFiles:
 
 
 def save_model(model: Model, path: str | Path, *, external_data: ExternalData = ExternalData.AUTO) -> SavedFiles:
-    """Write a model. ``model`` itself is left as it is.
+    """Write a model. ``model`` itself does not change.
 
     The files are written as :mod:`qdqtool.models.graph.io.output` writes them, data first. External data goes to
     ``<path>.data``; into a stream, a model goes whole. Bytes of untouched tensors are copied through unread.

@@ -39,7 +39,7 @@ def convert_to_float16(
 ) -> Transformed[Float16Conversion]:
     """Convert the float32 nodes of a model to float16.
 
-    Inputs and outputs of the model keep their type. So do inputs and outputs of local functions and bodies.
+    Inputs and outputs of the model keep their type. Inputs and outputs of local functions and bodies do too.
     Scales of a Q and DQ become float16 with the tensor, so they should be values of float16 already.
 
     Args:

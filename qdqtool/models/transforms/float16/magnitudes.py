@@ -37,7 +37,7 @@ MAX_DEPTH = 64
 
 @dataclass(slots=True)
 class Magnitudes:
-    """The largest magnitude of each tensor, as far as it is known.
+    """The largest known magnitude of each tensor.
 
     Attributes:
         measured: The magnitudes of observed tensors, by scope and name.

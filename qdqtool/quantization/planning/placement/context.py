@@ -138,7 +138,7 @@ class PlacementContext:
         return self.index.constants.is_constant(value)
 
     def shape(self, value: Value) -> Shape | None:
-        """Return the shape of a tensor, as far as it is known; that of a constant that folds is complete."""
+        """Return the known extents of a tensor; the shape of a constant that folds is complete."""
         known = self.index.types.shape(value)
         if known is not None:
             return known

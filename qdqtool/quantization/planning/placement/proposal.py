@@ -80,7 +80,7 @@ def on_request(code: Code, text: str) -> Reason:
     return Reason(code, f"{text}; {_ASK}")
 
 
-FOR_ACCURACY = Reason("accuracy", "left in float for the accuracy that was asked for")
+FOR_ACCURACY = Reason("accuracy", "unquantized, to reach the requested accuracy")
 """Why a search leaves a node in float."""
 
 IN_FALLBACK = Reason("fallback", "in the fallback format for the accuracy that was asked for")

@@ -81,7 +81,7 @@ class Residuals:
 
 
 def _without_joined(node: NodeView, convs: Mapping[int, NodeView]) -> Reason:
-    """Return why an Add stays as it is where no Conv in front of it is quantized now."""
+    """Return why an Add stays unquantized where no Conv in front of it is quantized now."""
     quantized = [index for index, conv in convs.items() if _has_pair(conv, 0)]
     if not quantized:
         return Reason("joined-conv-in-float", "the Conv that it joins stays float")

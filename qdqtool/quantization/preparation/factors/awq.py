@@ -38,8 +38,9 @@ class TriedBlockProduct:
     Attributes:
         weight: ``[K, N]``; of a large weight, some of its columns.
         scheme: The scheme of the weight, with blocks along the axis 0.
-        rows: What it is multiplied with, ``[n, K]``: the first half of the rows chooses, the other half judges.
-        repeat: How many neighbouring input channels share a factor.
+        rows: The activation that it is multiplied with, ``[n, K]``: the first half of the rows chooses, the other half
+            judges.
+        repeat: How many neighboring input channels share a factor.
     """
 
     weight: Array

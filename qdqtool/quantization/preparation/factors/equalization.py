@@ -1,4 +1,4 @@
-"""Cross-layer equalisation: factors for the channels of a tensor between two layers, so that one scale serves them all.
+"""Cross-layer equalization: factors for the channels of a tensor between two layers, so that one scale serves them all.
 
 Nagel, van Baalen, Blankevoort, Welling: Data-Free Quantization Through Weight Equalization and Bias Correction (2019).
 The paper divides channel i by ``s_i = sqrt(r1_i / r2_i)``. There r1 is the range of the weights that make channel i,

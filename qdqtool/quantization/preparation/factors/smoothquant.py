@@ -25,7 +25,7 @@ Peaks = Mapping[Value, Factors]
 """Largest magnitude of each channel, by tensor."""
 
 CANDIDATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-"""Alphas that a search tries, besides leaving the tensor as it is."""
+"""Alphas that a search tries, besides leaving the tensor unchanged."""
 
 WORTHWHILE = 0.9
 """Largest share of the error that may be left: some half a dB less than before. So few rows show no smaller gain."""

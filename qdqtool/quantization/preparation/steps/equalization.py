@@ -1,4 +1,4 @@
-"""Equalise the channels of tensors between layers, where their ranges are uneven and the expected noise falls."""
+"""Equalize the channels of tensors between layers, where their ranges are uneven and the expected noise falls."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -20,10 +20,10 @@ LEAST_GAIN_DB = 1.0
 
 
 class EqualizationStep(RescalingStep):
-    """Cross-layer equalisation at the rescaling points between layers with weights."""
+    """Cross-layer equalization at the rescaling points between layers with weights."""
 
     order = 20
-    thing, done, doing = "layer", "equalised", "equalising the model"
+    thing, done, doing = "layer", "equalized", "equalizing the model"
     off = "--no-equalize"
     kind = PointKind.PRODUCT
 

@@ -50,4 +50,4 @@ def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: RangeGoal) -> Thresho
         # A mask is at least 1,000 and 16 times the bulk, so the threshold lies well below it.
         return Threshold(apart.edge + MASK_MARGIN, "mse", f"a mask: {what}; else the others would be 0", "mask")
     found = search(Density.of(apart.bulk, apart.edge), goal.format)
-    return Threshold(found.amax, "mse", f"strays: {what}; else the others would be 0", "strays")
+    return Threshold(found.amax, "mse", f"outliers: {what}; else the others would be 0", "strays")

@@ -21,7 +21,7 @@ WIDEST = 16
 """Largest number of bits of weights and activations in AIMET; its biases have 32."""
 ASYMMETRIC = "asymmetric in the file: range made symmetric"
 OTHER_BITS = "of other than 8 bits in the file: range used for 8"
-IN_FLOAT = "float in the file: left in float"
+IN_FLOAT = "float in the file: unquantized"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

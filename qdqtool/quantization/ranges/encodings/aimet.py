@@ -6,7 +6,7 @@
   ``axis``, ``block_size``; biases are among them.
 
 The first two count codes from 0: ``real = (code + offset) * scale``. AIMET's symmetric encodings have, in eight bits,
-the offset -128, or -127 if strict. These are the values of int8 with zero point 0, so the scale is used as it is. For
+the offset -128, or -127 if strict. These are the values of int8 with zero point 0, so the scale is used directly. For
 any other offset the range is made symmetric, with a remark.
 
 Block scales of LPBQ are products: a float for each channel times an integer for each block.

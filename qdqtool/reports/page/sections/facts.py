@@ -192,7 +192,7 @@ def _counts(pair: Pair) -> Iterator[Row]:
     quantize = pair.each(lambda story: story.first(QuantizeReport))
     a, b = ((len(each.quantized), len(each.skipped)) if each is not None else (None, None) for each in quantize)
     yield Row("Quantized tensors", in_numbers((a[0], b[0])))
-    yield Row("Nodes left in float", in_numbers((a[1], b[1])))
+    yield Row("Unquantized nodes", in_numbers((a[1], b[1])))
     yield Row("QuantizeLinear nodes", in_numbers(pair.each(lambda story: _nodes(story, "QuantizeLinear"))))
     yield Row("DequantizeLinear nodes", in_numbers(pair.each(lambda story: _nodes(story, "DequantizeLinear"))))
     yield Row("Size of the model", in_bytes(pair.each(_model_bytes)))

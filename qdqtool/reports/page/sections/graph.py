@@ -1,4 +1,4 @@
-"""A picture of the graph: operators coloured by their precision, and the Q/DQ pairs between them."""
+"""A picture of the graph: operators colored by their precision, and the Q/DQ pairs between them."""
 
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.models.graph.report import OutlineNode
@@ -32,14 +32,14 @@ def _drawn(node: OutlineNode, layer: Layer | None) -> DrawnNode:
 
 
 def _state(planned: str, layer: Layer | None) -> tuple[NodeState, str]:
-    """Return how a node is coloured, and its precision in words; that of the engine where it is known."""
+    """Return the color of a node, and its precision in words: the precision in the engine where that is known."""
     actual = layer.actual if layer is not None else None
     if actual is not None and layer is not None and actual not in {layer.planned, "unknown"}:
         return "fallback", f"{actual}, planned {layer.planned}"
     if planned:
         return "quantized", planned
     if layer is not None and layer.stays_float:
-        return "float", "left in float"
+        return "float", "unquantized"
     return "other", "float"
 
 

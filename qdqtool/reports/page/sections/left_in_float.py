@@ -1,4 +1,4 @@
-"""What stayed float and why, and tensors that no scale serves well."""
+"""Unquantized nodes and the reasons, and tensors that no scale serves well."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DEGENERATE: Columns[DegenerateTensor] = {
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the nodes that stayed float; a sentence where every node could be quantized."""
+    """Return the unquantized nodes; a sentence where every node could be quantized."""
     quantize = story.first(QuantizeReport)
     if quantize is None:
         return ()
     first: Block = Lines("Nodes", ("Every quantizable operator is quantized.",))
     if quantize.skipped:
-        first = tabulate("Nodes that stayed float", SKIPPED, quantize.skipped)
+        first = tabulate("Unquantized nodes", SKIPPED, quantize.skipped)
     if not quantize.degenerate:
         return (first,)
     return first, tabulate("Tensors that no scale serves well", DEGENERATE, quantize.degenerate)
@@ -46,7 +46,7 @@ COVERAGE = (
 
 
 def compared(pair: Pair) -> tuple[Block, ...]:
-    """Return the nodes that only one model leaves in float, as ``quantize`` says, and the counts of ``inspect``."""
+    """Return the nodes that only one model leaves unquantized, by ``quantize``, and the counts of ``inspect``."""
     return *_skipped(pair), *_coverage(pair)
 
 
@@ -55,8 +55,8 @@ def _skipped(pair: Pair) -> tuple[Block, ...]:
     if first is None or second is None:
         return ()
     found = (("A", _alone(first, second)), ("B", _alone(second, first)))
-    tables = tuple(tabulate(f"Left in float in {letter} only", SKIPPED, nodes) for letter, nodes in found if nodes)
-    return tables or (Lines("Nodes", ("Both models leave the same nodes in float.",)),)
+    tables = tuple(tabulate(f"Unquantized in {letter} only", SKIPPED, nodes) for letter, nodes in found if nodes)
+    return tables or (Lines("Nodes", ("Both models leave the same nodes unquantized.",)),)
 
 
 def _alone(one: QuantizeReport, other: QuantizeReport) -> list[NodeReason]:

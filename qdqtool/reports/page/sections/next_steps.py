@@ -21,7 +21,7 @@ NOTE = (
 def blocks(story: Story) -> tuple[Block, ...]:
     """Return the steps; where there are none, that nothing stands out, and what is not known.
 
-    A command that ended without a report has its way out in the section of its failure.
+    For a command that ended without a report, the section of its failure has the hint.
     """
     if story.first(FailedCommand) is not None:
         return ()
@@ -30,7 +30,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     if found:
         return (Steps(found, NOTE),)
     if judge(story).overall == "failed":
-        return (Lines("No way out is known", ("The verdict names what failed; the reports have no remedy.",)),)
+        return (Lines("No fix is known", ("The verdict names what failed; the reports have no remedy.",)),)
     return (Lines("Nothing stands out", ("No report gives a reason to change anything.", *_unknown(story))),)
 
 

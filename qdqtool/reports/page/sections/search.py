@@ -1,4 +1,4 @@
-"""Accuracy against cost: the states that the search of ``quantize`` came by, and the one that was written."""
+"""Accuracy against cost: the states that the search of ``quantize`` measured, and the one that was written."""
 
 from collections.abc import Iterator
 

@@ -43,7 +43,7 @@ def require_pillow() -> None:
 
 
 def decode(file: Path, *, grey: bool) -> "Image.Image":
-    """Return an image as it is meant to be seen, in 8 bits for each channel.
+    """Return an image in the orientation of its metadata, in 8 bits for each channel.
 
     The EXIF orientation is applied. Transparent pixels are laid over white. Of 16 bits the upper 8 are taken. An image
     with one channel gets three equal ones, or one with three its luma (ITU-R 601), as the input needs it.

@@ -51,7 +51,7 @@ def test_a_stray_value_does_not_cost_all_others(far):
     values = SCORES.copy()
     values[5, 6, 7] = far
     found = AUTO.threshold(seen(values), INT8)
-    assert found.reason.startswith("strays: 3.8e-06 of the values lie far away")
+    assert found.reason.startswith("outliers: 3.8e-06 of the values lie far away")
     assert sqnr(np.delete(values, np.argmax(values)), found) > 35
 
 
@@ -126,7 +126,7 @@ def test_strays_are_clipped_to_what_serves_the_bulk():
     expected = calibrators.get("mse").threshold(ranged(bulk, -3), INT8)
     share = 3 / (sum(bulk.values()) + 50_003)
     what = f"{share:.2g} of the values lie far away, up to 1000.12, and are clipped"
-    reason = f"strays: {what}; else the others would be 0"
+    reason = f"outliers: {what}; else the others would be 0"
     assert found == calibrators.Threshold(expected.amax, "mse", reason, "strays")
 
 

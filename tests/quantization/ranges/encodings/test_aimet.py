@@ -110,7 +110,7 @@ def test_biases_are_named_and_nothing_more():
 def test_activations_that_aimet_leaves_in_float_have_no_range():
     found = golden("half-1.0.0")
     assert not found.ranges
-    assert set(found.remarks.values()) == {"float in the file: left in float"}
+    assert set(found.remarks.values()) == {"float in the file: unquantized"}
 
 
 def test_symmetric_codes_keep_their_scale_however_they_are_counted(tmp_path):
@@ -332,7 +332,7 @@ def test_zero_points_of_version_2_are_those_of_quantizelinear(dtype, zero_point,
 def test_floats_without_a_scale_stay_float(dtype, tmp_path):
     found = read(tmp_path, {"name": "x", "output_dtype": dtype})
     assert (found.ranges, found.constants, found.formats) == ({}, {}, {"x": "float"})
-    assert found.remarks == {"x": "float in the file: left in float"}
+    assert found.remarks == {"x": "float in the file: unquantized"}
 
 
 @pytest.mark.parametrize(

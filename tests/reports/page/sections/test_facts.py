@@ -36,7 +36,7 @@ def test_every_fact_of_two_models(tmp_path: Path):
         "Worst output SQNR, by check": ["41.25 dB", "30.75 dB", "+10.50 dB"],
         "Worst output SQNR, by quantize": ["40.50 dB", "42.00 dB", "-1.50 dB"],
         "Quantized tensors": ["1", "1", "0"],
-        "Nodes left in float": ["1", "0", "+1"],
+        "Unquantized nodes": ["1", "0", "+1"],
         "QuantizeLinear nodes": ["1", "4", "-3"],
         "DequantizeLinear nodes": ["0", "0", "0"],
         "Size of the model": ["1 kB", "900 bytes", "+100 bytes"],

@@ -22,7 +22,7 @@ def test_without_other_reports_the_plan_is_shown(tmp_path: Path):
     assert [(node.state, node.detail) for node in nodes] == [
         ("quantized", "conv (Conv): int8"),
         ("other", "relu (Relu): float"),
-        ("float", "fc (Gemm): left in float"),
+        ("float", "fc (Gemm): unquantized"),
     ]
     assert [node.inputs for node in nodes] == [((-1, "int8"),), ((0, ""),), ((1, ""),)]
 
@@ -47,7 +47,7 @@ def test_it_begins_at_the_noisiest_layer_and_counts_colours(tmp_path: Path):
 
     drawing = drawn(tmp_path, quantize=QUANTIZE, sensitivity=edited(SENSITIVITY, noisy))
     assert drawing.start == 2
-    assert drawing.nodes[2].detail == "fc (Gemm): left in float, 50.00% of the noise, 20.00 dB with it alone"
+    assert drawing.nodes[2].detail == "fc (Gemm): unquantized, 50.00% of the noise, 20.00 dB with it alone"
     assert drawing.counts == {"quantized": 1, "float": 1, "other": 1}
 
 

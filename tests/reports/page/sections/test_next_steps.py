@@ -57,7 +57,7 @@ def test_a_failure_without_a_remedy_is_not_called_nothing(tmp_path: Path):
 
     block = shown(tmp_path, report=edited(CONVERT, lost))
     assert isinstance(block, Lines)
-    assert block.heading == "No way out is known"
+    assert block.heading == "No fix is known"
 
 
 def test_a_command_that_failed_has_its_hint_elsewhere() -> None:

@@ -175,7 +175,7 @@ def test_a_sample_far_below_the_median_is_marked_and_data_without_files_has_no_c
 def test_reports_of_earlier_versions_have_no_samples(tmp_path: Path):
     assert [*tables(tmp_path, check=CHECK, quantize=QUANTIZE)] == [
         "Outputs against the float model, worst first",
-        "The same as quantize measured it on 2 held-back samples",
+        "The same as quantize measured it on 2 hold-out samples",
     ]
 
 
