@@ -72,7 +72,6 @@ class AccuracyKeywords(CalibrationKeywords, total=False):
     fallback: str | None
     pareto: FileName | None
     sensitivity: FileName | None
-    compute_capabilities: Sequence[str] | None
     reports: Mapping[Literal["text", "json", "html"], FileName]
 
 
@@ -86,6 +85,7 @@ class EngineKeywords(TypedDict, total=False):
     opt_shape_values: Shapes
     max_shape_values: Shapes
     profiles: Sequence[Mapping[str, Shapes]]
+    compute_capabilities: Sequence[str] | None
     builder_optimization_level: int | None
     mem_pool_size: Mapping[str, int]
     timing_cache_file: FileName | None
@@ -120,7 +120,6 @@ class BuildKeywords(EngineKeywords, total=False):
     input_shapes: Shapes
     input_values: Values
     calib_data: DataLike | None
-    compute_capabilities: Sequence[str] | None
     skip_validate: bool
     reports: Mapping[Literal["text", "json", "html"], FileName]
 
