@@ -25,7 +25,7 @@ WINDOWS_SKIPPED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ModelFeed:
     """How to feed a model.
 
     Attributes:
@@ -47,7 +47,7 @@ def paths() -> dict[str, Path]:
     return {path.stem: path for path in sorted(Path(folder).glob("*.onnx"))} if folder else {}
 
 
-def known(path: Path) -> Known:
+def known(path: Path) -> ModelFeed:
     """How to feed one of them.
 
     Raises:
@@ -87,9 +87,9 @@ def _speech(path: Path, count: int, seed: int) -> dict[str, Array]:
 
 
 _KNOWN = {
-    "face_slim_320": Known(_normalized),
-    "face_slim_320_unfolded_opset9": Known(_normalized),
-    "magika_fast_v2_1": Known(_file_ends, tests=63, metric="agreement"),
-    "silero_vad_16k_op15": Known(_speech, tests=64, input_shapes="input:1x576,state:2x1x128"),
-    "yunet_n_dynamic": Known(_pixels),
+    "face_slim_320": ModelFeed(_normalized),
+    "face_slim_320_unfolded_opset9": ModelFeed(_normalized),
+    "magika_fast_v2_1": ModelFeed(_file_ends, tests=63, metric="agreement"),
+    "silero_vad_16k_op15": ModelFeed(_speech, tests=64, input_shapes="input:1x576,state:2x1x128"),
+    "yunet_n_dynamic": ModelFeed(_pixels),
 }

@@ -14,7 +14,7 @@ import onnx
 
 from benchmarks.comparison import coverage
 from benchmarks.foreign_models import baseline
-from benchmarks.foreign_models.row import Attempt, Row
+from benchmarks.foreign_models.row import Route, Row
 from benchmarks.networks import commands, outputs
 from benchmarks.networks.commands import FailedError
 
@@ -75,9 +75,9 @@ class Chain:
         except FailedError as error:
             return [str(error)]
 
-    def _attempt(self, way: tuple[str, ...]) -> tuple[Attempt, Any]:
+    def _attempt(self, way: tuple[str, ...]) -> tuple[Route, Any]:
         """Return how one way ended, and the report of the build if there is an engine."""
-        attempt = Attempt(named(way))
+        attempt = Route(named(way))
         try:
             path = self._after(way)
         except FailedError as error:

@@ -43,13 +43,13 @@ def made(sample: Sample, write: Write) -> str:
         write(sample)
     except Exception as error:  # noqa: BLE001 - tools raise what they like
         sample.path.unlink(missing_ok=True)
-        message = _told(error)
+        message = _described(error)
         failed.write_text(message, encoding="utf-8")
         return message
     return ""
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     """Return what an error says; its first cause says more where an exporter wraps it in advice."""
     while error.__cause__ is not None:
         error = error.__cause__

@@ -8,7 +8,7 @@ from benchmarks.networks.row import Left
 
 
 @dataclass(slots=True)
-class Attempt:
+class Route:
     """One way to an engine.
 
     Attributes:
@@ -55,7 +55,7 @@ class Row:
     before_db: float | None = None
     before_by: str = ""
     findings: list[str] = field(default_factory=list)
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[Route] = field(default_factory=list)
     way: str = ""
     after_db: float | None = None
     change_db: float | None = None
@@ -74,6 +74,6 @@ class Row:
 def from_json(text: str) -> Row:
     """Return a row that was written by :meth:`Row.to_json`."""
     read: dict[str, Any] = json.loads(text)
-    read["attempts"] = [Attempt(**each) for each in read["attempts"]]
+    read["attempts"] = [Route(**each) for each in read["attempts"]]
     read["fallbacks"] = [Left(**each) for each in read["fallbacks"]]
     return Row(**read)

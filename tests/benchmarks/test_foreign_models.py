@@ -12,7 +12,7 @@ from support.small import make_model
 
 from benchmarks.foreign_models import baseline, make, page
 from benchmarks.foreign_models.chain import AS_IT_IS, UNCHANGED, Chain, named
-from benchmarks.foreign_models.row import Attempt, Row, from_json
+from benchmarks.foreign_models.row import Route, Row, from_json
 from benchmarks.foreign_models.samples import CALIBRATED_ON, FLOAT, SAMPLES, TEST_SAMPLES, Reader, Sample
 from benchmarks.foreign_models.tools import TOOLS, titled
 from benchmarks.networks import commands, storage
@@ -25,7 +25,7 @@ ROW = Row(
     before_db=30.04,
     before_by="ONNX Runtime",
     findings=["7 QL312"],
-    attempts=[Attempt(AS_IT_IS, "validate refuses | it"), Attempt("fix", planned=9, achieved=8)],
+    attempts=[Route(AS_IT_IS, "validate refuses | it"), Route("fix", planned=9, achieved=8)],
     way="fix",
     after_db=30.0,
     change_db=float("inf"),
@@ -33,7 +33,7 @@ ROW = Row(
     achieved=8,
     fallbacks=[Left("MatMul", "no kernel", 1)],
 )
-REFUSED = replace(ROW, name="quark.int8", attempts=[ROW.attempts[0], Attempt("fix", UNCHANGED)], way="", achieved=0)
+REFUSED = replace(ROW, name="quark.int8", attempts=[ROW.attempts[0], Route("fix", UNCHANGED)], way="", achieved=0)
 MISSING = Row("nncf.nf4", missing="ValueError: no\n\x1b[96m such mode")
 
 
@@ -54,7 +54,7 @@ def test_a_good_row_breaks_no_promise(row):
         (Row("aimet.int8", crash="Killed"), "aimet.int8: Killed"),
         (replace(ROW, change_db=20.0), "brevitas.int8: 'fix' changes numbers, 20.0 dB"),
         (
-            replace(REFUSED, attempts=[Attempt("fix", "TensorRT for RTX refuses the model: why")]),
+            replace(REFUSED, attempts=[Route("fix", "TensorRT for RTX refuses the model: why")]),
             "quark.int8, fix: validate passes, and TensorRT for RTX refuses the model: why",
         ),
     ],
@@ -64,7 +64,7 @@ def test_every_broken_promise_is_told(row, problem):
 
 
 def test_what_the_parser_says_is_a_finding():
-    refused = Attempt(AS_IT_IS, "TensorRT for RTX refuses node 'a' (Quant): no such operator")
+    refused = Route(AS_IT_IS, "TensorRT for RTX refuses node 'a' (Quant): no such operator")
     assert list(page.problems(replace(REFUSED, attempts=[refused], findings=["3 QE701"]))) == []
 
 

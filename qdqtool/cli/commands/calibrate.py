@@ -18,11 +18,11 @@ LAYOUT = Layout(
         "Where it runs": (),
         "Images": (),
         "Sound and text": (),
-        "What is to be quantized": WHAT,
+        "Quantization to calibrate for": WHAT,
         "How": (),
         "Report": REPORT,
     },
-    headings={"What is quantized": "What is to be quantized"},
+    headings={"What is quantized": "Quantization to calibrate for"},
     first=(
         "output",
         "calib_data",
@@ -56,8 +56,8 @@ def command(*, model: Path, output: Path, output_format: str, shard: str | None,
     """Run MODEL over data and write the range of every tensor that `qdqtool quantize` would quantize.
 
     `qdqtool quantize --calibration-cache RANGES` then gives the same bytes as quantizing with the data, and runs
-    nothing. Every sample is checked before the first run. What is done is kept in RANGES meanwhile, and at Ctrl-C: the
-    same command goes on from there. `qdqtool explain data` describes data, `qdqtool explain files` the ranges file,
+    nothing. Every sample is checked before the first run. RANGES keeps the progress, also at Ctrl-C: the same command
+    continues from there. `qdqtool explain data` describes data, `qdqtool explain files` the ranges file,
     `qdqtool explain scale-out` a calibration on several machines.
     """
     from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file

@@ -1,4 +1,4 @@
-"""What a ranges file holds (``docs/reference/files.md``), as it is decoded: ``file.py`` turns it into ranges."""
+"""The decoded content of a ranges file (``docs/reference/files.md``): ``file.py`` turns it into ranges."""
 
 from typing import Any
 

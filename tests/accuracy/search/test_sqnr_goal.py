@@ -164,7 +164,7 @@ def test_the_nodes_of_the_report_are_exactly_those_that_lost_their_pairs(network
     report = quantized(folder, low + 2)
     whole, rest = (computing(onnx.load(folder / name)) for name in ("all.onnx", "q.onnx"))
     left = [label for layer in report.goal.left for label in layer.nodes]
-    skipped = [entry.node for entry in report.skipped if "for the accuracy" in entry.reason]
+    skipped = [entry.node for entry in report.skipped if "to reach the requested accuracy" in entry.reason]
     assert sorted(skipped) == sorted(left)
     assert rest < whole
     assert len(whole - rest) == len(left)

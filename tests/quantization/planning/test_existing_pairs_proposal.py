@@ -129,8 +129,8 @@ def test_nodes_in_the_fallback_format_have_it_on_every_operand_and_say_why(mode,
     found = in_two_formats(mode, fallback, "b")
     assert {each.slot.tensor: each.scheme.format.name for each in found.slots} == formats
     assert [each.slot.tensor for each in found.slots] == list(formats)
-    finer = {each.slot.tensor for each in found.slots if "in the fallback format for the accuracy" in each.reason}
-    assert finer == {tensor for tensor in formats if tensor in "av"}
+    secondary = {each.slot.tensor for each in found.slots if "in the secondary format" in each.reason}
+    assert secondary == {tensor for tensor in formats if tensor in "av"}
     assert str(next(each for each in found.slots if each.slot.tensor == "v").scheme.granularity) == "per-axis 1"
     assert [node.node for node in found.skipped if node.reason.code in ("accuracy", "fallback")] == []
 

@@ -83,7 +83,7 @@ def on_request(code: Code, text: str) -> Reason:
 FOR_ACCURACY = Reason("accuracy", "unquantized, to reach the requested accuracy")
 """Why a search leaves a node in float."""
 
-IN_FALLBACK = Reason("fallback", "in the fallback format for the accuracy that was asked for")
+IN_FALLBACK = Reason("fallback", "in the secondary format, to reach the requested accuracy")
 """Why a search takes a node out of the format of the mode."""
 
 
