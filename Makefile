@@ -1,7 +1,7 @@
 # Everything a newcomer needs; each target sets up its own virtual environment first.
 #   make demo   the main job on a sample model
 #   make test   what decides correctness, in minutes        make test-all  slow tests too, as CI does
-#   make lint   format, style, types, imports, size        make check  lint and test
+#   make lint   format, style, types, imports, size, words  make check  lint and test
 #   make generated   writes what follows from code and is in git: schemas, tables of docs
 #   make docs   the manual as a site in build/site, with a page for each rule
 #   make pictures what a terminal and a browser show, for the README
@@ -75,6 +75,7 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/budget.py
+	$(BIN)/python tools/prose.py
 
 format: $(READY)
 	$(BIN)/ruff format .
