@@ -144,7 +144,7 @@ def _locked(found: Locked) -> Text:
 
 
 def _nothing_quantized(report: EngineReport) -> str:
-    """What the verdict adds where all Q/DQ came to nothing, as for compute capability 7.5; empty where they did not."""
+    """Return the remark that no Q/DQ has an effect, as for compute capability 7.5; empty where some has."""
     actual = {node.actual for node in report.nodes}
     if not report.nodes or UNKNOWN in actual or report.evidence == "none" or any(report.achieved.values()):
         return ""

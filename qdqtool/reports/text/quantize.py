@@ -253,7 +253,7 @@ def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = 
         return
     console.print(Text.assemble(("SQNR", "bold"), f" against the {baseline}, on ", _measured_on(accuracy)))
     if accuracy.refitted:
-        console.print("  with ranges of the other samples only; the written model has those of all")
+        console.print("  measured with ranges from the other samples; the written model has ranges from all samples")
     if not accuracy.outputs:
         console.print("  no output has float values to compare", style="yellow")
     for output in accuracy.outputs[: limit(console, SHOWN_OUTPUTS)]:

@@ -169,7 +169,7 @@ def _dominant(layer: BlamedLayer, blame: BlameReport) -> str:
 def _nothing(blame: BlameReport) -> str:
     where = f"of the noise at {escape(blame.output)}"
     if blame.rest_share <= 0.5:
-        return f"no layer stands out: none makes more than {blame.rest_share:.0%} {where}"
+        return f"no single layer dominates: each makes at most {blame.rest_share:.0%} {where}"
     return f"no layer was found that makes most {where} within {plural(blame.runs, 'run')} of a sample"
 
 

@@ -205,12 +205,12 @@ def test_a_goal_that_no_model_keeps_writes_nothing_and_its_hint_works(network):
     assert sorted(folder.iterdir()) == before
     assert "all keep 200 dB" in caught.value.message
     assert f"{low:.1f} dB with every layer quantized" in caught.value.message
-    assert re.search(r"the search came to [\d.]+ dB with \d+ of \d+ layers in float", caught.value.message)
+    assert re.search(r"the best model measured has [\d.]+ dB with \d+ of \d+ layers in float", caught.value.message)
     hinted = re.search(r"`--min-sqnr (-?\d+)`", caught.value.hint or "")
     assert hinted
     report = quantized(folder, float(hinted[1]))
     assert report_worst(report) >= float(hinted[1]) > low - 1
-    more = re.search(r"came to ([\d.]+) dB", caught.value.message)
+    more = re.search(r"measured has ([\d.]+) dB", caught.value.message)
     assert more
     assert float(more[1]) > low
 

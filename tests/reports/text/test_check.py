@@ -147,7 +147,7 @@ def test_what_makes_the_noise_stands_between_the_notes_and_the_verdict():
         "  t in then  activation  10.00%     20.0",
     ]
     unknown = lines(boundaries=(noisy,), blame=blame)
-    assert unknown[-7:-5] == ["no layer stands out: none makes more than 20% of the noise at y", ""]
+    assert unknown[-7:-5] == ["no single layer dominates: each makes at most 20% of the noise at y", ""]
     assert unknown[-5:-3] == text[start + 2 : start + 4]
     known = lines(boundaries=(noisy,), blame=replace(blame, layers=(BLAMED,)))
     assert known[-6] == "layers that make most of the noise at y, on 1 sample"

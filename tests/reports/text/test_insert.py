@@ -77,6 +77,6 @@ def test_patterns_and_nodes_are_listed_with_their_effect():
         f"2 nodes of {ESCAPED} would be quantized for tensorrt",
         "  c (Conv)",
         f"  {ESCAPED} (Gemm) in then",
-        "1 node left in float",
+        "1 node unquantized",
         "  Conv d: excluded",
     ]

@@ -199,7 +199,7 @@ def test_a_problem_is_said_and_escaped():
 )
 def test_an_output_has_one_line(found: OutputAccuracy, words: str):
     head, line = text_of(found).splitlines()
-    assert head == "SQNR against the float model, on 4 held-back samples of the calibration data"
+    assert head == "SQNR against the float model, on 4 hold-out samples of the calibration data"
     assert line == f"  output     y: {words}"
 
 
@@ -209,7 +209,7 @@ def test_an_output_has_one_line(found: OutputAccuracy, words: str):
         ({"validation": HOSTILE}, f"4 samples of {ESCAPED}"),
         ({"reason": TOO_FEW}, "4 calibration samples: too few to hold any out"),
         ({"reason": TOO_FEW, "samples": 1}, "1 calibration sample: too few to hold any out"),
-        ({"held_back": True, "samples": 1}, "1 held-back sample of the calibration data"),
+        ({"held_back": True, "samples": 1}, "1 hold-out sample of the calibration data"),
     ],
 )
 def test_the_samples_are_named(changes: dict[str, object], words: str):

@@ -59,7 +59,7 @@ def test_another_layer_that_may_be_louder_is_not_kept_quiet():
 
 
 def test_where_no_layer_stands_out_one_line_says_so():
-    even = "no layer stands out: none makes more than 20% of the noise at y\n"
+    even = "no single layer dominates: each makes at most 20% of the noise at y\n"
     assert printed(print_blame, report()) == even
     unknown = "no layer was found that makes most of the noise at y within 9 runs of a sample\n"
     assert printed(print_blame, report(rest=0.6)) == unknown
