@@ -149,8 +149,10 @@ def test_the_widest_cells_wrap_between_words_first():
 @pytest.mark.parametrize(("width", "left_out"), [(42, {"targets"}), (28, {"severity", "targets"})])
 def test_columns_that_would_make_cells_too_high_are_left_out_and_named(width: int, left_out: set[str]):
     lines = shown(catalogue(), width)
-    start = next(index for index, line in enumerate(lines) if line.startswith("left out"))
-    assert " ".join(lines[start:]).split() == f"left out for lack of room: {', '.join(sorted(left_out))}".split()
+    start = next(index for index, line in enumerate(lines) if line.startswith("hidden columns"))
+    assert (
+        " ".join(lines[start:]).split() == f"hidden columns: {', '.join(sorted(left_out))} (widen the terminal)".split()
+    )
     assert set(lines[0].split()) == {"code", "severity", "rule", "text"} - left_out
     assert max(map(len, lines)) <= width
 
@@ -180,7 +182,7 @@ def test_no_heading_is_cut_and_no_cell_is_high_while_a_column_can_go(rows: list[
     for row in rows:
         table.add_row(*row)
     lines = shown(table, width)
-    note = lines.pop() if lines[-1].startswith("left out") else ""
+    note = lines.pop() if lines[-1].startswith("hidden columns") else ""
     headings = {"first", "second", "one", "third"} - set(note.replace(",", "").split())
 
     assert set(" ".join(lines[:2]).split()) >= headings

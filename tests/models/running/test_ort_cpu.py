@@ -147,7 +147,7 @@ def test_a_missing_kernel_names_the_node_even_without_a_name() -> None:
         CapabilityError, match=r"no kernel for QuantizeLinear \(opset 23\).*'QuantizeLinear -> q'"
     ) as caught:
         Session(model)
-    assert "convert the model to types that it has kernels for" in caught.value.hint
+    assert "convert the model to types that ONNX Runtime has kernels for" in caught.value.hint
 
 
 def test_an_unknown_operator_is_a_missing_capability(capfd: pytest.CaptureFixture[str]) -> None:

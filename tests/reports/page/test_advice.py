@@ -138,7 +138,7 @@ def test_of_an_accuracy_the_layers_are_named_or_asked_for(name: str, tmp_path: P
     assert step.command == "qdqtool check net.int8.onnx --baseline net.onnx --data data.npz --blame"
 
     (step,) = steps_of(missed_gates, tmp_path, check=missed(name, blame=BLAMED), quantize=QUANTIZE)
-    assert "Most of the noise at y is made by conv a (50.00%), fc (25.00%)." in step.fact
+    assert "Most of the noise at y comes from conv a (50.00%), fc (25.00%)." in step.fact
     assert step.command == (
         "qdqtool quantize net.onnx --calib-data data.npz --nodes-to-exclude 'conv a' --nodes-to-exclude fc "
         "--nodes-to-exclude fc_bias -o NEW.onnx"

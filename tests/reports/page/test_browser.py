@@ -234,6 +234,7 @@ def test_the_range_of_an_activation_is_drawn_over_its_values(tab: Any, tmp_path:
     cells = figure.locator("tbody tr").evaluate_all("rows => rows.map(row => [...row.cells].map(c => c.textContent))")
     assert cells == [["max", "4", "0%"], ["mse", "2.5", "0.4%"], ["chosen", "2.5", "0.4%"]]
     figure.get_by_text("Every bar as text").click()
+    figure.locator("li").first.wait_for()
     assert figure.locator("li").all_inner_texts()[2:5] == [
         "1 to 1.5: 50 values",
         "1.5 to 2: 0 values",
@@ -271,6 +272,7 @@ def test_the_scales_of_a_weight_are_drawn_by_channel(tab: Any, tmp_path: Path):
         "All weights are 0 in 1 channel."
     )
     figure.get_by_text("Every bar as text").click()
+    figure.locator("li").first.wait_for()
     assert figure.locator("li").all_inner_texts() == [
         "channels 0 to 1: 0.01 to 0.02",
         "channels 2 to 3: 0.002",

@@ -67,7 +67,7 @@ def test_every_section_is_there(tmp_path: Path):
 
 def test_what_no_report_says_is_named_with_the_command_that_does(tmp_path: Path):
     text = Reader(page(tmp_path, inspect=ALL["inspect"])).text
-    assert "no report says so; qdqtool check --baseline does." in text
+    assert "no report answers this; qdqtool check --baseline does." in text
     assert re.search(r"Accuracy of the outputs\s*qdqtool check or qdqtool quantize", text)
     assert re.search(r"Files and digests\s*qdqtool quantize or", text)
 
@@ -204,7 +204,7 @@ def figures(**documents: Any) -> dict[str, str]:
 
 def test_all_that_the_reports_say():
     assert figures(**ALL) == {
-        "Quantized": "1 tensor in int8 for tensorrt, 1 quantizable node left in float",
+        "Quantized": "1 tensor in int8 for tensorrt, 1 quantizable node unquantized",
         "Worst output": "y: 41.25 dB on 8 samples of data.npz",
         "Noisiest layers": "conv (75.00%) of the noise at the output where it is largest",
         "Sizes": "model 1 kB of 4 kB, engine 5 kB",
@@ -232,7 +232,7 @@ def test_each_check_has_its_worst_output():
 
 
 def test_without_a_check_quantize_says_what_it_cost():
-    assert figures(quantize=ALL["quantize"])["Worst output"] == "y: 40.50 dB on 2 held-back samples"
+    assert figures(quantize=ALL["quantize"])["Worst output"] == "y: 40.50 dB on 2 hold-out samples"
 
 
 def test_random_data_says_nothing_of_the_accuracy():

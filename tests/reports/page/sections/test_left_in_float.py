@@ -66,7 +66,7 @@ def test_nodes_in_float_in_one_model_only(tmp_path: Path):
     assert rows_of(found, "in A only") == {"p": ["Gemm", "too small"]}
     assert rows_of(found, "in B only") == {"r": ["Gemm", "too small"]}
     same = left_in_float.compared(pair_of(tmp_path, skipping(ALL, "p"), skipping(SECOND, "p")))
-    assert said_in(same) == ["Both models leave the same nodes in float."]
+    assert said_in(same) == ["Both models leave the same nodes unquantized."]
 
 
 def test_a_model_of_another_tool_is_compared_by_operators(tmp_path: Path):

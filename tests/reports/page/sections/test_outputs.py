@@ -80,7 +80,7 @@ def test_what_quantize_measured_stands_beside_it(tmp_path: Path):
     )
     found = table(blocks_of(blocks, tmp_path, quantize=measured(*outputs)), MEASURED)
 
-    assert found.caption == f"{MEASURED}held-back samples"
+    assert found.caption == f"{MEASURED}hold-out samples"
     assert texts(found, "Output") == ["y", ESCAPED, "nan"]
     assert texts(found, "SQNR") == ["40.50 dB", "exact", "40.50 dB"]
     assert texts(found, "Standard error") == ["1.50 dB", "unknown", "unknown"]
