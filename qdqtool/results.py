@@ -65,6 +65,11 @@ class Report:
         """Return the plain data that a notebook shows; a report whose facts lie deep says them here."""
         return self.to_dict()
 
+    def __str__(self) -> str:
+        """Return one line for each fact; lists are counted."""
+        facts = (f"  {name}: {_brief(value)}" for name, value in _filled_items(self.notebook_rows()))
+        return "\n".join([type(self).__name__, *(fact for fact in facts if not fact.startswith(_VERSIONS))])
+
     def _repr_html_(self) -> str:
         """Return a table for notebooks; every text in it is escaped."""
         return as_html(type(self).__name__, self.notebook_rows(), getattr(self, "passed", None))
@@ -143,6 +148,16 @@ def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:
     return f"<table><caption><b>{_text(title)}{verdict}</b></caption>{rows}</table>"
 
 
+_VERSIONS = ("  schema_version:", "  qdqtool_version:")
+
+
+def _brief(value: Any) -> str:
+    """Return a value as short text: of lists and mappings the size."""
+    if isinstance(value, list | dict):
+        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
+    return html.unescape(_text(value))
+
+
 def _cell(value: Any) -> str:
     """Return a value as HTML: a list is folded, and its parts are shown unless they are dicts themselves."""
     if isinstance(value, dict):
@@ -159,8 +174,7 @@ def _inner(value: Any) -> str:
         return f"[{', '.join(map(_text, value))}]"
     rows = "".join(f"<li>{_row(each)}</li>" for each in value[:MOST_ROWS])
     more = f"<li>… {len(value) - MOST_ROWS} more</li>" if len(value) > MOST_ROWS else ""
-    entries = f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
-    return f"<details><summary>{entries}</summary><ul>{rows}{more}</ul></details>"
+    return f"<details><summary>{_brief(value)}</summary><ul>{rows}{more}</ul></details>"
 
 
 def _row(value: Any) -> str:

@@ -138,3 +138,16 @@ def test_the_command_prints_it():
     done = qdqtool_process("--version")
     assert done.code == 0
     assert __version__ in done.out
+
+
+def test_a_printed_report_has_a_line_for_each_fact():
+    assert str(Sample(parts=(Part("a"), Part("b")), counts={"Conv": 3})).splitlines() == [
+        "Sample",
+        "  model: m.onnx",
+        "  passed: yes",
+        "  sqnr: 12.3457",
+        "  parts: 2 entries",
+        "  counts: 1 entry",
+    ]
+    assert "\\u202e" in str(Sample(model="\u202e<b>"))
+    assert "<b>" in str(Sample(model="<b>"))

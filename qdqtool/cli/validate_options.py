@@ -126,7 +126,7 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
         from qdqtool.linting.baseline import write_baseline
 
         count = write_baseline(report, options["write_baseline"])
-        _say(f"{count} findings written to {options['write_baseline']}")
+        _say(f"{count} {'finding' if count == 1 else 'findings'} written to {options['write_baseline']}")
         code = 0
     else:
         report = _without_known(report, settings)
