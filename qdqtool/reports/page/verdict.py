@@ -63,8 +63,9 @@ def _overall(judgements: Sequence[Judgement]) -> tuple[VerdictWord, str]:
     if reasons:
         count = sum(each.state == reasons[0].state for each in reasons) - 1
         more = f" ({count} more below)" if count else ""
-        failed = f"{reasons[0].question.capitalize()} failed: " if reasons[0].state == "failed" else ""
-        return verdict.word_of(reasons), f"{failed}{reasons[0].detail}{more}."
+        failed = f"{reasons[0].question} failed: " if reasons[0].state == "failed" else ""
+        sentence = f"{failed}{reasons[0].detail}{more}."
+        return verdict.word_of(reasons), f"{sentence[:1].upper()}{sentence[1:]}"
     if not any(each.state == "passed" for each in judgements):
         return "warning", "No report judges the model."
     return "passed", f"Every gate held.{f' Not asked for: {_names(skipped)}.' if skipped else ''}"

@@ -67,7 +67,7 @@ def test_every_section_is_there(tmp_path: Path):
 
 def test_what_no_report_says_is_named_with_the_command_that_does(tmp_path: Path):
     text = Reader(page(tmp_path, inspect=ALL["inspect"])).text
-    assert "no report answers this; qdqtool check --baseline does." in text
+    assert "No report answers this; qdqtool check --baseline does." in text
     assert re.search(r"Accuracy of the outputs\s*qdqtool check or qdqtool quantize", text)
     assert re.search(r"Files and digests\s*qdqtool quantize or", text)
 

@@ -36,7 +36,7 @@ def test_numbers_that_nothing_compares_are_a_warning_and_other_questions_may_sta
         "build": "passed",
         "validate": "passed",
     }
-    assert found["check"].sentence == "no report answers this; qdqtool check --baseline does."
+    assert found["check"].sentence == "No report answers this; qdqtool check --baseline does."
     assert found["build"].sentence == "Every gate held. Not asked for: engine."
 
 
