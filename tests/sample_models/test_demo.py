@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -36,11 +35,6 @@ def replace_calibration(repository: Path, **arrays: np.ndarray) -> None:
     np.savez(repository / "sample_models" / "digits_cnn" / "calibration.npz", **arrays)
 
 
-def masked(text: str) -> str:
-    """The text without its figures, which other versions of the runtime may move."""
-    return re.sub(r"[\d.,]+", "#", text).strip()
-
-
 @pytest.mark.slow(reason="the whole demo")
 @pytest.mark.builder
 def test_the_demo_ends_in_an_engine_and_a_summary(tmp_path):
@@ -54,7 +48,6 @@ def test_the_demo_ends_in_an_engine_and_a_summary(tmp_path):
     assert "8 of 8 planned int8 nodes are int8 (evidence: aot-dump)" in summary
     assert summary.endswith("The demo succeeded.\n")
     assert (tmp_path / "out" / "model.int8.engine").stat().st_size > 0
-    assert masked(summary.replace(str(tmp_path / "out"), "build/demo")) in masked((ROOT / "README.md").read_text())
     assert "\n$ qdqtool convert " in ended.stdout
     assert json.loads((tmp_path / "out" / "report.json").read_text())["passed"]
 

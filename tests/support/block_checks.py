@@ -178,11 +178,12 @@ def _hook(block: Block) -> Iterator[str]:
 
 
 def _workflow(block: Block) -> Iterator[str]:
-    """Steps of a workflow, or a whole job: the action has each input that they give it, and all that it requires."""
+    """Steps of a workflow, a job or all of it: the action has each input that they give it, and all it requires."""
     found = yaml.safe_load(block.text)
     inputs = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
     required = {name for name, each in inputs.items() if each.get("required")}
-    steps = found if isinstance(found, list) else found["steps"]
+    jobs = [{"steps": found}] if isinstance(found, list) else found.get("jobs", {"only": found}).values()
+    steps = [step for job in jobs for step in job["steps"]]
     ours = [step for step in steps if "qdqtool" in step.get("uses", "")]
     if not ours:
         yield "no step uses the action"

@@ -53,7 +53,7 @@ Code = Literal[
 """The kinds of reasons."""
 
 _ON_REQUEST: frozenset[Code] = frozenset({"divisor", "few-channels", "no-gain"})
-_ASK = "name the operator in --op-types-to-quantize to quantize it all the same"
+_ASK = "`--op-types-to-quantize '*'` and the option again with the operator quantize it all the same"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,19 @@
+"""tools/site.py: the page of the command line has every command with every option."""
+
+import click
+
+from qdqtool.cli import command
+from tools import site
+
+
+def test_the_help_of_every_command_takes_the_place_of_the_directive():
+    page = site.on_page_markdown("# Command line\n\n::: commands\n\nMore.\n")
+    sections = {part.partition("\n")[0]: part for part in page.split("\n### ")[1:]}
+    context = click.Context(command)
+    assert list(sections) == command.list_commands(context)
+    for name, text in sections.items():
+        found = command.get_command(context, name)
+        flags = {flag for each in found.params if isinstance(each, click.Option) for flag in each.opts}
+        assert f"Usage: qdqtool {name} " in text
+        assert [flag for flag in sorted(flags) if flag not in text] == []
+    assert page.endswith("\n\nMore.\n")
