@@ -163,9 +163,9 @@ class Accuracy:
     """The cost of quantizing.
 
     Attributes:
-        samples: Number of samples that were run, from the start of those that there are to measure on.
-        held_back: Whether they are hold-out samples of the calibration data, with which nothing was chosen.
-        validation: The validation data that they are of; None where they are calibration samples.
+        samples: Number of samples that were run: the first ones of those that are there for measuring.
+        held_back: Whether these are hold-out samples of the calibration data, with which nothing was chosen.
+        validation: The validation data of these samples; None where they are calibration samples.
         reason: Why they are calibration samples that may have chosen something, in words; empty where they are not.
         refitted: Whether the written model is another one than that which was measured: its ranges are those of all
             samples, and the measured model has the ranges of the choosing part.

@@ -13,7 +13,7 @@ from qdqtool.errors import escape, human_bytes
 from qdqtool.reports.blocks import Cell, Column, State, Table
 
 MOST_LINES = 4
-"""Lines that a cell may take before a column is left out for it."""
+"""Most lines of a cell: where a cell needs more, a column is left out."""
 
 _GAP = 3
 _LONGEST_WORD = 32

@@ -237,7 +237,7 @@ LARGEST_MODEL = (1 << 31) - (1 << 20)
 
 
 class ConstantNodes:
-    """The Q and DQ nodes with the same result in every run: all inputs are constant, or codes of such a Q."""
+    """The Q and DQ nodes with constant results: their inputs are constants, or codes that another of these Q makes."""
 
     def __init__(self, index: ModelIndex, entries: Iterable[QdqNode]) -> None:
         self._index = index

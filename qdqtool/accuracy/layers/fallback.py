@@ -30,10 +30,10 @@ class Fallback:
 
     Attributes:
         name: The format.
-        digest: Names its parameters.
-        placements: The pairs in that format, by the number of the site that they stand in for.
-        shares: What it costs to compute a layer in that format, as a share of the cost of all layers in float, of the
-            layers that take the format.
+        digest: Identifies the parameters of the format.
+        placements: The pairs in that format, by the number of the site whose pair they replace.
+        shares: The cost to compute a layer in that format, for each layer that takes the format, as a share of the
+            cost of all layers in float.
     """
 
     name: str

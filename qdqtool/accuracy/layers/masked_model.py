@@ -29,8 +29,8 @@ from qdqtool.quantization.insertion.apply_plan import PlacedPairs, place_pairs
 from qdqtool.quantization.preparation.bias_correction import SwitchedBias
 
 Setting = Mapping[int, Placement | None]
-"""For some sites, by number: another placement of the same slot than that of the plan, or None for float. Its format is
-that of the plan or, of an activation, that of the alternative."""
+"""A changed placement for some sites, by number: None for float, or a placement of the same slot with other parameters.
+The placement has the format of the plan; that of an activation may also have the format of the alternative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,9 +39,9 @@ class LayerComparison:
     """The layers of two engines.
 
     Attributes:
-        groups: Layers that have a counterpart, those that lose most first.
+        groups: Layers that have a counterpart in the other engine; the layers that lose most time come first.
         unmatched: Layers of the engine without a counterpart, slowest first.
-        against_unmatched: Layers of the other engine without one, slowest first.
+        against_unmatched: Layers of the other engine without a counterpart, slowest first.
     """
 
     groups: tuple[LayerGroup, ...]

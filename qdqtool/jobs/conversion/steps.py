@@ -36,11 +36,11 @@ Value = TypeVar("Value")
 
 
 def relocated(value: Value, folder: Path) -> Value:
-    """Return a report, or a text, with each path in ``folder`` replaced by that in the folder around it.
+    """Return a report or text with each path in ``folder`` moved to the parent of ``folder``.
 
     Args:
         value: A dataclass, a container, a text or anything else, which stays unchanged.
-        folder: A temporary folder, whose name stands in no other text.
+        folder: A temporary folder; its name occurs only in such paths.
     """
     found = _changed(value, f"{folder.name}/")
     assert isinstance(found, type(value))

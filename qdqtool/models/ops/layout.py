@@ -43,7 +43,7 @@ def _behind_batch(value: Value | None, index: ModelIndex) -> tuple[int, ...]:
 
 
 def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:
-    """Return the axis of the attribute ``perm``, by default the axes in reverse order."""
+    """Return the input axis that a Transpose moves to ``axis``; without ``perm`` it reverses the order of the axes."""
     order = node.attribute("perm", None if rank is None else range(rank - 1, -1, -1))
     return order[axis] if isinstance(order, list | range) and axis < len(order) else None
 
