@@ -182,7 +182,7 @@ def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Whether the command line asks for JSON, also one that could not be parsed."""
+    """Whether the command line asks for JSON, even if it could not be parsed."""
     spelled = "=".join(words).replace("--output_format=", "--output-format=")
     return "--output-format=json" in spelled
 

@@ -56,13 +56,13 @@ def _fixed(model: Model, values: Values, shapes: Shapes) -> Model:
 
 
 def feeds_of(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, renamed: Mapping[str, str]) -> Feeds:
-    """Return the samples that a model and its baseline take.
+    """Return the samples for a model and its baseline.
 
     Args:
         index: The model.
         baseline: The baseline; None for none.
         request: The data.
-        renamed: The names of the model's inputs, by those of the baseline.
+        renamed: The name of each input of the model, by the name of the same input in the baseline.
 
     Raises:
         UsageError: The data does not fit the model, or the baseline takes other inputs.

@@ -174,7 +174,7 @@ def _broken(text: Text, console: Console) -> Iterator[Text]:
 
 
 def print_unbroken(what: str | FittedTable, console: Console) -> None:
-    """Print lines that a program may read, such as ``grep``: only on a terminal are they broken to fit.
+    """Print lines that a program such as ``grep`` may read; they are broken to fit on a terminal only.
 
     Args:
         what: A text, or a table whose rows become one line each.

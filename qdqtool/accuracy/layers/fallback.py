@@ -90,10 +90,11 @@ class SecondaryPlan:
 
 
 def fallback_shares(costs: Sequence[Cost], bits: FormatBits) -> tuple[float, ...]:
-    """Return what each layer costs in the fallback format, where :func:`shares` says what it costs in float.
+    """Return the cost of each layer in the fallback format; :func:`shares` returns the cost in float.
 
-    Its multiply-accumulates and weights cost as much of the step to float as it has more bits, one at least. The third
-    share, for the change of types, is that of a float layer where activations are quantized, else 0.
+    Multiply-accumulates and weights cost a part of the step to float, in proportion to the additional bits of the
+    format (at least one). The third share, for the change of types, is the same as for a float layer where activations
+    are quantized, else 0.
     """
     more = max(bits.fallback - bits.quantized, 1)
     part = more / max(bits.unquantized - bits.quantized, more + 1)

@@ -5,8 +5,8 @@ is an input too: so another scale needs no other session. A constant becomes an 
 values or the quantized and dequantized ones. A bias that is corrected after quantizing is an input as well, since its
 correction depends on whether its weight is quantized.
 
-A pair may have an alternative: a pair of another format in its place. An activation then goes through two switches, one
-after the other, and one of them at most is on. A constant is only fed other values.
+A pair may have an alternative: a pair with another format at the same place. An activation then passes two switches,
+one after the other, of which at most one is on. For a constant, only other values are fed.
 
 With all switches off the model computes what the float model computes, bit for bit; with all on, what the quantized one
 does.

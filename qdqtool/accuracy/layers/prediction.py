@@ -57,7 +57,7 @@ def shortfall(sqnr: Array, goal_db: float) -> Array:
 
 
 def sqnr_of_active_outputs(noise: Noise) -> Array:
-    """Return the SQNR of the outputs that are not zero everywhere; one that is not finite has the least there is."""
+    """Return the SQNR of the outputs that are not zero everywhere; a value that is not finite becomes -300 dB."""
     return np.asarray(np.maximum(noise.sqnr_db()[noise.active], -WORST_DB))
 
 

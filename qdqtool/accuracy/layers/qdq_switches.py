@@ -49,7 +49,7 @@ class OtherConstant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Switch:
-    """One switch: the input with that name, and what it is fed where the pair is on and where it is off."""
+    """One switch: the name of its input, and the value of the input for a pair that is on or off."""
 
     name: str
     on: Array

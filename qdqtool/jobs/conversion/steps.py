@@ -224,7 +224,7 @@ class Conversion:
 
 
 def _files_of(data: Source) -> FileData | None:
-    """Return the samples that are files, without the picture of them, which ``quantize`` wrote."""
+    """Return the samples if they are files, without the option for a picture: ``quantize`` has written it already."""
     data = data.data if isinstance(data, CachedRanges) else data
     if isinstance(data, str | Path):
         return FileData(path=Path(data))

@@ -1,7 +1,7 @@
 """Operators that move the values of a tensor by place, or repeat or drop some.
 
-Where a property that follows from moving values is set to False here, it holds all the same, but no code has relied on
-it for this operator so far, and relying on it would change results. ``tests/models/ops/test_traits.py`` lists these.
+Some properties that follow from moving values are set to False here although they are true: no code has relied on them
+for this operator so far, and relying on them would change results. ``tests/models/ops/test_traits.py`` lists them.
 """
 
 import math

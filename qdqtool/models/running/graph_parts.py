@@ -1,6 +1,6 @@
 """Cut a main graph into parts: in front of products, to know first what they read, or so that no part has many weights.
 
-A node that depends on no input is in every part that needs it: what it makes may be as large as the weights.
+A node that depends on no input is in every part that needs its result, because that may be as large as the weights.
 """
 
 from abc import ABC, abstractmethod
@@ -70,7 +70,7 @@ def cut_by_weights(
     Args:
         graph: The main graph.
         sizes: The size of each weight, by name.
-        limit: Largest sum of the sizes of the weights of a part, in the same unit. One node may have more.
+        limit: Largest total size of the weights of a part, in the unit of ``sizes``. A single node may exceed it.
         inputs: Names of the inputs that samples provide.
         outputs: Tensors that the caller reads.
 

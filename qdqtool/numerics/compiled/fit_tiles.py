@@ -138,7 +138,7 @@ def _powers(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
 
 
 def _keep_better(share: Any, sums: Any, found: Any) -> None:
-    """Replace the best gain so far and its step, where those of a candidate are better."""
+    """Replace the best gain so far and its step in each lane where the gain of the candidate is larger."""
     product, square = sums
     best, ratio = found
     for lane in range(LANES):

@@ -28,7 +28,7 @@ from qdqtool.reports.saved.reading import SavedReport
 from qdqtool.reports.saved.story import Story, join
 
 _Unit = tuple[SavedReport, ...]
-"""One file: a report, or that of a conversion with those of its steps."""
+"""One file: a report, or the report of a conversion with the reports of its steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def share_slots(claims: Iterable[UseClaim], make_scheme: MakeScheme = int8_schem
 
 
 def _lift(groups: dict[_Group, list[UseClaim]]) -> dict[_Group, list[UseClaim]]:
-    """Move every slot that can be moved up by one node; return the same dict if there is none."""
+    """Move every slot up by one node where that is possible; return the same dict if no slot can be moved."""
     result: dict[_Group, list[UseClaim]] = {}
     changed = False
     for group, members in groups.items():
