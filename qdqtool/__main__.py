@@ -27,18 +27,18 @@ EXIT_MACHINE = 4
 EXIT_BUG = 5
 EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
-"""As of a program that SIGPIPE ends, which is what others do."""
+"""The exit code of a program that SIGPIPE ends: other programs end so when their pipe is closed."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
 _SPELLED = "qdqtool-spelled"
-"""The error handler of stdout where an encoding, such as ASCII or cp1252, lacks characters of names and reports."""
+"""The error handler of stdout, for encodings such as ASCII or cp1252 that cannot encode every name or report."""
 
 
 class StdoutError(Exception):
     """The output cannot be printed.
 
-    It is no OSError: click and rich end the process with code 1, that of findings, where a pipe is closed.
+    It is not an OSError: click and rich turn the OSError of a closed pipe into exit code 1, which means findings.
     """
 
     def __init__(self, error: OSError) -> None:
@@ -182,7 +182,7 @@ def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None
 
 
 def _wants_json(words: Sequence[str]) -> bool:
-    """Whether the command line asks for JSON, also one that could not be parsed."""
+    """Whether the command line asks for JSON, even if it could not be parsed."""
     spelled = "=".join(words).replace("--output_format=", "--output-format=")
     return "--output-format=json" in spelled
 

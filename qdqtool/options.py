@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, cast
 T = TypeVar("T")
 
 Values = dict[str, Any]
-"""Values of options by name. What makes a request takes those out that it uses."""
+"""Values of options by name. Each maker of a request takes out the values that it uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Kind:
         form: What the command line takes: ``flag`` is set by its name alone, ``switch`` has a ``--no-`` form,
             ``output`` is a file to write, and ``binary`` one that no terminal shows.
         keyword: The type of the Python keyword, with the names of :mod:`qdqtool.api.keywords`.
-        metavar: What help texts have for the value.
+        metavar: The placeholder for the value in help texts, such as FILE.
         read: Makes the value of a word of the command line, or of all words where it is repeated. It gets the name of
             the option for messages. None where the word is the value.
         take: Makes the value of a Python keyword whose type was checked. None where the keyword is the value.

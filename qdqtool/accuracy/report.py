@@ -76,14 +76,14 @@ class SampleDistribution:
     """How the SQNR of single samples is distributed. Each sample counts in one of the first four numbers.
 
     Attributes:
-        samples: Samples with an SQNR; the other figures are of these, interpolated linearly between samples.
+        samples: Samples with an SQNR; the quantiles are over these samples, interpolated linearly.
         exact: Samples without an error.
         zero_reference: Samples in which the baseline's output is 0 everywhere, and the output is not.
-        nonfinite: Samples with NaN or infinities that the baseline has not at the same places.
-        min_db: The lowest SQNR; None, as the other figures, where no sample has one.
-        lower_quartile_db: A quarter of the samples has less.
-        median_db: Half of the samples have less.
-        upper_quartile_db: A quarter of the samples has more.
+        nonfinite: Samples with NaN or infinities that the baseline does not have at the same places.
+        min_db: The lowest SQNR. Like the other values in dB it is None where no sample has an SQNR.
+        lower_quartile_db: A quarter of the samples has a lower SQNR.
+        median_db: Half of the samples have a lower SQNR.
+        upper_quartile_db: A quarter of the samples has a higher SQNR.
         max_db: The highest SQNR.
     """
 
@@ -163,9 +163,9 @@ class Accuracy:
     """The cost of quantizing.
 
     Attributes:
-        samples: Number of samples that were run, from the start of those that there are to measure on.
-        held_back: Whether they are hold-out samples of the calibration data, with which nothing was chosen.
-        validation: The validation data that they are of; None where they are calibration samples.
+        samples: Number of samples that were run: the first ones of those that are there for measuring.
+        held_back: Whether these are hold-out samples of the calibration data, with which nothing was chosen.
+        validation: The validation data of these samples; None where they are calibration samples.
         reason: Why they are calibration samples that may have chosen something, in words; empty where they are not.
         refitted: Whether the written model is another one than that which was measured: its ranges are those of all
             samples, and the measured model has the ranges of the choosing part.

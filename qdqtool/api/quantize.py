@@ -63,8 +63,8 @@ def calibrate_to_file(
 ) -> CalibrateReport:
     """As :func:`calibrate`, and write the ranges to a file.
 
-    The file holds what is done from time to time, and at Ctrl-C; the same call goes on from there. A stream gets only
-    the complete ranges.
+    The progress is saved to the file from time to time, and at Ctrl-C; the same call then continues from there. A
+    stream gets only the complete ranges.
 
     Raises:
         OutputError: The file cannot be written.

@@ -89,7 +89,7 @@ def units(package: str) -> Callable[[click.Context], Iterable[str]]:
 
 
 def node_names(context: click.Context) -> Iterable[str]:
-    """Return the names of the nodes of the model on the line; those of their outputs where they have none."""
+    """Return the name of each node of the model on the line, or of its first output for a node without a name."""
     return (node.name or next(iter(node.output), "") for node in _nodes(context))
 
 
@@ -115,7 +115,7 @@ def _nodes(context: click.Context) -> Iterable["onnx.NodeProto"]:
 
 
 def _model(context: click.Context) -> "onnx.ModelProto | None":
-    """Return the model on the line without its external data; None where there is none, or a large one."""
+    """Return the model on the line without its external data; None if the line has no model, or a large one."""
     import onnx
 
     # Where a line ends with an option that lacks its value, click leaves the arguments here.

@@ -54,7 +54,7 @@ _KEY = "qdqtool.profiles"
 
 
 def _by_profile(values: Mapping[str, Any], order: Sequence[click.Parameter]) -> dict[str, dict[str, list[str]]]:
-    """Return the words of each option by the number of the profile, as it was written."""
+    """Return the words of each option by profile; its number is kept as the user wrote it."""
     names = [parameter.name for parameter in order]
     waiting = {name: iter(values[name]) for name in ("profile", *SHAPES) if name in names}
     found: dict[str, dict[str, list[str]]] = {"0": {}}

@@ -15,7 +15,7 @@ from qdqtool.quantization.planning.options import SelectionOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What stands in the help of a command besides its text.
+    """What the help of a command has besides its text.
 
     Attributes:
         terms: Words and what they mean, by heading.

@@ -1,10 +1,10 @@
 """Run a command in a child process, so that a signal ends it in every phase and nothing half-written is left.
 
-Python runs a signal handler between two of its instructions, which is never where a library does not return: onnx's
-shape inference looped for ever on one operator, and holds the interpreter's lock; a Loop in a model may run for hours.
-So the process that gets the signal does nothing but wait. It hands the signal on, and ends its child if that has not
-ended by itself in time. It also removes what a child has left that crashed. The fork costs 2 ms, before anything heavy
-is imported.
+Python runs a signal handler only between two of its instructions, so never while a call of a library does not return.
+For example, onnx's shape inference looped for ever on one operator, with the interpreter's lock held, and a Loop in a
+model may run for hours. So the process that gets the signal does nothing but wait. It passes the signal on, and kills
+its child if the child has not ended by itself in time. It also removes the files that a crashed child has left. The
+fork costs 2 ms, before anything heavy is imported.
 """
 
 import contextlib

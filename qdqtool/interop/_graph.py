@@ -35,15 +35,15 @@ class ChainNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphPiece:
-    """A chain of nodes that means what one call of another system means.
+    """A chain of nodes that computes the same as one call of another system.
 
     Attributes:
         parts: The nodes in order.
-        constants: Their constants by name.
-        input_type: ``TensorProto.DataType`` of what the chain reads.
-        output_type: ``TensorProto.DataType`` of what it makes.
-        opset: The lowest opset that has everything in it.
-        doc: What it means, in words, where the system's own texts disagree; the first node carries it too.
+        constants: The constants of the nodes by name.
+        input_type: ``TensorProto.DataType`` of the input of the chain.
+        output_type: ``TensorProto.DataType`` of the output of the chain.
+        opset: The lowest opset that has every operator and type of the chain.
+        doc: The meaning in words, where the texts of the other system disagree; the first node has it too.
     """
 
     parts: tuple[ChainNode, ...]
@@ -160,7 +160,7 @@ class Dequantize:
 
 
 def attributes(granularity: Granularity, rank: int) -> dict[str, int]:
-    """The attributes that say a granularity in ONNX, with a non-negative axis."""
+    """The attributes of an ONNX node that express a granularity, with a non-negative axis."""
     match granularity:
         case PerTensor():
             return {}

@@ -33,17 +33,17 @@ class _Rules:
     opset: int
 
     def require(self, what: str, first: int) -> None:
-        """Raise unless the opset has it."""
+        """Raise ArgumentError unless the opset has ``what``, which opset ``first`` introduced."""
         if self.opset < first:
             raise ArgumentError(f"{what} needs opset {first}; opset is {self.opset}")
 
     def real(self, dtype: np.dtype[Any], argument: str) -> None:
-        """Raise unless the opset has that real or scale type."""
+        """Raise ArgumentError unless the opset accepts ``dtype`` as a real type or scale type."""
         if dtype != FLOAT32:
             self.require(f"{argument} of type {dtype}", 24 if dtype == FLOAT8E8M0 else 19)
 
     def format(self, fmt: NumberFormat, first: int | None) -> None:
-        """Raise unless the opset has that quantized type in that role."""
+        """Raise ArgumentError unless the opset accepts ``fmt``: from ``first`` on, or never where that is None."""
         if first is None:
             raise ArgumentError(f"{fmt} is no legal quantized type here")
         self.require(str(fmt), first)

@@ -56,13 +56,13 @@ def _fixed(model: Model, values: Values, shapes: Shapes) -> Model:
 
 
 def feeds_of(index: ModelIndex, baseline: ModelIndex | None, request: DataRequest, renamed: Mapping[str, str]) -> Feeds:
-    """Return the samples that a model and its baseline take.
+    """Return the samples for a model and its baseline.
 
     Args:
         index: The model.
         baseline: The baseline; None for none.
         request: The data.
-        renamed: The names of the model's inputs, by those of the baseline.
+        renamed: The name of each input of the model, by the name of the same input in the baseline.
 
     Raises:
         UsageError: The data does not fit the model, or the baseline takes other inputs.
@@ -112,13 +112,13 @@ def _check_same_inputs(specs: tuple[InputSpec, ...], others: tuple[InputSpec, ..
 
 
 def recorded_preprocessing(models: tuple[Model, Model | None]) -> Preprocessing | None:
-    """Return the preprocessing of the data that the model, or the baseline, was calibrated on."""
+    """Return how the calibration data of the model, else of the baseline, was preprocessed; None if not recorded."""
     notes = (read_note(model) for model in models if model is not None)
     return next((note.preprocessing for note in notes if note is not None and note.preprocessing is not None), None)
 
 
 def other_preprocessing(recorded: Preprocessing | None, report: CheckReport) -> Iterator[str]:
-    """Yield a warning where files became samples in another way than in the calibration of the model."""
+    """Yield a warning if files were preprocessed differently than in the calibration of the model."""
     used = report.data.preprocessing
     if recorded is not None and used is not None and used != recorded:
         yield f"the model was calibrated on other preprocessing: {recorded.kind}: {recorded}"

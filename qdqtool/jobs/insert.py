@@ -41,7 +41,7 @@ class InsertOptions:
     Attributes:
         weights: How quantized constants are stored.
         external_data: Where weights are stored.
-        targets: Who is to load the result: what one of them does not take is refused. Empty for no such check.
+        targets: The targets that must load the result: what any of them does not accept is refused. Empty for no check.
         verify: Feeds with which the model is run before and after an opset upgrade; None to trust the upgrade.
     """
 
@@ -110,9 +110,9 @@ def insert_plan(
 def insert_encodings(
     model: str | Path | Model, encodings: str | Path, output: str | Path, options: InsertOptions | None = None
 ) -> InsertReport:
-    """Put Q/DQ pairs where placement has them into a model, with ranges that another tool found.
+    """Put Q/DQ pairs into a model at the places that placement chooses, with ranges that another tool found.
 
-    They are int8, unless the file itself has other formats, as AIMET's may
+    The pairs are int8, unless the file itself has other formats, such as a file of AIMET may have
     (:func:`qdqtool.quantization.planning.given_ranges.nearest_mode`).
 
     Args:

@@ -19,7 +19,7 @@ _GRANULARITIES = {PerTensor: "per-tensor", PerAxis: "per-axis", Blocked: "blocke
 
 
 def groups_of(index: ModelIndex) -> Iterator[QdqGroup]:
-    """Yield the groups of a model: those of Q and DQ, then those of TensorRT's operators that quantize in blocks."""
+    """Yield the groups of Q and DQ of a model, then the groups of TensorRT operators that quantize in blocks."""
     for nodes in (_qdq_nodes(index), _tensorrt_nodes(index)):
         groups: dict[_Key, list[_Extremes]] = {}
         for key, scales in nodes:

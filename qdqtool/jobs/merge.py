@@ -19,10 +19,10 @@ class MergeReport(Report):
     Attributes:
         output: The ranges file written.
         shards: The files read.
-        method: What the ranges are for.
-        samples: How many samples they are of.
-        tensors: How many tensors have a range.
-        unseen: How many have none.
+        method: The calibration method for which the ranges were collected.
+        samples: Number of samples on which the ranges were collected.
+        tensors: Number of tensors with a range.
+        unseen: Number of tensors without a range.
     """
 
     output: str

@@ -35,7 +35,7 @@ _COMMANDS = {
     "strip": "other-tools",
     "verify-engine": "build",
 }
-"""The page of each command that has none of its own name."""
+"""The page of each command that has no page of its own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Page:
 
     Attributes:
         name: The name for ``qdqtool explain``.
-        title: Its first heading.
+        title: The first heading of the page.
         text: The whole page, as Markdown.
     """
 

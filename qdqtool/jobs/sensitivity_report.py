@@ -12,13 +12,14 @@ from qdqtool.results import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputEffect:
-    """One output against that of the float model.
+    """One output, compared with the same output of the float model.
 
     Attributes:
         name: Name of the output.
         sqnr_db: Its SQNR in dB over all samples; None where it is undefined: no noise, or a float output of zeros.
-        cosine: Cosine of the angle between the two; None where one is zero everywhere.
-        finite: Whether NaN and infinity are only where the float model has them; such elements are left out above.
+        cosine: Cosine of the angle between the two outputs; None where one of them is zero everywhere.
+        finite: Whether NaN and infinity occur only where the float model has them; the SQNR and the cosine leave out
+            such elements.
     """
 
     name: str
@@ -39,7 +40,7 @@ class NodeEffect:
         noise_share: Its share of the noise that all layers make alone, at the output where it is largest; 1 where it
             makes NaN or infinity.
         worst_sqnr_db: SQNR of the worst output with only this layer quantized; None where no output has noise.
-        gain_db: By how much the outputs come nearer to those of the float model when only this layer stays in float.
+        gain_db: By how much the noise of the outputs drops when only this layer stays in float.
         cost_share: Its share of the cost of all layers: the mean of multiply-accumulates, weights and number.
         outputs: Every float output with only this layer quantized.
         outputs_without: Every float output with only this layer in float.
@@ -68,8 +69,8 @@ class SensitivityReport(Report):
     Attributes:
         model: The input.
         mode: Quantization mode.
-        target: What pairs were placed for.
-        samples: Number of samples that outputs were compared on.
+        target: The target for which pairs were placed.
+        samples: Number of samples on which outputs were compared.
         calibration: The origin of the ranges and samples.
         runs: How often one sample was run.
         outputs: Every float output with all layers quantized.

@@ -19,9 +19,9 @@ TOLERANCE = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How bad a fault is whose value is a number.
+    """How bad a fault is, for faults whose value is a number.
 
-    A known fault stays known while it does not get worse: scales and weights change whenever a model is trained or
+    A known fault stays known as long as it does not get worse: scales and weights change whenever a model is trained or
     calibrated again.
 
     Attributes:

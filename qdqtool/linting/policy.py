@@ -237,7 +237,7 @@ class Linter:
         return tuple(rule for rule in self._rules if rule.code not in ignored)
 
     def _ignored_for(self, path: Path | None) -> tuple[Rule, ...]:
-        """Return the rules that are selected and ignored; what the parser says of the model is not asked for them."""
+        """Return the rules that are both selected and ignored, except rules that need an answer of the parser."""
         chosen = set(self._rules_for(path))
         return tuple(rule for rule in self._asked if rule not in chosen and not rule.asks_parser)
 

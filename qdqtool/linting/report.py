@@ -34,10 +34,10 @@ class TargetReport:
         verdict: ``fail`` when a finding is an error.
         findings: Errors first, then in the order of the rules and of the nodes.
         checked: Codes of the rules that were applied.
-        suppressed: Number of findings that the model's notes and the settings suppress; not among ``findings``.
-        known: Number of findings that the baseline holds; not among ``findings``.
-        ignored: Rules that are selected and ignored, for the model or for all, with the findings that they would have;
-            those are not among ``findings``.
+        suppressed: Number of findings that the model's notes and the settings suppress; they are not in ``findings``.
+        known: Number of findings that the baseline has; they are not in ``findings``.
+        ignored: Rules that are both selected and ignored, for the model or for all models, with the findings that they
+            would have; ``findings`` does not have these.
         parser: Whether TensorRT's parser was asked too: ``asked``, ``absent``, ``off`` or ``timed out``; None for
             targets that have none. What it has against the model is among ``findings``, as QE701.
         parser_note: The version that was asked, or why it was not.

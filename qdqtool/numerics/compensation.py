@@ -18,10 +18,10 @@ from qdqtool.numerics.dtypes import FLOAT64, Array
 from qdqtool.numerics.gptq import Factor, Moments
 
 NARROW = 3
-"""A weight ``[K, N]`` is narrow if K is at least so many times N."""
+"""A weight ``[K, N]`` is narrow if K is at least this many times N."""
 
 SHARE_COLUMNS = 128
-"""Outputs of a matrix by which the useful share of its correction is found: it is one number for the whole matrix."""
+"""Number of outputs of a matrix from which the useful share of its correction is found, one for the whole matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,18 +117,18 @@ class Compensation:
 
 
 def useful_shares(matrices: Sequence[Callable[[], Array]], folds: Sequence[PairedMoments]) -> list[float]:
-    """Return by how much of its correction each matrix should be corrected.
+    """Return which share of its correction each matrix should get.
 
-    A correction is multiplied by the share of it that serves other samples than those it was found on: what few rows
-    have in common by chance is in the correction too.
+    A correction found on few rows also contains what these rows have in common by chance. So it is multiplied by the
+    share that helps on other samples too.
 
     Args:
-        matrices: Each reads a matrix ``[K, N]``, finite; all have the same inputs. None is read where there is nothing
-            to correct.
+        matrices: Each call reads a finite matrix ``[K, N]``; all matrices have the same inputs. A matrix is read only
+            if there is something to correct.
         folds: Moments of the K input channels on disjoint parts of the samples.
 
     Returns:
-        From 0 to 1; 0 where there is one part, or nothing to correct.
+        One share for each matrix, from 0 to 1; 0 where there is only one part, or nothing to correct.
     """
     change = folds[0].change
     if len(folds) < 2 or change is None or folds[1].change is None:

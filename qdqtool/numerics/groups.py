@@ -73,7 +73,7 @@ def reduce_groups(x: Array, granularity: Granularity, reduction: "np.ufunc", *, 
 
     Args:
         x: Values of any shape.
-        granularity: What a group is; the last block of an axis may be shorter.
+        granularity: How elements are grouped; the last block of an axis may be shorter.
         reduction: ``np.maximum``, ``np.minimum``, ``np.add``, ...
         empty: The value of a group without elements.
 
@@ -114,9 +114,9 @@ def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
 def scale_on_grid(x: Array, fmt: NumberFormat, granularity: Granularity, *, tolerance: float = 0.0) -> Array | None:
     """Return scales with which quantizing and dequantizing gives back every value.
 
-    The largest magnitude of each group, or of the whole tensor, is taken for the largest code or the lowest. Where that
-    is right for some groups, the others may use as little as half of the codes: channels of one tensor, quantized with
-    one scale and multiplied with factors since.
+    It is assumed that the largest magnitude of each group, or of the whole tensor, has the largest or the lowest code.
+    If this is true for some groups, the other groups may use as little as half of the codes: they may be channels of
+    one tensor that was quantized with one scale and then multiplied by factors.
 
     Args:
         x: float32, float16 or bfloat16.

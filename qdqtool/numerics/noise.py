@@ -130,8 +130,8 @@ def _gain(signal: Array, before: Array, after: Array) -> Array:
 def noise_of(expected: Mapping[str, Array], found: Mapping[str, Array]) -> Noise:
     """Return the noise of the outputs of one sample, by name, as the single row.
 
-    An output of another shape, as the boxes that a NonMaxSuppression keeps, counts as without signal and noise.
-    Elements that are NaN or infinite in the float output do too.
+    An output whose shape differs, such as the boxes that a NonMaxSuppression keeps, adds nothing to the signal or the
+    noise. Neither do elements that are NaN or infinite in the float output.
     """
     pairs = [_powers(array, found[name]) for name, array in expected.items()]
     return Noise(np.array([[signal for signal, _ in pairs]]), np.array([[noise for _, noise in pairs]]))

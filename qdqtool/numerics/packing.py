@@ -182,7 +182,7 @@ def stored_values(
 ) -> Iterator[Callable[[], bytes]]:
     """Yield makers of consecutive parts of the dequantized values of ``q``, as ONNX stores them.
 
-    The bytes are those of :func:`~qdqtool.numerics.affine.dequantize` on the whole array; arguments as there.
+    The bytes are the same as from :func:`~qdqtool.numerics.affine.dequantize` on the whole array.
     """
 
     def of_rows(rows: Rows) -> bytes:

@@ -107,8 +107,8 @@ class ActivationRange:
         tensor: Its name.
         graph: Its scope; empty for the main graph.
         format: Its number format.
-        min: Its smallest value on the calibration data; of a range file of another tool, the end of its range.
-        max: Its largest value, likewise.
+        min: The smallest value on the calibration data; with a range file of another tool, the lower end of the range.
+        max: The largest value on the calibration data; with a range file of another tool, the upper end of the range.
         values: Number of values on the calibration data; None where another tool gave the range.
         range: The magnitude that the largest code stands for.
         clipped: Share of the values whose magnitude is larger, as for a method; None where that is not known.

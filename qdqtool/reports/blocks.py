@@ -21,7 +21,7 @@ class Cell:
     Attributes:
         text: The text. Characters that have no glyph are spelled as escapes.
         sort: The key of the cell when the column is sorted; None sorts last in both directions.
-        state: Its judgement of the model, for its color; None for a plain value.
+        state: How the value judges the model, which decides the color; None for a plain value.
         chart: The order of the section with the chart of the tensor that the text names; None where it has none.
         short: What a terminal shows, where columns are narrow; None for the text.
     """

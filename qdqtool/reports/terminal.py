@@ -13,7 +13,7 @@ from qdqtool.errors import escape, human_bytes
 from qdqtool.reports.blocks import Cell, Column, State, Table
 
 MOST_LINES = 4
-"""Lines that a cell may take before a column is left out for it."""
+"""Most lines of a cell: where a cell needs more, a column is left out."""
 
 _GAP = 3
 _LONGEST_WORD = 32
@@ -174,7 +174,7 @@ def _broken(text: Text, console: Console) -> Iterator[Text]:
 
 
 def print_unbroken(what: str | FittedTable, console: Console) -> None:
-    """Print lines that a program may read, such as ``grep``: only on a terminal are they broken to fit.
+    """Print lines that a program such as ``grep`` may read; they are broken to fit on a terminal only.
 
     Args:
         what: A text, or a table whose rows become one line each.

@@ -39,7 +39,7 @@ def encode_note(note: CalibrationNote) -> Notes:
 
 
 def read_note(model: Model) -> CalibrationNote | None:
-    """Return the note of a model; None where it has none, or one that qdqtool did not write."""
+    """Return the note of a model; None for a model without a note, or with a note that qdqtool did not write."""
     text = read_metadata(model, CALIBRATION_KEY)
     return decode_note(text) if text is not None else None
 

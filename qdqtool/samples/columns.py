@@ -189,7 +189,7 @@ def make_samples(
 
 
 def read_rows(stream: IO[bytes], column: StoredColumn) -> Iterator[Array]:
-    """Yield the array of each run in turn; endlessly the same one for a scalar."""
+    """Yield the array of each run in turn; for a scalar, the same array without end."""
     _header(stream, column.name)
     if not column.shape or column.fortran:
         flat = np.frombuffer(stream.read(), column.dtype)

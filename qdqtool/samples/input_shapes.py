@@ -80,17 +80,17 @@ def parse_numbers(words: Sequence[str], option: str) -> dict[str, tuple[float, .
 
 
 def spell_shape(shape: tuple[int, ...]) -> str:
-    """Spell a shape as ``1x3x320x320``, a scalar as ``[]``, as :func:`parse_shapes` reads it."""
+    """Format a shape as :func:`parse_shapes` reads it: ``1x3x320x320``, or ``[]`` for a scalar."""
     return "x".join(map(str, shape)) or "[]"
 
 
 def spell_shapes(shapes: Shapes) -> str:
-    """Spell shapes by name as one word."""
+    """Format shapes by input name as one string: ``name:1x3x320x320,other:1x10``."""
     return ",".join(f"{name}:{spell_shape(shape)}" for name, shape in shapes.items())
 
 
 def spell_values(values: Sequence[float]) -> str:
-    """Spell the values of an input as :func:`parse_numbers` reads them."""
+    """Format the values of an input as :func:`parse_numbers` reads them."""
     words = [str(value).lower() for value in values]
     return words[0] if len(words) == 1 else f"[{','.join(words)}]"
 

@@ -40,7 +40,7 @@ _MOST_CHANNELS = 3
 
 
 def _word(attribute: str, metavar: str) -> Kind:
-    """Return the kind of one of a few words, which help texts explain."""
+    """Return the option kind of an attribute that is one of a few words; the help text of the option explains them."""
     legal = CHOICES[attribute]
 
     def read(value: str, name: str) -> str:

@@ -40,7 +40,7 @@ _Product = tuple[NodeView, ProductOp, tuple[int, ...]]
 
 
 def example_option(index: ModelIndex, inputs: Mapping[str, Sequence[Dim] | None], known: Mapping[str, int]) -> str:
-    """Spell example shapes of inputs as one word, as ``x:1x3x224x224,mask:1x128``.
+    """Format example shapes of inputs as one string, such as ``x:1x3x224x224,mask:1x128``.
 
     Args:
         index: The model.
@@ -69,7 +69,7 @@ def _example(index: ModelIndex, name: str, dims: Sequence[Dim] | None, sizes: di
 
 
 def _first_layer(value: Value, index: ModelIndex) -> tuple[int | None, int, int | None]:
-    """What the first layer that reads a tensor says of it: rank, axis of the channels, and their number; or None."""
+    """Return the rank, the channel axis and the number of channels that the first layer that reads a tensor needs."""
     for node, product, weight in _products(value, index, _DEPTH):
         layout = product.product_layout(node, weight)
         if layout is not None:

@@ -95,7 +95,7 @@ def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, r
 
 @dataclass(slots=True, eq=False)
 class _Pair:
-    """One placement of the measured model, that of the written model, and what they cost so far."""
+    """One measured placement, with the placement that is written, and the error and the zeroed values so far."""
 
     placement: Placement
     written: Placement

@@ -42,8 +42,8 @@ class Boundary:
         sum_steps: Sum of the distances, in quantization steps.
         index: Index of the element with the largest distance.
         clipped: Elements whose baseline value lies outside the range.
-        bad_weights: Elements of a packed weight whose distance rounding cannot explain.
-        worst_weight: The element among them with the largest distance, in words.
+        bad_weights: Elements of a packed weight whose distance is too large for rounding.
+        worst_weight: The one of these elements with the largest distance, in words.
         by_data: For a packed weight whose codes data chose, the note of the model and the findings; None for others.
         fit: For a packed weight, what its scale does to the baseline's weight; None for others.
         problem: Why nothing was compared.

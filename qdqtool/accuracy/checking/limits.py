@@ -18,8 +18,8 @@ class OutputGate:
 
     Attributes:
         name: Its name in reports.
-        is_asked_for: Whether it is active where the user gave a limit only.
-        finds_layers: Whether layers are named where it is missed: noise of float outputs can be measured by layer.
+        is_asked_for: Whether the gate is active only if the user gave a limit.
+        finds_layers: Whether a failed gate names layers: noise of float outputs can be measured by layer.
     """
 
     name: str

@@ -22,7 +22,7 @@ class CheckOptions:
         profile: The session that computes the outputs that are compared. Q and DQ nodes, and the baseline, always run
             in the semantic session.
         outputs: An ``.npz`` with outputs for the same data that were computed elsewhere, to compare with the reference.
-        engine: An engine, whose outputs on this machine's GPU are compared likewise.
+        engine: An engine whose outputs on this machine's GPU are compared with the reference.
         save_outputs: File for the reference's outputs, in the layout of ``outputs``.
         metric: The task metric: ``NAME`` or ``NAME:OUTPUT`` of :mod:`qdqtool.accuracy.task_metrics.metrics`,
             ``SCRIPT.py:func``, or a function of outputs and labels (``docs/how-to/check.md``).

@@ -41,8 +41,8 @@ class NodeCheck:
         different: Elements that differ in any bit (NaN equals NaN).
         max_steps: Largest difference: in codes for a Q, in multiples of the scale for a DQ.
         example: The first difference, in words.
-        pair_different: Elements of a DQ that differ from what its Q's own constants give.
-        pair_example: The first of them, in words.
+        pair_different: Elements of a DQ that differ from the result with the constants of its Q.
+        pair_example: The first such element, in words.
         faults: Documented faults of the reference that occurred, with the number of elements.
         problem: Why nothing was compared.
         own: Why our own core evaluated the node instead of ONNX Runtime; empty where ONNX Runtime did. Then only a DQ
@@ -237,7 +237,7 @@ LARGEST_MODEL = (1 << 31) - (1 << 20)
 
 
 class ConstantNodes:
-    """The Q and DQ nodes with the same result in every run: all inputs are constant, or codes of such a Q."""
+    """The Q and DQ nodes with constant results: their inputs are constants, or codes that another of these Q makes."""
 
     def __init__(self, index: ModelIndex, entries: Iterable[QdqNode]) -> None:
         self._index = index

@@ -13,14 +13,14 @@ from qdqtool.models.running.observer import Observer, Run
 from qdqtool.numerics.dtypes import Array
 
 SAME_DB = 60.0
-"""SQNR from which on two runs agree: threads may add floats in another order, which costs far less."""
+"""Lowest SQNR at which two runs agree: threads may add floats in another order, which changes results far less."""
 
 Runs = tuple[Observer, Run, Run]
 """A session and two runs of it on the same sample."""
 
 
 def differ(first: Array, second: Array) -> bool:
-    """Return whether two runs gave other shapes or integers, or floats that agree to less than :data:`SAME_DB`."""
+    """Return whether an output differs between two runs: in shape, in value, or for floats by an SQNR below 60 dB."""
     if first.shape != second.shape:
         return True
     # No comparison of NaN with NaN for strings, nor a distance for the float types that NumPy lacks (kind "V").

@@ -38,13 +38,13 @@ class SampleOrigin:
 
 @dataclass(slots=True)
 class SampleErrors:
-    """The samples of one float output so far; of each only its SQNR is kept, which takes 8 bytes.
+    """The samples of one float output so far; only the SQNR of each is kept, which takes 8 bytes.
 
     Attributes:
         worst: The worst samples that are not exact, the worst first.
         exact: Samples without an error.
         zero_reference: Samples with an error whose reference is 0 everywhere.
-        nonfinite: Samples with NaN or infinities that the reference has not at the same places.
+        nonfinite: Samples with NaN or infinities at places where the reference has none, or other ones.
     """
 
     worst: list[WorstSample] = field(default_factory=list)
@@ -54,7 +54,7 @@ class SampleErrors:
     _sqnr_db: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, error: AccumulatedError, origin: SampleOrigin) -> None:
-        """Count one sample by its error; one whose two outputs have different shapes is left out."""
+        """Count one sample by its error; a sample whose two outputs have different shapes is left out."""
         if error.other_shapes:
             return
         nonfinite, sqnr = error.nonfinite_mismatches, error.sqnr_db
@@ -97,9 +97,9 @@ def is_outlier(sqnr_db: float | None, median_db: float | None, samples: int) -> 
     """Return whether the worst sample of an output is far below the others.
 
     Args:
-        sqnr_db: Its SQNR; None for a sample that is worse than any that has one.
-        median_db: Half of the samples have less; None where none has an SQNR.
-        samples: How many samples have one.
+        sqnr_db: SQNR of the worst sample; None where it has no SQNR, which is worse than any SQNR.
+        median_db: Median SQNR of the samples; None where no sample has an SQNR.
+        samples: How many samples have an SQNR.
     """
     if median_db is None or samples < FEWEST:
         return False

@@ -25,7 +25,7 @@ def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -
 
 
 def _rank(output: OutputResult) -> float:
-    """Return a number that is lower for worse outputs: the SQNR; for integers, that of as many wrong elements."""
+    """Return a number that is lower for worse outputs: the SQNR, or for integers an SQNR of the wrong elements."""
     if output.agreement is not None:
         return -10 * math.log10(max(1 - output.agreement, 1e-30))
     return output.sqnr_db if output.sqnr_db is not None else 0.0

@@ -20,7 +20,7 @@ class Effect:
         layer: The layer.
         alone: Errors of the outputs with only this layer quantized.
         without: Errors of the outputs with only this layer in float.
-        gain_db: By how much the outputs are nearer to those of the float model when this layer alone stays in float.
+        gain_db: By how much the noise of the outputs drops when only this layer stays in float.
     """
 
     layer: Layer

@@ -30,10 +30,10 @@ class Fallback:
 
     Attributes:
         name: The format.
-        digest: Names its parameters.
-        placements: The pairs in that format, by the number of the site that they stand in for.
-        shares: What it costs to compute a layer in that format, as a share of the cost of all layers in float, of the
-            layers that take the format.
+        digest: Identifies the parameters of the format.
+        placements: The pairs in that format, by the number of the site whose pair they replace.
+        shares: The cost to compute a layer in that format, for each layer that takes the format, as a share of the
+            cost of all layers in float.
     """
 
     name: str
@@ -90,10 +90,11 @@ class SecondaryPlan:
 
 
 def fallback_shares(costs: Sequence[Cost], bits: FormatBits) -> tuple[float, ...]:
-    """Return what each layer costs in the fallback format, where :func:`shares` says what it costs in float.
+    """Return the cost of each layer in the fallback format; :func:`shares` returns the cost in float.
 
-    Its multiply-accumulates and weights cost as much of the step to float as it has more bits, one at least. The third
-    share, for the change of types, is that of a float layer where activations are quantized, else 0.
+    Multiply-accumulates and weights cost a part of the step to float, in proportion to the additional bits of the
+    format (at least one). The third share, for the change of types, is the same as for a float layer where activations
+    are quantized, else 0.
     """
     more = max(bits.fallback - bits.quantized, 1)
     part = more / max(bits.unquantized - bits.quantized, more + 1)

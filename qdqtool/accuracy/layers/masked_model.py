@@ -5,8 +5,8 @@ is an input too: so another scale needs no other session. A constant becomes an 
 values or the quantized and dequantized ones. A bias that is corrected after quantizing is an input as well, since its
 correction depends on whether its weight is quantized.
 
-A pair may have an alternative: a pair of another format in its place. An activation then goes through two switches, one
-after the other, and one of them at most is on. A constant is only fed other values.
+A pair may have an alternative: a pair with another format at the same place. An activation then passes two switches,
+one after the other, of which at most one is on. For a constant, only other values are fed.
 
 With all switches off the model computes what the float model computes, bit for bit; with all on, what the quantized one
 does.
@@ -29,8 +29,8 @@ from qdqtool.quantization.insertion.apply_plan import PlacedPairs, place_pairs
 from qdqtool.quantization.preparation.bias_correction import SwitchedBias
 
 Setting = Mapping[int, Placement | None]
-"""For some sites, by number: another placement of the same slot than that of the plan, or None for float. Its format is
-that of the plan or, of an activation, that of the alternative."""
+"""A changed placement for some sites, by number: None for float, or a placement of the same slot with other parameters.
+The placement has the format of the plan; that of an activation may also have the format of the alternative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

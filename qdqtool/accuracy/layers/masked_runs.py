@@ -55,7 +55,7 @@ class Switches(Protocol):
         """The setting with every pair switched off; its keys are the numbers of the pairs."""
 
     def feeds(self, setting: Setting) -> dict[str, Array]:
-        """Return the arrays of the inputs that switch pairs, for the pairs that are not as in the plan."""
+        """Return the arrays of the inputs that switch pairs, for each pair that the setting changes from the plan."""
 
 
 class MaskedRuns:

@@ -57,7 +57,7 @@ def shortfall(sqnr: Array, goal_db: float) -> Array:
 
 
 def sqnr_of_active_outputs(noise: Noise) -> Array:
-    """Return the SQNR of the outputs that are not zero everywhere; one that is not finite has the least there is."""
+    """Return the SQNR of the outputs that are not zero everywhere; a value that is not finite becomes -300 dB."""
     return np.asarray(np.maximum(noise.sqnr_db()[noise.active], -WORST_DB))
 
 
@@ -81,9 +81,9 @@ class SearchState:
 
     Attributes:
         layers: The layers that are in float.
-        share: The share of the cost of all layers that is spent on those in float and in the fallback format, 0 to 1.
+        share: The cost of the layers in float and in the fallback format, as a share of the cost of all layers, 0 to 1.
         worst_db: SQNR of the worst output on the samples of the search, in dB; infinite where no output has noise.
-        shortfall_db: The sum over outputs of what they lack of the goal, in dB; 0 where the goal is reached.
+        shortfall_db: By how many dB the outputs miss the goal, summed over outputs; 0 where the goal is reached.
         fallback: The layers that are in the fallback format.
     """
 

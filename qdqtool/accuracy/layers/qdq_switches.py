@@ -49,7 +49,7 @@ class OtherConstant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Switch:
-    """One switch: the input with that name, and what it is fed where the pair is on and where it is off."""
+    """One switch: the name of its input, and the value of the input for a pair that is on or off."""
 
     name: str
     on: Array
@@ -121,7 +121,7 @@ class _Switcher(SwitchBuilder):
             self._left_out.append(f"{entry.node.label}: {problem}")
 
     def _add_activation(self, entry: QdqNode, quantizer: QdqNode, readers: Mapping[NodeView, list[Use]]) -> str:
-        """Switch a pair at each of its readers; return why that cannot be done, empty where it was."""
+        """Add a switch at each reader of a pair; return why that is impossible, or an empty text after success."""
         x, y = quantizer.data, entry.output
         if x is None or y is None or (x.scope is not entry.node.scope and entry.node.scope.resolve(x.name) is not x):
             return "what its Q reads is in another scope"

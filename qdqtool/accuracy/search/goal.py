@@ -22,7 +22,7 @@ from qdqtool.accuracy.search.goal_report import MetricGoal
 from qdqtool.errors import GateError
 
 TRIALS = 5
-"""Models that are made of what the search proposes, before samples that measure choose among all states."""
+"""How many proposals of the search are made into models before the measuring samples choose among all states."""
 
 
 @dataclass(frozen=True, slots=True)

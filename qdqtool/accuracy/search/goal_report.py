@@ -109,18 +109,20 @@ class GoalReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveState:
-    """One state of a search. A figure in dB is the SQNR of the worst output.
+    """One state of a search. Values in dB are the SQNR of the worst output.
 
     Attributes:
         layers_in_float: How many layers are in float.
         layers_in_fallback: How many have the fallback format.
         quantized_share: The share of the cost that is quantized, 0 to 1.
-        worst_sqnr_db: In dB, on the samples of the search, which chose the layers; None where no output has noise.
-        measured_sqnr_db: In dB, of a model with these layers, on the samples that measure; None where no output has
-            noise, and where no such model was made.
+        worst_sqnr_db: The SQNR on the samples of the search, which chose the layers; None where no output has noise.
+        measured_sqnr_db: The SQNR of a model with these layers, on the measuring samples; None where no output has
+            noise, or where no such model was made.
         metric_loss: Loss of the task metric on the selection samples; None where it was not measured.
-        measured_metric_loss: The same of a model with these layers, on the samples that measure; None likewise.
-        finite: Whether neither measurement met NaN or infinities that the float model has not; then there is no figure.
+        measured_metric_loss: The metric loss of a model with these layers, on the measuring samples; None where it was
+            not measured.
+        finite: Whether both measurements found NaN and infinities only where the float model has them; if not, there
+            is no value.
         chosen: Whether it is the state of the written model.
     """
 

@@ -75,9 +75,10 @@ def require_labels(metric: RequestedMetric, model: Model, sources: PlanSources, 
 def require_predictions(
     metric: RequestedMetric, model: Model, sources: PlanSources, recipe: Recipe, limit: float
 ) -> None:
-    """Refuse a limit that calibration data cannot show; all samples are read, and none where any loss can be shown.
+    """Refuse a limit that calibration data cannot show.
 
-    Other sources, as ranges with data beside them, are left to :func:`refuse_coarse` of the search.
+    All samples are read for this, or no sample if any loss can be shown. Other sources, such as ranges with data beside
+    them, are left to :func:`refuse_coarse` of the search.
 
     Args:
         metric: The metric.

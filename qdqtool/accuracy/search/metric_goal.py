@@ -31,7 +31,7 @@ class MetricLossGoal(Goal):
         runs: The metric in the session of the search.
         reference: The score of the float model there.
         losses: The loss of each state in which the metric was measured there.
-        above_db: Least SQNR of the states that are proposed, in dB.
+        above_db: Lower limit of the SQNR in dB: states of the search below it are not proposed.
     """
 
     runs: MetricRuns

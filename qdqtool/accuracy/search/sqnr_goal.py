@@ -24,7 +24,7 @@ BEYOND_DB = 2 * WORST_DB
 class SqnrGoal(Goal):
     """Every output keeps an SQNR.
 
-    Where hold-out samples keep less than those of the search, the target of the search is raised.
+    If the SQNR on hold-out samples is lower than on the samples of the search, the target of the search is raised.
 
     Attributes:
         target_db: What the outputs keep on the samples of the search.

@@ -95,8 +95,8 @@ class QuantizeSteps:
     """Carries out plans for one float model, each in the same way.
 
     Attributes:
-        ready: The float model that plans are made for: prepared, its opset raised where that is needed.
-        inputs: Where it came from.
+        ready: The float model that plans are made for: prepared, with its opset raised if necessary.
+        inputs: The origin of the float model.
         recipe: Mode, target and options of the quantization.
         weights: How quantized constants are stored.
         magnitudes: Largest magnitudes of tensors on the choosing part of the data; empty where nothing becomes float16.

@@ -38,7 +38,7 @@ class Tally(Protocol):
         """Count one run.
 
         Args:
-            outputs: Outputs of the model, by name; padded rows of the batch are left out of them here.
+            outputs: Outputs of the model, by name, already without the padded rows of the batch.
             sample: The inputs, with labels.
         """
 
@@ -51,11 +51,11 @@ class Measure(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name, as reports have it."""
+        """The name of the metric in reports."""
 
     @property
     def output(self) -> str | None:
-        """The only output that it reads; None where it reads all of them."""
+        """The only output that the metric reads; None where it reads all outputs."""
 
     @property
     def unit(self) -> str:

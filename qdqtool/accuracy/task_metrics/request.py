@@ -132,7 +132,7 @@ class FunctionTally:
 
     Attributes:
         measure: The metric.
-        model: What messages call the model.
+        model: The name of the model in messages.
         outputs: Outputs by name, for each sample, without padded rows.
         labels: The labels of each sample.
     """

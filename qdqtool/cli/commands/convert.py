@@ -141,7 +141,7 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
 
 
 def _add_options() -> None:
-    """Add the options of the steps; that of files for the findings follows those of its step."""
+    """Add the options of the steps; the option for files of findings follows the options of its step."""
     steps = [step for step, _ in OPTIONS]
     for step in dict.fromkeys(steps):
         for (owner, _), each in OPTIONS.items():
@@ -155,7 +155,7 @@ _add_options()
 
 
 def _settings(values: Values, target: str) -> "Settings":
-    """Return how the quantized model is judged: the target and the GPUs are those of the other steps."""
+    """Return how the quantized model is judged: for the same target and GPUs as in the other steps."""
     from qdqtool.engines.tensorrt.gpus import parse
 
     found = {"targets": (target,), **split(values)["validate"]}

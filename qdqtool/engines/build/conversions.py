@@ -100,7 +100,7 @@ class _Finder:
         return tensor.name not in self._graph_inputs if writer is None else not writer.is_generated
 
     def _step(self, kernel: Kernel) -> ConversionKind | None:
-        """What the types of a kernel that multiplies nothing say that it does; None where they prove nothing."""
+        """What a kernel without products does, as far as its types prove it; None where they do not."""
         if not kernel.is_generated or multiplies(kernel) or any(kernel is product for _, product in self._products):
             return None
         reads_floats = bool(kernel.inputs) and FLOATS.issuperset(kernel.input_types)

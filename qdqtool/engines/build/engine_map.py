@@ -45,9 +45,9 @@ class Products:
 def find_products(model: Model, kernels: tuple[Kernel, ...], profiles: Sequence[InputProfile]) -> Products:
     """Return the products of a model by the kernel that computes them.
 
-    Where a profile accepts a single shape, this is the shape of its input. The count of a kernel is not known where
-    the shape of a product is open, where a Loop, a Scan or a local function holds it, since these may run it several
-    times, and where the operator only multiplies as a part of what it computes, as an LSTM does.
+    Where a profile accepts a single shape, this is the shape of its input. The count of a kernel is unknown in three
+    cases: the shape of a product is open; the product is in a Loop, a Scan or a local function, which may run it
+    several times; or the operator computes more than a product, such as an LSTM.
 
     Args:
         model: The model that was built.

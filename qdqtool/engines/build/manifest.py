@@ -51,13 +51,13 @@ class StoredModel(StoredFile):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a manifest says of a build. The file has the keys in this order.
+    """The content of a manifest of a build. The file has the keys in this order.
 
     Attributes:
         schema_version: Always 1 today.
         model: The model file as it was read.
-        calibration: What the model says of its calibration; None for a model that says nothing, and in manifests of an
-            earlier version.
+        calibration: The calibration note of the model; None for a model without a note, and in manifests of an earlier
+            version.
         engine: The engine file.
         backend: Public id of the builder.
         versions: Versions of qdqtool, the builder, onnx and Python, and the platform, by name.

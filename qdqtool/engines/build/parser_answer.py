@@ -74,7 +74,7 @@ _WITHOUT = "without --parser the rules judge alone"
 
 @contextlib.contextmanager
 def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[Path], ParserAnswer]]:
-    """Ask about files, one after another in one warm child process; give the function that waits for an answer.
+    """Ask about files, one after another in one warm child process; yield the function that waits for an answer.
 
     Args:
         paths: The files.

@@ -208,7 +208,7 @@ def _explain_failure(error: BuilderFailedError, attempt: FailedBuild) -> Builder
 
 
 def _cause(attempt: FailedBuild) -> Refusal | None:
-    """Return the first thing in the model that the rules know the builder to refuse: the validate gate was skipped."""
+    """Return the first fault that the rules find, since the validate gate was skipped; None where they find nothing."""
     finding = next(FaultLocator(attempt.request.model, attempt.builder.target).all_findings(), None)
     if finding is None:
         return None

@@ -15,9 +15,10 @@ class LayerGroup:
     """Layers of two engines that compute the same part of the model.
 
     Attributes:
-        nodes: The ONNX nodes that both engines have in it, by name; empty where only the names of layers agree.
+        nodes: Names of the ONNX nodes that both engines compute in these layers; empty where only the names of layers
+            agree.
         layers: Layers of the engine.
-        against_layers: Layers of the engine that it is compared with.
+        against_layers: Layers of the other engine.
         milliseconds: Time of ``layers``.
         against_milliseconds: Time of ``against_layers``.
     """
@@ -39,9 +40,9 @@ class LayerComparison:
     """The layers of two engines.
 
     Attributes:
-        groups: Layers that have a counterpart, those that lose most first.
+        groups: Layers that have a counterpart in the other engine; the layers that lose most time come first.
         unmatched: Layers of the engine without a counterpart, slowest first.
-        against_unmatched: Layers of the other engine without one, slowest first.
+        against_unmatched: Layers of the other engine without a counterpart, slowest first.
     """
 
     groups: tuple[LayerGroup, ...]
@@ -166,7 +167,7 @@ class Speedup:
     """How many times as fast an engine is as another.
 
     Attributes:
-        ratio: The other's median time divided by its own, over all rounds.
+        ratio: The median time of the other engine divided by the median time of this engine, over all rounds.
         lowest: The lowest of the ratios of the rounds.
         highest: The highest of them.
     """

@@ -65,7 +65,7 @@ def _found(types: Mapping[str, Type], name: str, tensor: str) -> Type:
 
 
 _PROFILE = 0
-"""The optimization profile that is used: that of a new execution context, and the only one that ``build`` makes."""
+"""The optimization profile in use: a new execution context selects it, and ``build`` makes no other profile."""
 
 
 @dataclass(frozen=True, slots=True)

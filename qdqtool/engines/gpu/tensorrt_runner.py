@@ -57,8 +57,8 @@ def new_profiler(trt: Any) -> Any:
 def new_allocator(trt: Any, reserve: Reserve) -> Any:
     """Return an allocator for outputs whose shapes are known only when the engine has run.
 
-    Its ``shapes`` has them after a run, by name, and its ``error`` the reason why there was no memory; None where there
-    was.
+    After a run, its ``shapes`` has these shapes by name. Its ``error`` is the reason why there was no memory, or None
+    if there was enough.
     """
 
     class Allocator(trt.IOutputAllocator):  # type: ignore[misc]

@@ -77,7 +77,7 @@ _option = partial(option, section=DEPLOYMENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentOptions:
-    """How an engine is deployed. What the installed TensorRT does not have is refused before anything is parsed.
+    """How an engine is deployed. Options that the installed TensorRT lacks are refused before anything is parsed.
 
     Attributes:
         builder_optimization_level: Effort of the builder, 0 to 5; None for its default.

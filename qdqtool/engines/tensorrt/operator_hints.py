@@ -51,7 +51,7 @@ def hint_for(op_type: str | None) -> str:
     """Return how to do without an operator.
 
     Args:
-        op_type: The operator, as TensorRT's parser names it, so without its domain; None where it names none.
+        op_type: The operator as TensorRT's parser names it, without its domain; None where the parser names none.
     """
     name = op_type or ""
     if name in FUNCTIONS:

@@ -25,8 +25,8 @@ class PlannedOperand:
     Attributes:
         dequantize: The DQ that makes it, possibly through operators that only move values; None for a float operand.
         cast: Whether a Cast stands between the DQ and the node.
-        custom: The quantized type where an operator of TensorRT alone dequantizes it; else None.
-        is_weight: Whether it is a constant.
+        custom: The quantized type, if an operator that only TensorRT has dequantizes the input; else None.
+        is_weight: Whether the input is a constant.
         rank: Rank of the tensor; None where it is unknown.
     """
 

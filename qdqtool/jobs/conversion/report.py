@@ -44,10 +44,10 @@ class StepReport:
     report: Report | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return it as it stands in ``report.json``.
+        """Return the step as ``report.json`` has it.
 
-        The report of the step is the JSON that its command prints, but has no value for the seconds that a build took:
-        the same input gives the same bytes.
+        The report of the step is the JSON that its command prints, but ``seconds`` of a build is null, so that the same
+        input gives the same bytes.
         """
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         report = None if self.report is None else self.report.document()

@@ -15,7 +15,7 @@ _OF_OTHERS_TOO = "compute_capabilities"
 
 
 def convert_request(values: Values, given: Collection[str], said: Speech) -> tuple[Source | None, ConvertOptions]:
-    """Return the data and what each step does, less how the model is judged.
+    """Return the data and the options of each step, except the options for judging the model.
 
     Args:
         values: The values.

@@ -36,11 +36,11 @@ Value = TypeVar("Value")
 
 
 def relocated(value: Value, folder: Path) -> Value:
-    """Return a report, or a text, with each path in ``folder`` replaced by that in the folder around it.
+    """Return a report or text with each path in ``folder`` moved to the parent of ``folder``.
 
     Args:
         value: A dataclass, a container, a text or anything else, which stays unchanged.
-        folder: A temporary folder, whose name stands in no other text.
+        folder: A temporary folder; its name occurs only in such paths.
     """
     found = _changed(value, f"{folder.name}/")
     assert isinstance(found, type(value))
@@ -224,7 +224,7 @@ class Conversion:
 
 
 def _files_of(data: Source) -> FileData | None:
-    """Return the samples that are files, without the picture of them, which ``quantize`` wrote."""
+    """Return the samples if they are files, without the option for a picture: ``quantize`` has written it already."""
     data = data.data if isinstance(data, CachedRanges) else data
     if isinstance(data, str | Path):
         return FileData(path=Path(data))

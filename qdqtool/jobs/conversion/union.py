@@ -19,7 +19,7 @@ STEPS: Mapping[str, type] = {
     "validate": ValidateCommand,
     "check": CheckCommand,
 }
-"""The commands; of options with the same name, that of the first keeps it."""
+"""The commands. If several have an option of one name, the name belongs to the first of these commands."""
 
 _SHARED: Mapping[str, tuple[str, ...]] = {
     "build": ("input_shapes", "input_values"),

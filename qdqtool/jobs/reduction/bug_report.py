@@ -8,7 +8,7 @@ from qdqtool.jobs.reduction.report import ReduceReport
 from qdqtool.models.graph.io.onnx_text import onnx_text
 
 _MOST_BYTES = 4096
-"""A larger model is not spelled out."""
+"""Size of the largest model whose text the report includes."""
 
 
 def bug_report(report: ReduceReport, proto: onnx.ModelProto | None) -> str:

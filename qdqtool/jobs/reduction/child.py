@@ -14,10 +14,10 @@ from qdqtool.engines.tensorrt.process import PACKAGE_ROOT
 from qdqtool.errors import CapabilityError
 
 _MOST_BYTES = 1 << 24
-"""Bytes of an output that are read: of a longer one, only the end, which has the error."""
+"""Most bytes of an output that are read. Only the end of a longer output is read, because the error is there."""
 
 _GRACE = 5.0
-"""Seconds that a command has to remove its temporary files before it is killed."""
+"""Seconds for a command to remove its temporary files before it is killed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ _SPACE = re.compile(r"\s+")
 
 
 class Normalizer:
-    """Replaces in messages what differs between models of the same fault.
+    """Replaces the parts of messages that differ between models with the same fault.
 
     Names of tensors and nodes become ``*``, paths ``PATH``, numbers and lists of numbers ``N``.
     """

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 _GROWTH = 4
-"""The likeliest items are tried in groups that grow by this factor. A larger one takes fewer tests for an item far
-away, and more for one that is near."""
+"""The likeliest items are tried first, in groups that grow by this factor. A larger factor needs fewer tests to find an
+unlikely item, and more tests to find a likely one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class Reducer:
 
 
 def _remove_unused(search: Search) -> None:
-    """Remove the weights that no node reads, unless it is one of them that the command fails on."""
+    """Remove the weights that no node reads, unless one of these weights is what the command fails on."""
     graph = Subgraphs(search.best, frozenset())
     values = graph.index.view.main.values.values()
     unused = frozenset(each.name for each in values if each.initializer is not None and not each.uses)

@@ -22,7 +22,7 @@ from qdqtool.models.graph.scope import walk
 class Validity:
     """What a candidate must keep of the validity of the model that is reduced.
 
-    The failure may be that the model is invalid. So a candidate is refused only by what accepts the whole model.
+    The failure may be that the model is invalid. So a candidate is refused only by checks that accept the whole model.
     """
 
     def __init__(self, proto: onnx.ModelProto) -> None:

@@ -131,7 +131,7 @@ class Subgraphs:
 
     @cached_property
     def layers(self) -> list[int]:
-        """The nodes that are attached to no others; all nodes where there is none."""
+        """The nodes that are not attached to another node; all nodes if every node is attached."""
         return [node.index for node in self.nodes if node.index not in self.attached] or [*range(len(self.nodes))]
 
     def with_attached(self, indices: Iterable[int]) -> frozenset[int]:

@@ -44,7 +44,7 @@ class Claims:
     _taken: dict[Place, set[object]] = field(default_factory=dict)
 
     def add(self, edits: Sequence[Edit]) -> bool:
-        """Take the places of ``edits``; if one of them is taken already, take none and return False."""
+        """Take the places of ``edits`` and return True; if any place is taken already, take none and return False."""
         wanted = [place for edit in edits if (place := _place(edit)) is not None]
         if any(self._is_taken(where, aspect) for where, aspect in wanted):
             return False

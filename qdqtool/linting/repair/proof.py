@@ -49,8 +49,8 @@ class Proof:
         outputs: The first difference of an output, in words; None where all have the same bits.
         places: How many tensors next to the change were compared.
         place: The first difference of such a tensor, in words; None where they are equal.
-        varies: Whether anything that was compared differs between two samples. A constant tensor proves nothing: many a
-            change leaves it equal.
+        varies: Whether anything that was compared differs between two samples. A tensor that
+            is constant over the samples proves nothing: it often stays the same although the model changed.
     """
 
     outputs: str | None

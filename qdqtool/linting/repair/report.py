@@ -155,7 +155,7 @@ class NormalizeReport(Report):
     def existing(self) -> str | None:
         """How ``quantize`` gives pairs to data that is no longer quantized at run time; None where there is none.
 
-        ``keep``, or ``replace`` where weights have zero points that no kernel of TensorRT takes.
+        ``keep``, or ``replace`` where weights have zero points that no kernel of TensorRT accepts.
         """
         if not any(change.code in {"dynamic-pair", "dynamic-product"} for change in self.repaired.changes):
             return None

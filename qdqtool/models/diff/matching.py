@@ -178,7 +178,7 @@ class Structure:
 
 
 def match(before: GraphView, after: GraphView) -> tuple[Pairs, dict[Scope, Scope]]:
-    """Return the nodes, and the graphs and functions, of ``before`` with their counterparts in ``after``.
+    """Return the nodes of ``before``, and its graphs and functions, each with the counterpart in ``after``.
 
     Q and DQ nodes are not matched. Nodes with equal structure are matched in the order of the file.
     """

@@ -1,4 +1,4 @@
-"""What readers get: the Q/DQ steps that their tensor went through, with operators that only move values in between."""
+"""What the inputs of nodes receive: the Q/DQ steps a tensor passed, also across operators that only move values."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

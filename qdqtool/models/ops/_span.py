@@ -157,7 +157,7 @@ def constant_span(array: Array) -> Span | None:
 
 
 def _channels(shape: tuple[int, ...]) -> ChannelLayout | None:
-    """Return where a constant that is broadcast has its channels; None where it differs along another axis too."""
+    """Return where a broadcast constant has its channels; None if its values also differ along another axis."""
     if shape and shape[-1] > 1 and all(extent == 1 for extent in shape[:-1]):
         return ChannelLayout.LAST
     # [C, 1, 1] is broadcast to [N, C, H, W], and [1, C, 1, 1] too.

@@ -214,5 +214,5 @@ MOVING = Traits(
     carries_indices=True,
     codes=CodePath.MOVED,
 )
-"""The traits of an operator that only moves values, with all that follows from it; ``dataclasses.replace`` adds others.
+"""The traits of every operator that only moves values; ``dataclasses.replace`` adds the traits of one operator.
 TensorRT carries codes through every such operator that was measured."""

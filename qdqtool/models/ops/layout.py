@@ -1,7 +1,7 @@
 """Operators that move the values of a tensor by place, or repeat or drop some.
 
-Where a property that follows from moving values is set to False here, it holds all the same, but no code has relied on
-it for this operator so far, and relying on it would change results. ``tests/models/ops/test_traits.py`` lists these.
+Some properties that follow from moving values are set to False here although they are true: no code has relied on them
+for this operator so far, and relying on them would change results. ``tests/models/ops/test_traits.py`` lists them.
 """
 
 import math
@@ -43,7 +43,7 @@ def _behind_batch(value: Value | None, index: ModelIndex) -> tuple[int, ...]:
 
 
 def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:
-    """Return the axis of the attribute ``perm``, by default the axes in reverse order."""
+    """Return the input axis that a Transpose moves to ``axis``; without ``perm`` it reverses the order of the axes."""
     order = node.attribute("perm", None if rank is None else range(rank - 1, -1, -1))
     return order[axis] if isinstance(order, list | range) and axis < len(order) else None
 

@@ -1,6 +1,6 @@
 """Cut a main graph into parts: in front of products, to know first what they read, or so that no part has many weights.
 
-A node that depends on no input is in every part that needs it: what it makes may be as large as the weights.
+A node that depends on no input is in every part that needs its result, because that may be as large as the weights.
 """
 
 from abc import ABC, abstractmethod
@@ -70,7 +70,7 @@ def cut_by_weights(
     Args:
         graph: The main graph.
         sizes: The size of each weight, by name.
-        limit: Largest sum of the sizes of the weights of a part, in the same unit. One node may have more.
+        limit: Largest total size of the weights of a part, in the unit of ``sizes``. A single node may exceed it.
         inputs: Names of the inputs that samples provide.
         outputs: Tensors that the caller reads.
 
@@ -104,7 +104,7 @@ class _Cutter(ABC):
 
     @abstractmethod
     def number(self, node: onnx.NodeProto, ready: int) -> int:
-        """Return the part of a node, not in front of ``ready``, where all that it reads is known or made."""
+        """Return the number of the part for a node: ``ready``, where all its inputs exist, or a later one."""
 
     def add(self, node: onnx.NodeProto) -> None:
         read = names_read(node)
@@ -165,7 +165,7 @@ class _ByProducts(_Cutter):
         self._products = products
 
     def number(self, node: onnx.NodeProto, ready: int) -> int:
-        """Return the part behind the one that makes the activation of a product; any part for other nodes."""
+        """Return the number of the part for a node; a product comes after the part that makes its activation."""
         activation = self._products.get(tuple(node.output))
         return max(ready, self.made.get(activation or "", BEFORE) + 1)
 
@@ -179,7 +179,7 @@ class _ByWeights(_Cutter):
         self._size = 0
 
     def number(self, node: onnx.NodeProto, ready: int) -> int:
-        """Return the current part, or the next one where its weights would take too much."""
+        """Return the current part, or the next one if the weights of the part would exceed the limit."""
         weights = self.constants_of(names_read(node)) & self._sizes.keys()
         # A node that reads none besides those of the part stays there, also where one alone is above the limit.
         if self._weights and weights - self._weights and self._size + self._more(weights) > self._limit:

@@ -2,10 +2,10 @@
 
 The ``semantic`` profile computes what ONNX specifies. It switches off every optimization, because optimizations change
 results (measured: a weight-only int4 MatMul at the default level keeps 45 dB of 131). It uses one thread, because the
-order of float sums depends on the number of threads. The ``unpacked`` profile is the same, but a stored weight and one
-that a node makes are multiplied by the same kernel, with the same bits: proofs of changes use it. The ``deployed``
-profile has ONNX Runtime's default options; ``optimized`` has them too, but no Q or DQ is fused or moved. The ``lean``
-profile stands for ``deployed`` where a session runs once: weights are neither packed nor converted ahead.
+order of float sums depends on the number of threads. The ``unpacked`` profile is the same, except
+that one kernel multiplies both stored weights and computed weights, with the same bits: proofs of changes use it. The
+``deployed`` profile has ONNX Runtime's default options; ``optimized`` has them too, but no Q or DQ is fused or moved.
+The ``lean`` profile replaces ``deployed`` where a session runs once: weights are neither packed nor converted ahead.
 """
 
 import ast

@@ -40,7 +40,7 @@ def capabilities(words: Iterable[str]) -> tuple[int, ...]:
 
 
 def capability_name(number: int) -> str:
-    """Spell 86 as ``8.6``."""
+    """Format the number of a compute capability: 86 as ``8.6``."""
     return f"{number // 10}.{number % 10}"
 
 
@@ -146,7 +146,7 @@ class RefusedProperty:
 
     Attributes:
         reason: The property, in words that follow the name of the target.
-        alternative: The nearest that it accepts; empty where there is none.
+        alternative: The nearest alternative that the target accepts; empty where there is none.
     """
 
     reason: str

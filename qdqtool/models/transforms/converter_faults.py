@@ -52,7 +52,7 @@ class ConverterInput:
 
 
 def encode(view: GraphView, scope: Scope) -> ConverterInput:
-    """Make the stand-in of a graph with all bodies that the converter converts: those of the default domain's nodes.
+    """Make the stand-in of a graph, with the bodies that the converter converts: all bodies of default-domain nodes.
 
     Args:
         view: The index of the model.

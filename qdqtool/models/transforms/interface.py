@@ -101,7 +101,7 @@ def _take(graph: onnx.GraphProto, pairs: Pairs) -> None:
 
 
 def _reread(graph: onnx.GraphProto, name: str, new: str) -> None:
-    """Let the nodes of a graph and of its bodies read another tensor; no tensor of a body has its name, says ONNX."""
+    """Let the nodes of a graph and of its bodies read ``new`` for ``name``; ONNX lets no body define ``name`` again."""
     for node in graph.node:
         for index, read in enumerate(node.input):
             if read == name:

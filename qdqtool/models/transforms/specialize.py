@@ -87,9 +87,10 @@ def specialize(
     """Fix the shapes and values of inputs, and fold what becomes constant.
 
     The dimensions are written into the inputs, outputs and inferred types. An input with values becomes a constant,
-    which the metadata of the model note (:mod:`qdqtool.models.transforms.specialize_values`). Shape arithmetic that
-    becomes constant is replaced by its value, and an ``If`` whose condition becomes constant by the taken branch, in
-    every scope, until nothing changes. Dead code is removed. All else stays unchanged, and outputs keep their names.
+    and the metadata of the model record this (:mod:`qdqtool.models.transforms.specialize_values`). Shape arithmetic
+    that becomes constant is replaced by its value, and an ``If`` whose condition becomes constant by the taken branch.
+    This is repeated in every scope until nothing changes. Dead code is removed. Everything else stays unchanged, and
+    outputs keep their names.
 
     Args:
         model: The model; it is not changed.

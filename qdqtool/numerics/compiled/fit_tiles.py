@@ -92,7 +92,10 @@ def _load(values: Array, halves: bool, place: Any, part: Any, tile: Array) -> No
 
 
 def _extremes(tile: Array, most: Array, least: Array) -> None:
-    """Find for each group the bits of its largest magnitude, with NaN the largest, and of its most negative value."""
+    """Find the bits of two magnitudes of each group: the largest one, and that of the most negative value.
+
+    NaN counts as the largest magnitude.
+    """
     bits = tile.view(np.int32)
     most[:], least[:] = np.int32(0), np.int32(0)
     for row in range(bits.shape[0]):
@@ -135,7 +138,7 @@ def _powers(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
 
 
 def _keep_better(share: Any, sums: Any, found: Any) -> None:
-    """Replace the best gain so far and its step, where those of a candidate are better."""
+    """Replace the best gain so far and its step in each lane where the gain of the candidate is larger."""
     product, square = sums
     best, ratio = found
     for lane in range(LANES):

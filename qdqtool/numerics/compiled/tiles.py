@@ -17,7 +17,7 @@ LANES = 64
 
 
 def _magnitudes(bits: Array, amax: Array) -> None:
-    """Find the largest magnitude of each group by the bits: their order is that of the floats, and NaN comes last."""
+    """Find the largest magnitude of each group by its bits, which have the order of the floats, with NaN last."""
     amax[:] = np.int32(0)
     for row in range(bits.shape[0]):
         for lane in range(bits.shape[1]):

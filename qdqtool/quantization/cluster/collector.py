@@ -46,7 +46,7 @@ class CalibrationCluster:
         self._sent: set[str] = set()
 
     def send_model(self, workers: list[str]) -> None:
-        """Send the model to those of some workers that do not have it.
+        """Send the model to each worker of a list that does not have it yet.
 
         Raises:
             CapabilityError: A worker cannot store it.

@@ -197,7 +197,7 @@ def require_dask() -> None:
 
 
 def _require_scheduler(address: str) -> None:
-    """Ask a server who it is. A client that does not get an answer takes 20 s to close, and prints a traceback."""
+    """Check that a server is a scheduler: without an answer, a client takes 20 s to close and prints a traceback."""
     # In another thread, since notebooks have a running event loop in this one.
     with ThreadPoolExecutor(1) as beside:
         try:

@@ -34,9 +34,9 @@ PACKAGES = ("qdqtool", "onnxruntime", "numpy")
 PROCESSOR = "processor"
 
 Machine: TypeAlias = Mapping[str, str | None]
-"""Versions of :data:`PACKAGES`, None for one that is not installed; and the :data:`PROCESSOR`: its name, instruction
-sets and number of CPUs, which is the number of threads of ONNX Runtime. Plain strings, since the other side may have
-another qdqtool."""
+"""Versions of :data:`PACKAGES`, None for a package that is not installed; and the :data:`PROCESSOR`: its name,
+instruction sets and number of CPUs, which is the number of threads of ONNX Runtime. They are plain strings, because
+the other side may have another version of qdqtool."""
 
 
 def this_machine() -> Machine:

@@ -1,7 +1,7 @@
 """The files of a model: their digests here, and the same files or a copy of them where a worker runs.
 
-A worker that has files of the same bytes at the same path reads those. To any other one they are sent, in pieces, into
-a folder that is named after their digests.
+A worker that has files with the same bytes at the same path reads those files. Other workers are sent a copy, in
+pieces, into a folder that is named after the digests of the files.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class PlacementEdits:
             self._add_pair(placement, value)
 
     def _packable(self, value: Value) -> onnx.TensorProto | None:
-        """Return the constant whose codes are stored: as stored in the file, or folded from it by small operators."""
+        """Return the constant whose codes are stored: a stored tensor, or what small operators compute from one."""
         if self.storage is not WeightStorage.PACKED or value.is_output:
             return None
         stored = self.index.constants.direct(value)

@@ -117,7 +117,7 @@ def _is_random(value: str | None) -> bool:
 
 
 def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: PlacementProposal) -> PlacementProposal:
-    """Return a proposal without what would stay float if the model had no Q/DQ yet.
+    """Keep from a proposal only the layers that would also be quantized if the model had no Q/DQ yet.
 
     Without this, quantizing a model again would quantize layers that stayed float for a reason that is seen only with
     the whole model, such as too few channels.

@@ -206,7 +206,7 @@ def encode_plan(plan: QuantPlan) -> bytes:
     """Return the plan as an indented JSON plan file (``docs/reference/files.md``) that holds all numbers.
 
     Scales are written so that reading them gives the same bits. Consumers are named by their first output. Codes that
-    were chosen with data are not kept; the reasons state it.
+    were chosen with data are not stored, and the ``reason`` of such a weight has :data:`SCALES_ONLY`.
     """
     document = {"schema_version": SCHEMA_VERSION, "tensors": [_entry(placement) for placement in plan]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

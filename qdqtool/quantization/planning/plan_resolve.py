@@ -140,7 +140,7 @@ def _is_named(node: NodeView, pattern: str) -> bool:
 
 
 def _names(node: NodeView) -> list[str]:
-    """Return the words that name a node in a plan: its own name, if it has one, and those of its outputs."""
+    """Return the words that name a node in a plan: its own name, if any, and the names of its outputs."""
     return [name for name in (node.proto.name, *node.proto.output) if name]
 
 

@@ -153,7 +153,7 @@ class WeightPlanner:
         return DataRounding(index, self.data, derive, self.progress).of(schemes)
 
     def _is_searched(self, scheme: QuantScheme) -> bool:
-        """Return whether scales are searched for the least error. The mode decides that for its own format only."""
+        """Return whether the scales of least error are searched for: only for the format of a mode that says this."""
         return self.recipe.mode.search and scheme.format == self.recipe.mode.weight_format
 
     def _derive(self, entry: ProposedSlot, weights: Array | None, index: ModelIndex) -> DerivedScales:

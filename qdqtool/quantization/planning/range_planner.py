@@ -62,11 +62,12 @@ class RangePlanner:
     weights: Mapping[Slot, QuantParams] = field(default_factory=dict)
 
     def activations(self, index: ModelIndex, proposed: Sequence[ProposedSlot]) -> tuple[Placement, ...]:
-        """Return the pairs of activations alone, without those of tensors that have no range.
+        """Return only the pairs of activations, without pairs of tensors that have no range.
 
         Args:
             index: The prepared model.
-            proposed: The slots of :func:`propose_for`, which depend on no range: ranges are tried one after the other.
+            proposed: The slots of :func:`propose_for`. They do not depend on ranges, so that several
+            ranges can be tried with them.
         """
         slots, _ = _without_unseen(proposed, self.ranges, index.view)
         params = _Params(index, self.recipe, self.ranges, self.weights)
@@ -155,7 +156,7 @@ def finite_weights(weights: Array | None, value: Value) -> Array:
 def _without_unseen(
     slots: Sequence[ProposedSlot], ranges: Ranges, view: GraphView
 ) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
-    """Return the slots without those of nodes that read an unseen tensor, and those nodes with the reason."""
+    """Return the nodes that read an unseen tensor, each with the reason, and the slots of all other nodes."""
     # Such a node loses its other pairs too: with one quantized operand it would gain nothing.
     unseen = dict.fromkeys(ranges.unseen(), NEVER_RUN if ranges.record.samples else NOT_GIVEN)
     nodes = {(node.scope.path, node.key): node for node in view.nodes()}

@@ -18,14 +18,14 @@ from qdqtool.quantization.planning import modes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedBy:
-    """A part of a plan that a target does not take.
+    """A part of a plan that a target does not accept.
 
     Attributes:
         target: The target.
         tensor: The tensor.
         graph: Its scope; empty for the main graph.
-        reason: What the target does not take, in words that follow its name.
-        alternative: The nearest that it takes; empty where there is none.
+        reason: What the target does not accept, in words that follow the name of the target.
+        alternative: The nearest alternative that the target accepts; empty where there is none.
     """
 
     target: str

@@ -59,7 +59,7 @@ class ValidationData:
         return MeasuringData(feeds=self.feeds, validation=self.feeds.description.source)
 
     def beside(self, calibration: str | None) -> MeasuringData:
-        """Return the samples for a measurement, with a reason where they are the calibration data after all.
+        """Return the samples for a measurement, with a reason if they turn out to be the calibration data.
 
         Args:
             calibration: Digest of the calibration data; None where it is not known.
@@ -220,7 +220,7 @@ def _without_ranges(
     runs: FloatRuns,
     measured: ValidationData | None,
 ) -> PlanInputs:
-    """Return the model, prepared only if there is data to prove that this changes no output."""
+    """Return the inputs of a plan; the model is prepared only if there is data to prove that no output changes."""
     if data is None:
         return PlanInputs(prepared=Prepared(model), measuring=None if measured is None else measured.alone())
     digests: list[bytes] = []

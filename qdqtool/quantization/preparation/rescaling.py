@@ -199,9 +199,9 @@ def tried_weights(readers: Sequence[Reader]) -> list[Array]:
 
 
 LARGEST_FACTOR = 256.0
-"""The largest factor, and one over the smallest. Only channels that are nearly always zero would get larger ones, to
-become as large as the others; weights multiplied by such factors leave the range of float16, and lose precision in it.
-"""
+"""The largest factor, and the reciprocal of the smallest. Only channels that are nearly always zero would get larger
+factors, to become as large as other channels. Weights multiplied by such factors lose precision in float16 or leave its
+range."""
 
 
 class RescalingStep(PreparationMethod):

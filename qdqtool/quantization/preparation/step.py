@@ -28,10 +28,10 @@ class ProposedChange:
         parameters: The JSON values with which the step repeats the same change without data.
         done: Places that change.
         left: Places of the same kind that stay as they are.
-        rescaled: Factors by which the channels of tensors are divided that products read.
+        rescaled: Factors that divide the channels of tensors that products read.
         on_trial: Whether the change is made only if it improves the quantized model.
-        rehearsals: Make the change as each part of the samples alone would have it, so that the others can judge it;
-            empty where no data decides, or there is one part.
+        rehearsals: Each makes the change from one part of the samples, so that the other parts can judge it; empty
+            where no data decides, or there is only one part.
     """
 
     model: Model

@@ -101,7 +101,7 @@ class TrialRunner:
     def _judged(
         self, changes: Sequence[Callable[[], ProposedChange]], seen: Mapping[TensorKey, ChannelStatistics]
     ) -> OutputErrors:
-        """The errors of the change of each part of the samples on the other part; of one change on all samples."""
+        """The errors of the change from each part of the samples, on the other part; of a single one on all samples."""
         errors: list[Mapping[str, AccumulatedError]] = []
         for fold, make in enumerate(changes):
             splits, change = len(changes) > 1, make()

@@ -93,12 +93,12 @@ class CollectedRanges(ABC):
 
     @property
     def ranges(self) -> dict[TensorKey, TensorRange]:
-        """The ranges of the samples that are merged. A tensor that could not be read everywhere has none."""
+        """The ranges of the merged samples. A tensor that could not be read in every sample has no range."""
         return self._readable(self._ranges)
 
     @property
     def choosing(self) -> dict[TensorKey, TensorRange] | None:
-        """The same without the hold-out samples; None where there are none, or where they are not known."""
+        """The ranges without the hold-out samples; None where there are no hold-out samples, or they are not known."""
         return None if self._choosing is None else self._readable(self._choosing)
 
     @abstractmethod

@@ -28,8 +28,8 @@ class StoredRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     Attributes:
         tensor: Its name.
         scope: The nodes whose bodies lead to it; empty for the main graph.
-        min: Smallest value; None where it took none.
-        max: Largest value; None likewise.
+        min: Smallest value; None where the tensor had no values.
+        max: Largest value; None where the tensor had no values.
         amax: Largest magnitude.
         count: Number of values.
         histogram: Its histogram; absent for methods that need none.

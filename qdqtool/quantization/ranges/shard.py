@@ -119,7 +119,7 @@ class Shard:
             raise ArgumentError(f"shard {self.number}/{self.of} does not exist; shards count from 1 to {self.of}")
 
     def part(self, samples: int) -> RangesPart:
-        """Return its samples: whole chunks, as many as the other shards have, or one more or less.
+        """Return the samples of the shard: whole chunks, whose number differs between shards by at most one.
 
         Raises:
             UsageError: There are more shards than chunks.

@@ -109,11 +109,11 @@ class DataRounding:
         return self._rounded(slot, weights, compensation.factor)
 
     def _rounded(self, slot: Slot, wanted: Array, moments: Moments | Factor) -> tuple[DerivedScales, Array]:
-        """Return the scales and codes of these values, and the values that the codes stand for."""
+        """Return the scales and codes of ``wanted``, and the dequantized values."""
         found = self.derive(slot, wanted)
         codes = round_weights(wanted, found.params, moments)
         restored = dequantize(codes, found.params.scale, found.params.scheme.granularity)
-        # Those of a whole model are half a byte for each weight until they are written.
+        # The codes of a whole model take half a byte for each weight until they are written.
         kept = offloaded_bytes(pack(codes, found.params.scheme.format).tobytes())
         return replace(found, codes=kept), restored
 

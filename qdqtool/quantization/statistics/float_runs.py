@@ -30,7 +30,7 @@ Outputs = Mapping[str, Array]
 
 
 def nothing_else(_: ModelIndex) -> tuple[Value, ...]:
-    """Name no tensors: for a job whose steps name all tensors that they read."""
+    """Return no tensors, for a job in which each step itself declares every tensor that it reads."""
     return ()
 
 

@@ -95,7 +95,7 @@ class PartRuns:
         self._run(nodes, part.kept, constants, [each.rounded for each in samples if each.rounded is not each.exact])
 
     def _copied(self, nodes: Sequence[onnx.NodeProto]) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
-        """Return the nodes of the copy, with the weights that they read in place of others."""
+        """Return the nodes of the copy, with the replaced weights that these nodes read."""
         copies: list[onnx.NodeProto] = []
         weights: dict[str, onnx.TensorProto] = {}
         for node in nodes:

@@ -1,6 +1,6 @@
-"""What to try next: steps made of facts in the reports alone, each with a command.
+"""What to try next: steps that follow from the reports alone, each with a command.
 
-Each command is one that works where the reports were made.
+Each command works when it is run where the reports were made.
 """
 
 import glob

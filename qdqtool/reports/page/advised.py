@@ -93,7 +93,7 @@ def compared(story: Story) -> Iterator[tuple[str, CheckReport]]:
 
 
 def has_fault(check: CheckReport) -> bool:
-    """Return whether a gate was missed that is not about accuracy: what quantizing costs is not the question then."""
+    """Return whether a gate failed that is not about accuracy; then the accuracy lost is not the first question."""
     return any(not gate.passed and gate.name not in ACCURACY_GATES for gate in check.gates)
 
 

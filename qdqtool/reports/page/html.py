@@ -93,7 +93,7 @@ def _quantized(story: Story) -> Iterator[tuple[str, Cell]]:
 
 
 def _worst_output(story: Story) -> Iterator[tuple[str, Cell]]:
-    """Yield the worst output of each check on real data; without one, that of ``quantize``."""
+    """Yield the worst output of each check on real data; without such a check, the worst output of ``quantize``."""
     checks = [
         (source, found) for source, found in story.each(CheckReport) if found.baseline and found.data.seed is None
     ]

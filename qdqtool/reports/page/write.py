@@ -49,9 +49,9 @@ class PageReport(Report):
         bytes: Its size.
         reports: The files it was made of, those of the second model last.
         verdict: ``failed`` where a gate of any report failed, ``warning`` where a user should know something before
-            deployment, or nothing was judged; else ``passed``. Of two models, that on the first one.
+            deployment, or nothing was judged; else ``passed``. With two models, the verdict on the first one.
         reason: The verdict in one sentence.
-        model: The quantized model; None where no report names it. Of two models, the first one.
+        model: The quantized model; None where no report names it. With two models, the first one.
         against: The model that it is compared with; None where the page shows one model.
     """
 

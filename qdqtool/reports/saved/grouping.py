@@ -1,8 +1,9 @@
 """Which reports are of which model: a page shows one model, or two of them side by side.
 
 Without ``--against``, reports are assigned to two models only where nothing has to be guessed. That needs two reports
-of ``quantize`` or ``convert`` with different digests of the quantized model; the others name one of these digests. In
-every other case reports that contradict each other are refused: one of them may be of an older file of the same name.
+of ``quantize`` or ``convert`` with different digests of the quantized model, and one of these digests in every other
+report. Otherwise, reports that contradict each other are refused: one of them may belong to an older file of the same
+name.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from qdqtool.reports.saved.reading import SavedReport
 from qdqtool.reports.saved.story import Story, join
 
 _Unit = tuple[SavedReport, ...]
-"""One file: a report, or that of a conversion with those of its steps."""
+"""One file: a report, or the report of a conversion with the reports of its steps."""
 
 
 @dataclass(frozen=True, slots=True)

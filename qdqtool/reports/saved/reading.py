@@ -71,7 +71,7 @@ class SavedReport:
     """One report.
 
     Attributes:
-        source: The name of the file, its path where two have the same name, and the step of a conversion.
+        source: The name of the file (the path where two files have the same name), and the step of a conversion.
         command: The command that printed it.
         content: Its decoded content.
         qdqtool_version: The version that made it; None where the report does not name one.

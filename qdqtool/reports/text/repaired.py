@@ -94,10 +94,10 @@ def _restored(made: RestoredNode) -> str:
 
 
 SHOWN = 4
-"""Nodes that are named where several have the same change."""
+"""How many nodes the text names where several have the same change."""
 
 SHOWN_REMOVED = 12
-"""Removed constants and nodes that are named."""
+"""How many removed constants and nodes the text names."""
 
 Each = TypeVar("Each", Change, RefusedFix)
 

@@ -107,7 +107,7 @@ SHOWN_LAYERS = 5
 
 
 def print_blame(blame: BlameReport, console: Console) -> None:
-    """Print the layers with their shares, and the options that leave them in float; else that none stands out."""
+    """Print the layers with their shares and the options that leave them in float, or that no layer stands out."""
     if blame.problem:
         console.print(Text(f"layers NOT measured: {escape(blame.problem)}", "yellow"))
         return

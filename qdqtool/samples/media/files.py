@@ -167,7 +167,7 @@ def labels_of(kind: FileKind, root: Path, files: Sequence[Path], table: Path | N
 
 
 def folder_labels(kind: FileKind, root: Path, files: Sequence[Path]) -> tuple[int, ...]:
-    """Return for each file the number of its class: that of the first folder below the root, as in torchvision.
+    """Return the class number of each file; the first folder below the root is its class, as in torchvision.
 
     Classes are numbered from 0 in the order of their names as text.
 

@@ -1,7 +1,7 @@
 """``.npz`` files: one array for each input, samples along the first axis.
 
-Files are read a sample at a time; nothing is unpickled. How rows become runs stands in
-:mod:`qdqtool.samples.columns`.
+Files are read a sample at a time; nothing is unpickled. :mod:`qdqtool.samples.columns` makes runs of
+the rows.
 """
 
 import contextlib
@@ -40,8 +40,8 @@ class NpzSamples:
 
     Attributes:
         path: The file.
-        columns: One for each input.
-        count: Number of runs that they serve.
+        columns: One column for each input.
+        count: Number of runs that the rows of the file make.
         labels: The labels, if they were requested.
     """
 

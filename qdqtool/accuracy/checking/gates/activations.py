@@ -102,9 +102,9 @@ def _place(error: PairError) -> str:
 def bound_of(index: ModelIndex, value: Value | None) -> float | None:
     """Return the largest magnitude that a tensor ever has, through pairs and operators that only move values.
 
-    That of a Sigmoid or Softmax is 1. All values may be near 0 on some data, as the scores of a detector are where
-    there is nothing to find. Then a pair makes 0 of every value, its error is as large as the signal, and nothing is
-    wrong.
+    For a Sigmoid or Softmax this is 1. On some data all values may be near 0, such as the scores of a detector where
+    there is nothing to find. Then a pair rounds every value to 0, and its error is as large as the signal although
+    nothing is wrong.
 
     Returns:
         The bound of the operator that makes it; None where that has none.

@@ -1,6 +1,6 @@
 """The gate on outputs: no NaN or infinity that the baseline does not have at the same place, and none in a scale.
 
-A scale is judged by itself, since outputs need not show it: a Q, for one, makes a code of NaN.
+A scale is judged by itself, since its fault may not reach the outputs: for example, a Q turns NaN into a code.
 """
 
 from collections.abc import Iterator

@@ -12,11 +12,11 @@ class KnownRefusal:
     """A message of TensorRT that is explained.
 
     Attributes:
-        pattern: Finds the message; the first entry of the table that does counts. A group called ``node`` is the name
-            of the node at fault, one called ``tensor`` that of the tensor.
+        pattern: Finds the message; the first match in the table counts. A group called ``node`` is the name of the node
+            at fault, and a group called ``tensor`` is the name of the tensor at fault.
         reason: The reason in plain words, with ``{0}`` for the first group of the pattern.
-        hint: How to fix it, with ``{0}`` as in the reason, and ``MODEL`` for the path of the model; None where that is
-            not known; :data:`BY_OPERATOR` where the operator decides.
+        hint: How to fix it, with ``{0}`` as in the reason, and ``MODEL`` for the path of the model; None where no fix
+            is known; :data:`BY_OPERATOR` where the operator decides.
         rules: Codes of the rules of ``validate`` that find such nodes in a model, and may know a fix.
     """
 

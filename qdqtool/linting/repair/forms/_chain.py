@@ -71,7 +71,7 @@ Pattern = TypeVar("Pattern")
 
 
 def fitting(nodes: Iterable[NodeView], read: Callable[[NodeView], Pattern]) -> Iterator[tuple[NodeView, Pattern]]:
-    """Yield each node at which a pattern is read, with the pattern; ``read`` raises :class:`UnfitError` at others."""
+    """Yield each node where ``read`` finds a pattern, with the pattern; it raises :class:`UnfitError` elsewhere."""
     for node in nodes:
         with contextlib.suppress(UnfitError):
             yield node, read(node)

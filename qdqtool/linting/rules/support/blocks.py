@@ -91,9 +91,9 @@ def blocks(context: RuleContext) -> Iterator[Blocks]:
 
 
 def vector_blocks(context: RuleContext, entry: QdqNode) -> Blocks | None:
-    """Return the blocks of data of one axis, as ONNX reads them; None where its scale is per-tensor or per-axis.
+    """Return the blocks of a Q or DQ of 1-D data, as ONNX reads them; None where the scale is per-tensor or per-axis.
 
-    Scales of one axis are blocks only there, and only with ``block_size``: TensorRT reads them as per-axis scales.
+    A 1-D scale has blocks only in ONNX, and only with ``block_size``: TensorRT reads it as a per-axis scale.
     """
     scale, shape = known(entry.scale_shape), known(context.data_shape(entry))
     if entry.block_size <= 0 or scale is None or shape is None or not len(scale) == len(shape) == 1:

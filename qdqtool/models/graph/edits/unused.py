@@ -68,9 +68,10 @@ class DeadCode:
 
 
 def without_unused(before: GraphView, after: Model) -> Transformed[tuple[str, ...]]:
-    """Remove from ``after`` what only ``before`` still read; the report names what was removed.
+    """Remove from ``after`` what was read in ``before`` and is no longer read; the report names what was removed.
 
-    What nothing read before stays, and so do graph inputs and what training information or annotations name.
+    Values that nothing read in ``before`` stay. Graph inputs and values that training information or annotations name
+    stay too.
     """
     read = {(value.scope.path, value.name) for value in before.values() if value.uses}
     mentioned = _mentioned(after.proto)

@@ -31,7 +31,7 @@ def is_quantizer(node: onnx.NodeProto) -> bool:
 
 
 def with_identities(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model in which Identity stands for each quantizer, node for node; the model itself if it has none."""
+    """Return a copy in which an Identity replaces each quantizer; a model without quantizers is returned itself."""
     if not any(map(is_quantizer, all_nodes(proto))):
         return proto
     copy = copy_model(proto)

@@ -76,7 +76,7 @@ def _format(codes: Value) -> str:
 
 
 def _type(constant: Value) -> int | None:
-    """Return the type of a constant; None where it is none."""
+    """Return the type of a constant; None for a value that is not a constant."""
     if constant.initializer is not None:
         return constant.initializer.data_type
     stored = constant.producer.attribute("value") if constant.producer is not None else None

@@ -77,7 +77,7 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
 
 
 def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model in which functions stand for these operators, node for node; the model itself if it has none."""
+    """Return a copy where each node of a TensorRT operator calls a stand-in; without such nodes, the model itself."""
     if not any(node.op_type in _BODIES for node in all_nodes(proto)):
         return proto
     copy = copy_model(proto)

@@ -25,7 +25,7 @@ def known_size(dim: onnx.TensorShapeProto.Dimension) -> int | None:
 
 
 def with_open_dimensions(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model that says that such dimensions are open; the model itself where no input has any."""
+    """Return a model where input dimensions with a size of 0 or less are open; the model itself if there are none."""
     if not any(_is_odd(dim) for value in proto.graph.input for dim in _dims(value)):
         return proto
     copy = copy_model(proto)

@@ -169,7 +169,7 @@ def load_model(path: str | Path, *, needs_data: bool = True) -> Model:
 
 
 def load_source(model: str | Path | Model, output: str | Path) -> Model:
-    """Read the model of which a job makes another, unless it is in memory, and check that the other can be written."""
+    """Read the input model of a job, unless it is in memory, and check that the output model can be written."""
     source = model if isinstance(model, Model) else load_model(model)
     check_output(Path(output), [source.path] if source.path else [])
     return source

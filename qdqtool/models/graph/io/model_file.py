@@ -25,10 +25,10 @@ _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "u
 
 
 def model_digest(model: Model) -> str:
-    """Return the sha256 of a model as hexadecimal digits: of its graph and of every stored value, one tensor at a time.
+    """Return the sha256 of the graph and of every stored value of a model, as hexadecimal digits.
 
-    It leaves out the notes of the model (producer, version, description, metadata), and the place and field in which
-    tensors keep their data.
+    Tensors are read one at a time. The digest leaves out the notes of the model (producer, version, description,
+    metadata), and the place and field in which tensors keep their data.
     """
     structure = without_weights(model.proto)
     for field in _NOTES:

@@ -191,7 +191,7 @@ def _has_external_data(model: Model) -> bool:
 
 
 def _moves(model: Model, tensor: TensorProto, *, outside: bool) -> bool:
-    """Whether a tensor is large and can be moved without loss, and without a change of where it is saved."""
+    """Whether a tensor is large, and moving it loses nothing and does not change where it is saved."""
     if is_pending(tensor):
         payload = payload_of(model, tensor)
         return payload.place is None and payload.nbytes >= EXTERNAL_MINIMUM

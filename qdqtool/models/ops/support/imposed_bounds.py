@@ -60,7 +60,7 @@ def is_nonnegative(value: Value, index: ModelIndex) -> bool:
 
 
 def _sources_of_sign(value: Value | None, index: ModelIndex) -> list[Value | None] | None:
-    """Return the tensors that must not be negative for ``value`` not to be; None where it may be negative anyway."""
+    """Return the tensors that must be at least 0 so that ``value`` is; None if it may be negative in any case."""
     lowest = _lowest_stored(value, index)
     if lowest is not None:
         return [] if lowest >= 0 else None
@@ -82,7 +82,7 @@ def _operands_of_sign(node: NodeView, index: ModelIndex) -> list[Value | None] |
 
 
 def _lifts_above_zero(add: NodeView, index: ModelIndex) -> bool:
-    """Return whether an Add adds a constant to values that are no further below zero, as the 1 + erf(x) of a Gelu."""
+    """Return whether an Add adds a constant that is at least the magnitude of its values, as in 1 + erf(x)."""
     for position in (0, 1):
         lowest = _lowest_stored(add.input(position), index)
         if lowest is not None:

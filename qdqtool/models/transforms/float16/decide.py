@@ -27,8 +27,8 @@ _INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if n
 def index_arithmetic(view: GraphView, operands: Mapping[NodeView, Operands]) -> frozenset[NodeView]:
     """Return the nodes with float32 operands whose results become only indices or shapes.
 
-    Such numbers end in a ``Cast`` to an integer, or in inputs that ONNX defines as float32, such as the scales of a
-    ``Resize``. The search goes from there backwards, through nodes that nothing else reads.
+    Such results are read by a ``Cast`` to an integer, or by inputs that ONNX defines as float32, such as the scales of
+    a ``Resize``. The search goes backwards from these readers, through nodes that nothing else reads.
 
     Args:
         view: The index of the model.

@@ -28,7 +28,7 @@ from qdqtool.models.transforms.float16.magnitudes import LARGEST, TINIEST
 from qdqtool.models.transforms.float16.operands import TypeRule, is_float32
 
 _SMALL = 1 << 10
-"""Largest number of elements of a constant that is converted at once; larger ones are converted during saving."""
+"""Constants with at most this many elements are converted immediately, larger ones while the model is saved."""
 
 
 @dataclass(slots=True)

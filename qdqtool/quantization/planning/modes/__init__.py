@@ -2,7 +2,7 @@
 
 Every signed number format is a mode too, under its own name: the same format for activations and weights.
 
-``--help`` lists the modes, so that list must load nothing heavy: number formats are imported where they are needed.
+``--help`` lists the modes, so listing them must not load heavy modules: number formats are imported when needed.
 """
 
 import functools

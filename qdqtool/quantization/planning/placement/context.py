@@ -1,4 +1,4 @@
-"""Answer what placement asks about tensors, and collect the uses that it claims."""
+"""Answer questions of placement about tensors, and collect the uses for which it requests Q/DQ pairs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -63,7 +63,7 @@ def share_slots(claims: Iterable[UseClaim], make_scheme: MakeScheme = int8_schem
 
 
 def _lift(groups: dict[_Group, list[UseClaim]]) -> dict[_Group, list[UseClaim]]:
-    """Move every slot that can be moved up by one node; return the same dict if there is none."""
+    """Move every slot up by one node where that is possible; return the same dict if no slot can be moved."""
     result: dict[_Group, list[UseClaim]] = {}
     changed = False
     for group, members in groups.items():
@@ -151,7 +151,7 @@ class PlacementContext:
         return known is None or "float" in type_name(known)
 
     def type_obstacle(self, value: Value) -> Reason | None:
-        """Return why its type cannot be quantized for the target, or that there is nothing; None where it can."""
+        """Return why a tensor cannot be quantized for the target (its type, or that it is empty); None if it can be."""
         if 0 in (self.index.types.shape(value) or ()):
             return Reason("no-elements", f"'{value.name}' has no elements")
         known = self.index.types.elem_type(value)

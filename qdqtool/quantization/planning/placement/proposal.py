@@ -166,10 +166,10 @@ class PatternMatch:
     """The nodes that one pattern selects.
 
     Attributes:
-        option: The option it was given with, as users spell it.
+        option: The option that gave the pattern, as users write it.
         pattern: The glob.
         nodes: Labels of the nodes that it matches, in the order of the graph.
-        quantizable: How many of them have an operator that may have pairs; for the others it changes nothing.
+        quantizable: How many of these nodes have an operator that may have pairs; on others the pattern has no effect.
     """
 
     option: str

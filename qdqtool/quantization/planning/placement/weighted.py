@@ -27,7 +27,10 @@ from qdqtool.quantization.planning.placement.proposal import Reason, on_request
 def decide_weighted(
     node: NodeView, family: ProductOp, context: PlacementContext, number_format: NumberFormat
 ) -> Decision:
-    """Return claims on both operands of a weighted operator, or why it stays float."""
+    """Return the requests for Q/DQ pairs on the operands of a weighted operator, or why it stays float.
+
+    A weight that already has codes needs no pair.
+    """
     data, weight = node.input(family.activation_inputs[0]), node.input(family.weight_input)
     if data is None or weight is None:
         return MISSING_OPERAND

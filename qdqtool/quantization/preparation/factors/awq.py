@@ -112,7 +112,7 @@ def _nearest_error(product: TriedBlockProduct, factors: Factors) -> float:
 
 
 def _judged_error(product: TriedBlockProduct, factors: Factors) -> float:
-    """The squared error of a product with codes of GPTQ by the rows that choose, on the others."""
+    """The squared error of a product on the judging rows, with GPTQ codes that the choosing rows gave."""
     scaled, x = _scaled(product, factors), product.choosing / np.repeat(factors, product.repeat)
     params, _ = search.least_error(scaled, product.scheme, ScaleRule())
     codes = round_weights(scaled, params, x.T @ x)

@@ -92,7 +92,7 @@ def _factors(point: RescalingPoint, seen: Peaks, weights: Factors, alpha: float)
 
 
 def _parts(point: RescalingPoint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]:
-    """The peaks of every tensor that a reader reads, on each part of the samples; on all where there is no part."""
+    """The peaks of every tensor that a reader reads, for each part of the samples; without parts, for all samples."""
     tensors = {reader.tensor for reader in point.readers}
     count = min(len(seen[tensor].folds) for tensor in tensors)
     if not count:
@@ -105,10 +105,10 @@ class TriedProduct:
     """A product on which factors are tried.
 
     Attributes:
-        tensor: Its activation.
-        repeat: How many of its channels share a factor.
-        rows: Rows of the activation, ``[n, inputs]``, float32: candidates differ by far more than its roundings.
-        weight: Its weight, ``[inputs, outputs]``, float32.
+        tensor: The activation.
+        repeat: How many channels of the activation share a factor.
+        rows: Rows of the activation, ``[n, inputs]``, in float32: candidates differ by far more than its rounding.
+        weight: The weight, ``[inputs, outputs]``, float32.
         exact: ``rows @ weight``.
     """
 
@@ -120,7 +120,7 @@ class TriedProduct:
 
     @classmethod
     def of(cls, reader: Reader, weight: Array, rows: Array) -> "TriedProduct":
-        """Return the product of a reader with a weight ``[inputs, outputs]`` and rows ``[n, inputs]``."""
+        """Return the trial product of a reader: input rows ``[n, inputs]`` times the weight ``[inputs, outputs]``."""
         weight, rows = weight.astype(np.float32), rows.astype(np.float32)
         return cls(reader.tensor, reader.repeat, rows, weight, rows @ weight)
 

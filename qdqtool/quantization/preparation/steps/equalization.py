@@ -16,7 +16,7 @@ from qdqtool.quantization.preparation.step import ProposedChange, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 
 LEAST_GAIN_DB = 1.0
-"""By how much the expected noise must fall at a point: a sixth of a bit. The estimate is no more precise than that."""
+"""How much the expected noise must fall at a point: a sixth of a bit, which is the precision of the estimate."""
 
 
 class EqualizationStep(RescalingStep):

@@ -20,7 +20,7 @@ GAP = 16
 LOST_SHARE = 0.9
 """Share of the bulk that must be rounded to 0 before the outliers are clipped instead."""
 STRAY_SHARE = 1e-4
-"""Largest share of outliers among a tensor's values, unless they are a mask."""
+"""Largest share of a tensor's values that may be outliers. The limit does not apply to a mask."""
 MASK_MAGNITUDE = 1e3
 """Magnitude from which negative values that are about equal are a mask: no other term of attention is as large."""
 MASK_MARGIN = 10.0

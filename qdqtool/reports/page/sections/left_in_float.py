@@ -46,7 +46,7 @@ COVERAGE = (
 
 
 def compared(pair: Pair) -> tuple[Block, ...]:
-    """Return the nodes that only one model leaves unquantized, by ``quantize``, and the counts of ``inspect``."""
+    """Return the nodes that ``quantize`` left in float in only one of the models, and the counts of ``inspect``."""
     return *_skipped(pair), *_coverage(pair)
 
 

@@ -19,9 +19,9 @@ NOTE = (
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the steps; where there are none, that nothing stands out, and what is not known.
+    """Return the steps; without any, a note that nothing stands out, and what is not known.
 
-    For a command that ended without a report, the section of its failure has the hint.
+    If the command ended without a report, the section about its failure has the hint.
     """
     if story.first(FailedCommand) is not None:
         return ()

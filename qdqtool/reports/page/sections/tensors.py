@@ -73,7 +73,7 @@ def _differs(row: tuple[Cell, ...]) -> bool:
 
 
 def _tensors(check: CheckReport) -> dict[_Place, BoundaryResult]:
-    """Return each tensor once; one that several nodes quantize, with the worst SQNR."""
+    """Return each tensor once; if several nodes quantize a tensor, with the worst SQNR."""
     found: dict[_Place, BoundaryResult] = {}
     for each in check.boundaries:
         known = found.get((each.graph, each.tensor))

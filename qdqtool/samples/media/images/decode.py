@@ -45,8 +45,8 @@ def require_pillow() -> None:
 def decode(file: Path, *, grey: bool) -> "Image.Image":
     """Return an image in the orientation of its metadata, in 8 bits for each channel.
 
-    The EXIF orientation is applied. Transparent pixels are laid over white. Of 16 bits the upper 8 are taken. An image
-    with one channel gets three equal ones, or one with three its luma (ITU-R 601), as the input needs it.
+    The EXIF orientation is applied. Transparent pixels are laid over white. The upper 8 of 16 bits are used. As the
+    input needs it, an image with one channel is repeated to three, and one with three becomes its luma (ITU-R 601).
 
     Args:
         file: The file.

@@ -59,10 +59,10 @@ def to_pixels(values: Array, how: ImagePreprocessing) -> Array:
 
 
 def in_type(values: Array, dtype: np.dtype[np.generic], name: str) -> Array:
-    """Return float32 values in the type of an input; in float32 where that is float16, which is converted later.
+    """Return float32 values in the type of an input; for float16 they stay float32 and are converted later.
 
     Raises:
-        UsageError: The type holds integers, and a value is none, or none of its range.
+        UsageError: The type is an integer type, and a value is not an integer or is outside the range of the type.
     """
     if dtype.kind == "f":
         return values if dtype == np.float16 else values.astype(dtype, copy=False)
