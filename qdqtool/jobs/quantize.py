@@ -187,6 +187,7 @@ def _quantize(
         goal=reached.report,
         search=reached.search,
         blame=None if reached.report is not None else blame_of(candidate, factory, ready),
+        weights=options.weights.value,
         has_accuracy_target=options.goal is not None,
         quantized_share=quantized_share(ModelIndex.of(made.model)),
     )

@@ -63,6 +63,7 @@ class QuantizeReport(WrittenModelReport):
         activation_ranges: The range of each quantized activation, and those that the calibration methods choose; empty
             in weight-only modes.
         weight_scales: The scales by channel of each weight that has several.
+        weights: How quantized constants are stored: ``packed`` as codes, or ``qdq`` as floats behind a Q and a DQ.
         has_accuracy_target: Whether ``--min-sqnr`` or ``--max-metric-loss`` was given.
         quantized_share: Share of the multiply-accumulates whose product reads a DequantizeLinear; None where the model
             has no products.
@@ -100,5 +101,6 @@ class QuantizeReport(WrittenModelReport):
     nodes: tuple[OutlineNode, ...] = ()
     activation_ranges: tuple[ActivationRange, ...] = ()
     weight_scales: tuple[WeightScales, ...] = ()
+    weights: str = "packed"
     has_accuracy_target: bool = False
     quantized_share: float | None = None

@@ -105,7 +105,7 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
             f"{share:.0%} of the multiply-accumulates are quantized: the engine gains little",
             "a lower accuracy target quantizes more; the report lists the reason of each node that stays float",
         )
-    if report.sizes.after > LARGE * report.sizes.before:
+    if report.weights == "packed" and report.sizes.after > LARGE * report.sizes.before:
         sizes = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
         yield Judgement("engine", "warning", f"the quantized model is hardly smaller than the float model: {sizes}")
     if report.existing == "replace":

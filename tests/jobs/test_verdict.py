@@ -89,6 +89,7 @@ def test_what_a_user_should_know(name: str, document: Any, edit: Edit, detail: s
         ("build", BUILD, lambda it: it.update(planned={"int8": 4}, achieved={"int8": 2})),
         ("quantize", QUANTIZE, lambda it: it.update(quantized_share=0.1, existing="keep")),
         ("quantize", QUANTIZE, lambda it: it.update(sizes={"before": 1000, "after": 940})),
+        ("quantize", QUANTIZE, lambda it: it.update(weights="qdq", sizes={"before": 1000, "after": 1100})),
         ("validate", VALIDATE, target(parser="absent")),
     ],
 )
