@@ -151,7 +151,7 @@ def _low(check: CheckReport, limit: str) -> Iterator[Judgement]:
             "numbers",
             "warning",
             f"output '{worst.name}' keeps {worst.sqnr_db:.1f} dB, and no limit on the accuracy was given",
-            f"`{limit} {kept}` accepts that; `--min-sqnr {LOW_SQNR:.0f}` of quantize leaves layers in float for more",
+            f"`--min-sqnr {LOW_SQNR:.0f}` of quantize leaves layers in float for more; `{limit} {kept}` accepts this",
         )
     elif worst is not None and worst.agreement is not None and worst.agreement < LOW_AGREEMENT:
         detail = f"{worst.agreement:.1%} of output '{worst.name}' are equal, and no limit on the accuracy was given"
