@@ -104,7 +104,7 @@ def test_the_model_keeps_the_goal_with_the_formats_that_the_report_names(folder:
         assert data == (activation or weight)
     skipped = {each.node for each in report.skipped if each.reason.code == "accuracy"}
     assert skipped == {node for node, level in named.items() if level == "float"}
-    fallback = {each.consumers[0] for each in report.quantized if "in the fallback format" in each.reason}
+    fallback = {each.consumers[0] for each in report.quantized if "in the secondary format" in each.reason}
     assert fallback == {node for node, level in named.items() if level == "int8"}
     onnx_ir.load(folder / "q.onnx")
 
