@@ -3,7 +3,7 @@
 Terminal, JSON, page and exit code all show what this module decides.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from qdqtool.accuracy.checking.limits import ON_OUTPUTS
@@ -130,6 +130,8 @@ def _of_check(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
 
 
 def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
+    if not check.qdq.total:
+        yield Judgement("numbers", "warning", "the model has no Q/DQ nodes: nothing quantized was checked")
     if check.baseline is None:
         detail = "the outputs were compared with no float model"
         yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
@@ -176,17 +178,14 @@ def _of_build(build: EngineReport) -> Iterator[Judgement]:
     if build.evidence == "none":
         yield Judgement("engine", "warning", f"{built}; it does not show the actual precision")
         return
-    planned, achieved = sum(build.planned.values()), _achieved(build.planned, build.achieved)
+    planned = sum(build.planned.values())
+    achieved = sum(min(build.achieved.get(kind, 0), count) for kind, count in build.planned.items())
     detail = f"{built}; {achieved} of {planned} planned nodes have the planned precision"
     if achieved < LEAST_AS_PLANNED * planned or not planned:
         hint = f"`qdqtool inspect {build.engine}` lists the kernels" if build.engine else ""
         yield Judgement("engine", "warning", f"{detail}: the others compute in float", hint)
     else:
         yield Judgement("engine", "passed", detail)
-
-
-def _achieved(planned: Mapping[str, int], achieved: Mapping[str, int]) -> int:
-    return sum(min(achieved.get(kind, 0), count) for kind, count in planned.items())
 
 
 def _unasked(reports: Sequence[object]) -> Iterator[Judgement]:

@@ -66,6 +66,7 @@ def test_a_refusing_builder_fails(tmp_path: Path):
         ("check", CHECK, sqnr(19.9), "keeps 19.9 dB, and no limit on the accuracy was given"),
         ("check", LIMITED, lambda it: it["data"].update(seed=0), "random inputs"),
         ("check", LIMITED, lambda it: it.update(baseline=None), "compared with no float model"),
+        ("check", LIMITED, lambda it: it["qdq"].update(total=0), "the model has no Q/DQ nodes"),
         ("check", LIMITED, lambda it: it.update(baseline_qdq=2), "the baseline has 2 Q/DQ nodes itself"),
         ("build", BUILD, lambda it: it.update(evidence="none"), "does not show the actual precision"),
         ("build", BUILD, lambda it: it.update(planned={"int8": 3}, achieved={"int8": 1}), "1 of 3 planned nodes"),

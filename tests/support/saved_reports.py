@@ -139,6 +139,7 @@ SEARCH: Document = {
 }
 """The search of ``quantize`` for an accuracy; null where none was asked for."""
 CHECK: Document = {
+    "qdq": {"total": 2, "checked": 2, "own": 0},
     "schema_version": 1,
     "qdqtool_version": "0.1.0",
     "passed": True,
