@@ -48,7 +48,6 @@ OTHERS = {
     "--fp16": "`qdqtool convert MODEL --high-precision-dtype fp16` makes the unquantized nodes float16",
     "--onnx": _MODEL,
     "--onnx-path": _MODEL,
-    "--onnx_path": _MODEL,
     "--saveEngine": "name the engine with `-o FILE`",
     "--output-path": "name the output with `-o FILE`",
     "--loadEngine": "the engine is an argument: `qdqtool run ENGINE`, `qdqtool bench ENGINE`",

@@ -12,6 +12,7 @@ import click
 from qdqtool.cli.declared import options_of, values_of
 from qdqtool.cli.options import emit, output_format_option, verbosity_options
 from qdqtool.cli.reports import Pairs, parse_reports
+from qdqtool.errors import plural
 from qdqtool.linting.options import ValidateCommand
 from qdqtool.options import Values
 from qdqtool.registry import unit_names
@@ -126,7 +127,7 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
         from qdqtool.linting.baseline import write_baseline
 
         count = write_baseline(report, options["write_baseline"])
-        _say(f"{count} {'finding' if count == 1 else 'findings'} written to {options['write_baseline']}")
+        _say(f"{plural(count, 'finding')} written to {options['write_baseline']}")
         code = 0
     else:
         report = _without_known(report, settings)

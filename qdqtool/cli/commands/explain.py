@@ -17,16 +17,15 @@ def command(*, topic: str | None, output_format: str) -> None:
     TOPIC is the code of a rule (QP101), its name (parameters.scale-value), a page, or a command. Without a topic the
     pages are listed; `qdqtool rules` lists the rules.
     """
+    from qdqtool.jobs import pages
     from qdqtool.jobs.catalogue import explain
-    from qdqtool.jobs.pages import manual, page
-    from qdqtool.jobs.pages import topics as names
 
     if topic is None:
-        emit(manual(), output_format, "manual")
+        emit(pages.manual(), output_format, "manual")
         return
     # Pages name each other by their files: how-to/check.md, rules/QP101.md.
     name = PurePath(topic).stem if topic.endswith(".md") else topic
-    if name in names():
-        emit(page(name), output_format, "page")
+    if name in pages.topics():
+        emit(pages.page(name), output_format, "page")
     else:
         emit(explain(name), output_format, "rule")
