@@ -2,7 +2,8 @@
 
 A test has the seconds of its own process and of the processes that it waited for, fixtures included. The first test
 that a process runs also has the seconds until then: for start, imports and collection. A slow test has the reason of
-its marker. ``tools/times.py`` reads all of them.
+its marker. Every hundredth test has the seconds of a fixed piece of work, which show how fast the machine is just
+then. ``tools/times.py`` reads all of them.
 """
 
 import os
@@ -11,16 +12,25 @@ from collections.abc import Generator
 
 import pytest
 
-SECONDS, COLLECTING, SLOW = "processor", "collecting", "slow"
+SECONDS, COLLECTING, SLOW, WORK = "processor", "collecting", "slow", "work"
 """Names of the properties."""
 
 _START = pytest.StashKey[float]()
+_COUNT = pytest.StashKey[int]()
+_EVERY = 100
 
 
 def seconds() -> float:
     """Return the processor seconds of this process so far, and of the children that it waited for."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
+
+
+def work() -> float:
+    """Return the processor seconds of a fixed piece of work."""
+    start = time.process_time()
+    sum(number * number % 7 for number in range(200_000))
+    return time.process_time() - start
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,6 +53,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """Note when a test begins."""
     if _START not in item.config.stash:
         item.user_properties.append((COLLECTING, f"{seconds():.2f}"))
+    count = item.config.stash.get(_COUNT, 0)
+    item.config.stash[_COUNT] = count + 1
+    if count % _EVERY == 0:
+        item.user_properties.append((WORK, f"{work():.4f}"))
     item.config.stash[_START] = seconds()
     return (yield)
 

@@ -34,6 +34,7 @@ def test_seconds_by_file_and_test(junit: Path):
     assert list(times.lines(found)) == [
         "30 processor seconds in 3 tests, 11 + 12 of them for collecting",
         "26 without the 1 slow ones",
+        "this machine took 1.00 times as long; the seconds here are divided by that",
         "\nslowest 40 of 2 files",
         "     4.0  tests.b",
         "     2.5  tests.a",
@@ -42,6 +43,15 @@ def test_seconds_by_file_and_test(junit: Path):
         "     2.0  tests.a::one",
         "     0.5  tests.a::two",
     ]
+
+
+def test_seconds_of_a_slower_machine_are_divided_by_its_slowness(junit: Path):
+    plain = times.read_times(junit)
+    text = junit.read_text()
+    work = "".join(case(f"tests.c::{number}", ("work", 2 * times.REFERENCE)) for number in range(3))
+    junit.write_text(text.replace("</testsuite>", f"{work}{case('tests.c::odd', ('work', 9))}</testsuite>"))
+    found = times.read_times(junit)
+    assert (found.slowness, found.total, found.collecting) == (2, plain.total / 2, (5.5, 6.125))
 
 
 @pytest.mark.parametrize(

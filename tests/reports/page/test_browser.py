@@ -11,6 +11,7 @@ from support.saved_reports import ALL, SECOND, edited, large, save
 
 from qdqtool.reports.page.write import write_page
 
+pytestmark = pytest.mark.slow(reason="opens pages in Chromium, where it is installed")
 CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
 )
