@@ -9,7 +9,7 @@ from qdqtool.samples.preprocessing import Preprocessing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialOutput:
-    """The SQNR of one output of the quantized model, with a change and without, against the float model.
+    """The SQNR of one output of the quantized model against the float model, with and without a change.
 
     Attributes:
         name: Name of the output.
@@ -30,8 +30,8 @@ class Trial:
         samples: Number of samples.
         kept: Whether the change was kept.
         outputs: SQNR of the float outputs.
-        problem: Why nothing was measured; empty where it was.
-        sample_gain_db: Fall of the noise in dB, the mean of samples and outputs; None where it was not measured.
+        problem: Why nothing was measured; empty if the effect was measured.
+        sample_gain_db: How much the noise fell, in dB: the mean over samples and outputs; None if it was not measured.
         gain_error_db: The standard error of that mean over the samples; 0 for one sample.
     """
 
@@ -45,14 +45,14 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodTrial:
-    """What the methods do to the outputs of the quantized model.
+    """The effect of calibration methods on the outputs of the quantized model.
 
     Attributes:
         method: The method that was chosen.
-        samples: Number of samples on which outputs were compared. None of them chose the scales that it judged.
-        gains_db: By how much the outputs are nearer to those of the float model than with ``auto``, in dB, by method.
-            Only a quarter of the samples judge a method that is far worse on them.
-        errors_db: The standard error of each gain, in dB: a method is taken where it gains more than that.
+        samples: Number of samples on which outputs were compared. They did not choose the scales that they judge.
+        gains_db: By method: how much closer the outputs are to the float model than with ``auto``, in dB. A method that
+            is far worse is judged on only a quarter of the samples.
+        errors_db: The standard error of each gain, in dB: a method is chosen only if its gain is larger than that.
     """
 
     method: str
@@ -63,24 +63,24 @@ class MethodTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationUsed:
-    """The origin of the ranges; in weight-only modes, of the data.
+    """The origin of the ranges; in weight-only modes, the origin of the data.
 
     Attributes:
-        source: The data, ``random``, or the ranges file.
-        method: Id of the calibrator. In weight-only modes ``gptq`` where codes were chosen with data, else ``nearest``.
-        samples: How many samples were run. In weight-only modes, how many may have chosen something.
-        random: Whether they were random.
+        source: Name of the data or of the ranges file, or ``random``.
+        method: Id of the calibrator. In weight-only modes: ``gptq`` if codes were chosen with data, else ``nearest``.
+        samples: Number of samples that were run. In weight-only modes: number of selection samples.
+        random: Whether the samples were random.
         seed: The seed of random samples.
         forced: Whether the ranges were used only because the user insisted.
-        forced_for: What they do not match: ``model``, ``data`` (that of the measurement), ``samples`` (their number).
-        given: The use that was made of a range file of another tool; None for any other source.
-        repeated: How many samples were equal to an earlier one; 0 where the samples were not read.
-        held_back: In weight-only modes, how many samples of the source chose nothing and only measured.
-        from_file: Whether ``source`` is a ranges file that `calibrate` wrote, and ``samples`` were run then.
-        chosen: Id of the calibrator that ``auto`` chose for the whole model by its outputs; ``auto`` where it chose for
-            each tensor by itself, and empty for other methods.
-        method_trial: The effect of the methods that were tried; None where none was.
-        preprocessing: How files became samples; None for samples that were arrays.
+        forced_for: What the ranges do not match: ``model``, ``data`` (of the measurement), ``samples`` (their number).
+        given: How a range file of another tool was used; None for any other source.
+        repeated: Number of samples that equal an earlier one; 0 if the samples were not read.
+        held_back: In weight-only modes: number of hold-out samples, which only measured.
+        from_file: Whether ``source`` is a ranges file that `calibrate` wrote; ``samples`` were run when it was written.
+        chosen: Id of the calibrator that ``auto`` chose for the whole model by its outputs. ``auto`` if it chose for
+            each tensor, and empty for other methods.
+        method_trial: The effect of the methods that were tried; None if none was tried.
+        preprocessing: How files became samples; None if the samples were arrays.
     """
 
     source: str
@@ -110,12 +110,12 @@ GATE_LIMIT: Final = 1e-5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One place that a step found.
+    """One place in the model that a preparation step found.
 
     Attributes:
-        name: The node or tensor.
-        graph: Its scope; empty for the main graph.
-        note: What was done there, or why nothing was.
+        name: Name of the node or tensor.
+        graph: Scope of the node or tensor; empty for the main graph.
+        note: What was done there, or why nothing was done.
     """
 
     name: str
@@ -125,19 +125,19 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationReport:
-    """The outcome of one step.
+    """The outcome of one preparation step.
 
     Attributes:
-        step: Its public id.
-        applied: Whether it was made.
-        sites: Places that it changed, or would have changed.
-        left: Places of the same kind that it does not change, with the reason.
+        step: Public id of the step.
+        applied: Whether the step was carried out.
+        sites: Places that the step changed, or would have changed.
+        left: Places of the same kind that the step does not change, with the reason.
         max_difference: Largest difference of an output from the given model on calibration samples, relative to the
-            output's largest magnitude; or that of what a product reads from the model before the step, root mean
-            square over root mean square, if that is larger. None where there was nothing to do, or where the step is
-            repeated from a ranges file: it was measured when that was written.
+            largest magnitude of the output. The relative root mean square difference of a product input from the model
+            before the step, if that is larger. None if there was nothing to do, or if the step is repeated from a
+            ranges file: it was measured when the file was written.
         limit: The largest difference that is allowed.
-        trial: What the step did to the quantized model; None where that was not measured.
+        trial: The effect of the step on the quantized model; None if that was not measured.
     """
 
     step: str

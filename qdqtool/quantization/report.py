@@ -1,4 +1,4 @@
-"""What quantizing puts into a model, as data: pairs, ranges and scales, what no scale serves, half precision."""
+"""The changes of a model by quantization, as data: pairs, ranges, scales, poorly represented tensors, float16."""
 
 import re
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from qdqtool.models.graph.report import NodeReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenReport:
-    """The use that was made of a range file of another tool.
+    """How a range file of another tool was used.
 
     Attributes:
         source: The file.
-        format: Id of its format (:mod:`qdqtool.quantization.ranges.encodings`).
-        mode: The quantize mode for which it was used.
-        tensors: How many tensors it names.
-        weights: How many constants got the scales that it has for them; known when the plan is made.
-        unknown: Those that the model does not have.
+        format: Id of the file format (:mod:`qdqtool.quantization.ranges.encodings`).
+        mode: The quantize mode in which the file was used.
+        tensors: Number of tensors in the file.
+        weights: Number of constants that got their scales from the file; set when the plan is made.
+        unknown: Tensors of the file that the model does not have.
         notes: Statements of the file that could not be followed.
     """
 
@@ -36,15 +36,15 @@ class QuantizedTensor:
 
     Attributes:
         tensor: Name of the float tensor.
-        graph: Its scope; empty for the main graph.
+        graph: Scope of the tensor; empty for the main graph.
         kind: ``weight`` for a constant, else ``activation``.
         format: Number format.
-        granularity: The granularity of its scales, in words.
+        granularity: The granularity of the scales, in words.
         scales: Number of scales.
         scale_min: Smallest scale.
         scale_max: Largest scale.
         consumers: Labels of the nodes that read the dequantized tensor.
-        reason: The reason that the plan states.
+        reason: The reason in the plan.
     """
 
     tensor: str
@@ -65,8 +65,8 @@ class MethodRange:
 
     Attributes:
         method: Id of the method.
-        range: The magnitude that the largest code stands for.
-        clipped: Share of the values whose magnitude is larger, 0 to 1, with 4 significant digits.
+        range: The magnitude that the largest code represents.
+        clipped: Share of the values with a larger magnitude, 0 to 1, with 4 significant digits.
     """
 
     method: str
@@ -82,11 +82,11 @@ class MagnitudeHistogram:
     """The magnitudes of an activation.
 
     Attributes:
-        bin_width: Width of a bin, a power of two: bin i counts ``i * bin_width <= |x| < (i + 1) * bin_width``. 0 where
+        bin_width: Width of a bin, a power of two: bin i counts ``i * bin_width <= |x| < (i + 1) * bin_width``. 0 if
             every value is 0.
-        counts: The counts of at most 64 bins, exact: ``3 0*40 17`` for 3, forty zeros, 17.
-        zeros: Number of zeros, which no bin has.
-        beyond: Number of values behind the last bin.
+        counts: The exact counts of at most 64 bins: ``3 0*40 17`` for 3, forty zeros, 17.
+        zeros: Number of zeros, which are not counted in any bin.
+        beyond: Number of values above the last bin.
     """
 
     bin_width: float
@@ -104,20 +104,21 @@ class ActivationRange:
     """The range of one quantized activation.
 
     Attributes:
-        tensor: Its name.
-        graph: Its scope; empty for the main graph.
-        format: Its number format.
+        tensor: Name of the activation.
+        graph: Scope of the activation; empty for the main graph.
+        format: Number format of the activation.
         min: The smallest value on the calibration data; with a range file of another tool, the lower end of the range.
         max: The largest value on the calibration data; with a range file of another tool, the upper end of the range.
-        values: Number of values on the calibration data; None where another tool gave the range.
-        range: The magnitude that the largest code stands for.
-        clipped: Share of the values whose magnitude is larger, as for a method; None where that is not known.
-        method: Id of the calibration method that found the range; ``bound`` where no value can be larger, and ``given``
-            where another tool gave it.
+        values: Number of values on the calibration data; None if another tool gave the range.
+        range: The magnitude that the largest code represents.
+        clipped: Share of the values with a larger magnitude, as for a method; None if unknown.
+        method: Id of the calibration method that found the range; ``bound`` if no value can be larger, and ``given`` if
+            another tool gave the range.
         reason: The reason in a few words.
-        shared: Whether it is the range of another tensor with the same scale, which has larger values.
-        methods: What each calibration method would choose from the same values; empty where only a range is known.
-        histogram: Its magnitudes; None where they were not counted.
+        shared: Whether the range comes from another tensor with the same scale, which has larger values.
+        methods: The range that each calibration method would choose from the same values; empty if only a range is
+            known.
+        histogram: The magnitudes of the activation; None if they were not counted.
     """
 
     tensor: str
@@ -144,19 +145,20 @@ def _is_numbers(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightScales:
-    """The scales of one weight with several of them, by channel.
+    """The scales by channel of one weight that has more than one scale.
 
     Attributes:
-        tensor: Its name.
-        graph: Its scope; empty for the main graph.
-        format: Its number format.
-        axis: The axis of the channels: that of the scales; with blocks, of the other axes the one with the most scales.
+        tensor: Name of the weight.
+        graph: Scope of the weight; empty for the main graph.
+        format: Number format of the weight.
+        axis: The axis of the channels: the axis of the scales. With blocks, it is the other axis with the most scales.
         channels: Number of channels.
-        grouped: Neighbouring channels in a point; the last point may have fewer.
+        grouped: Neighboring channels that share a point; the last point may have fewer.
         smallest: The smallest magnitude of the scales in each point, with 4 significant digits: ``0.01 0.0125``. It is
-            0 where all weights of a channel of the point are 0, since its scale means nothing. Scales of blocks whose
+            0 if all weights of a channel of the point are 0, because its scale means nothing. Scales of blocks whose
             weights are all 0 mean nothing either, and are left out.
-        largest: The largest one; 0 where all channels of the point are such; empty where it is everywhere the smallest.
+        largest: The largest magnitude of the scales in each point; 0 if the weights of all its channels are 0. Empty if
+            it equals ``smallest`` everywhere.
         dead: Number of channels in which all weights are 0.
     """
 
@@ -184,15 +186,15 @@ class DegenerateTensor:
     """One tensor or weight that no scale represents well.
 
     Attributes:
-        tensor: Its name.
-        graph: Its scope; empty for the main graph.
+        tensor: Name of the tensor or weight.
+        graph: Scope of the tensor; empty for the main graph.
         kind: ``weight`` or ``activation``.
         condition: ``zeros`` (all values are 0), ``tiny`` (too small for a scale), ``constant`` (always the same value),
-            ``mask`` (values that represent minus infinity, among others) or ``strays`` (few values far from the
-            others).
-        scales: How many of its scales are concerned.
-        of: How many scales it has.
-        scale: The value of those scales.
+            ``mask`` (values that represent minus infinity, among others) or ``strays`` (outliers: few values far from
+            the others).
+        scales: Number of affected scales.
+        of: Number of all scales of the tensor.
+        scale: The value of the affected scales.
         action: What was done, in words.
     """
 
@@ -212,11 +214,12 @@ class HighPrecisionReport:
 
     Attributes:
         dtype: The requested type, ``fp16``.
-        nodes: How many nodes compute in float16 now, apart from Q and DQ.
-        kept: Those that compute in float32.
-        casts: How many Cast nodes were added.
-        measured: How many tensors were measured, to see whether float16 holds their values; 0 without data.
-        note: Why nothing was converted; empty where something was.
+        nodes: Number of nodes, other than Q and DQ, that compute in float16 now.
+        kept: Nodes that compute in float32.
+        casts: Number of Cast nodes that were added.
+        measured: Number of tensors that were measured, to see whether float16 can represent their values; 0 without
+            data.
+        note: Why nothing was converted; empty if something was converted.
     """
 
     dtype: str

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from distributed import Future
 
 BATCH_BYTES = 64 << 20
-"""Bytes of samples that make a batch full: the scheduler keeps a few batches for each worker in memory."""
+"""Size in bytes at which a batch of samples is full: the scheduler keeps a few batches for each worker in memory."""
 AHEAD = 3
-"""Batches that are handed out for each worker before the first of them is done: one runs, the others wait."""
+"""Batches that each worker has at a time: one runs, the others wait."""
 FETCH_SECONDS = 30.0
-"""How long the ranges of a batch may take from a worker to this machine: some 20 MB for a large model."""
+"""Time limit for sending the ranges of a batch from a worker to this machine: some 20 MB for a large model."""
 _POLL_SECONDS = 1.0
 
 
@@ -67,7 +67,7 @@ class CalibrationCluster:
         self._sent.update(found)
 
     def remove_model(self, *, wait: bool) -> None:
-        """Close the model on all workers and remove the copies; each worker does so when its batch has ended."""
+        """Close the model on all workers and remove the copies; each worker does so after its current batch."""
         if not wait:
             self.cluster.tell(_remove, self.files)
             return
@@ -77,11 +77,11 @@ class CalibrationCluster:
     def collector(
         self, record: CalibrationRecord, keys: Sequence[TensorKey], held: Collection[int]
     ) -> ClusterCollector:
-        """Return the collector of a calibration; arguments as of ``calibration_run.Elsewhere``."""
+        """Return the collector of a calibration; the arguments are those of ``calibration_run.Elsewhere``."""
         return ClusterCollector(self, record, keys, held)
 
     def used(self) -> ClusterUsed:
-        """Return what a report says about the cluster."""
+        """Return the facts about the cluster for a report."""
         there = set(self.cluster.workers())
         others = set(self.processors.values()) - {self.machine[PROCESSOR]}
         return ClusterUsed(
@@ -95,7 +95,7 @@ class CalibrationCluster:
 
 @contextlib.contextmanager
 def calibration_cluster(scheduler: str, model: Path | Model, recipe: Recipe) -> Iterator[CalibrationCluster]:
-    """Connect to a cluster and bring a model to its workers, for the duration of a block.
+    """Connect to a cluster and send a model to its workers, for the duration of a block.
 
     Args:
         scheduler: As :func:`qdqtool.quantization.cluster.connection.connected`.
@@ -108,14 +108,14 @@ def calibration_cluster(scheduler: str, model: Path | Model, recipe: Recipe) -> 
             found.send_model(cluster.workers())
             yield found
         except BaseException:
-            # A batch may take longer than Ctrl-C has (supervisor.GRACE).
+            # A batch may take longer than the time that Ctrl-C leaves (supervisor.GRACE).
             found.remove_model(wait=False)
             raise
         found.remove_model(wait=True)
 
 
 class ClusterCollector(CollectedRanges):
-    """The ranges of some tensors, collected by workers; used as a ``RangeCollector`` is."""
+    """The ranges of some tensors, collected by workers; the interface is that of ``RangeCollector``."""
 
     def __init__(
         self, place: CalibrationCluster, record: CalibrationRecord, keys: Sequence[TensorKey], held: Collection[int]
@@ -127,7 +127,7 @@ class ClusterCollector(CollectedRanges):
     def chunks(
         self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
     ) -> Iterator[int]:
-        """Run the samples of a part that are not done; pause after each batch, in the order of the data.
+        """Run the remaining samples of a part, in the order of the data; yield after each batch.
 
         Args:
             feeds: All samples.
@@ -158,7 +158,7 @@ class ClusterCollector(CollectedRanges):
                 batch, future = waiting[0]
                 answer = self._answer(batch, future)
                 if isinstance(answer, ModelAbsent):
-                    # A worker that came later, or again under another address.
+                    # This worker joined later, or came back under another address.
                     self._place.send_model([answer.worker])
                     waiting[0] = (batch, self._cluster.submit(run_batch, job, batch))
                     continue
@@ -174,7 +174,7 @@ class ClusterCollector(CollectedRanges):
             self._cluster.cancel([future for _, future in waiting])
 
     def _batches(self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart) -> Iterator[Batch]:
-        """Divide samples into batches: whole chunks where they are not too large."""
+        """Divide samples into batches: whole chunks unless they are too large."""
         samples: list[Sample] = []
         size = 0
         for number, sample in islice(enumerate(feeds), part.done, part.stop):
@@ -191,7 +191,6 @@ class ClusterCollector(CollectedRanges):
                 samples, size = [], 0
 
     def _answer(self, batch: Batch, future: Future[Answer]) -> BatchRanges | ModelAbsent:
-        """Wait for a task."""
         last = time.monotonic()
         while (found := self._fetched(batch, future)) is None:
             if self._cluster.workers():
@@ -206,8 +205,9 @@ class ClusterCollector(CollectedRanges):
         return found
 
     def _fetched(self, batch: Batch, future: Future[Answer]) -> Answer | None:
-        """Wait for a task for a while, and return its answer; None where it has none yet."""
-        # An answer lies in the memory of its worker until it is fetched, and goes with it: then the task runs again.
+        """Wait for a task for a while; return its answer, or None if it has none yet."""
+        # An answer stays in the memory of its worker until it is fetched. If the worker is lost before, the task runs
+        # again.
         self._cluster.wait(future, _POLL_SECONDS)
         return _result(batch, future, self._cluster.name) if future.done() else None
 
@@ -236,7 +236,7 @@ def _result(batch: Batch, future: Future[Answer], scheduler: str) -> Answer | No
 
 
 async def _find(files: ModelFiles, dask_worker: Any) -> bool:
-    """Whether a worker has the model. In a thread, since digests take time and the worker answers meanwhile."""
+    """Return whether a worker has the model; use a thread, so that the worker can answer during the digests."""
     return await asyncio.to_thread(find_copy, files, Path(dask_worker.local_directory)) is not None
 
 

@@ -1,4 +1,4 @@
-"""Reach the workers of a Dask cluster, and say in one message why it cannot be done."""
+"""Connect to the workers of a Dask cluster; a failure is explained in one message."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 CONNECT_SECONDS = 10
-"""How long a scheduler has to answer, and a first worker to be there."""
+"""Seconds within which a scheduler must answer, and a first worker must be there."""
 GONE_SECONDS = 15.0
-"""How long a cluster may be without workers: a nanny starts a lost worker again within a few seconds."""
+"""Seconds that a cluster may be without workers: a nanny restarts a lost worker within a few seconds."""
 RETRIES = 2
-"""How often a task is tried again that failed for a reason of its worker, such as a full disk."""
+"""Number of retries of a task that failed because of its worker, such as a full disk."""
 MOST_LOCAL = 256
 _LOCAL = re.compile(r"local:([0-9]{1,3})")
 _REMOTE = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})/?")
 
 _SETTINGS = {
-    # A batch of samples is larger than what Dask thinks a task should carry; it is bounded by BATCH_BYTES.
+    # A batch of samples is larger than Dask's limit for the data of a task; BATCH_BYTES is its limit.
     "distributed.admin.large-graph-warning-threshold": "1TB",
-    # Nannies set the threads of BLAS to 1, with which numpy may round in another way than in this process.
+    # Nannies set the threads of BLAS to 1; numpy may then round differently than in this process.
     "distributed.nanny.pre-spawn-environ": {},
 }
 
 
 class Cluster:
-    """The workers that a scheduler has.
+    """The workers of a scheduler.
 
     Attributes:
-        name: As above.
-        seen: Addresses of all workers that were ever there.
+        name: The scheduler, as the user named it.
+        seen: Addresses of all workers that were ever connected.
     """
 
     def __init__(self, client: Client, name: str) -> None:
@@ -50,14 +50,14 @@ class Cluster:
         self.seen: set[str] = set()
 
     def workers(self) -> list[str]:
-        """Return the addresses of the workers that are there now."""
+        """Return the addresses of the workers that are connected now."""
         with self._answering():
             found: Mapping[str, int] = self._client.nthreads()
         self.seen.update(found)
         return sorted(found)
 
     def require_versions(self) -> None:
-        """Check the packages of all workers, also of those that lack qdqtool.
+        """Check the package versions of all workers, including workers without qdqtool.
 
         Raises:
             CapabilityError: A worker has other versions than this machine.
@@ -66,7 +66,7 @@ class Cluster:
         with self._answering():
             found = self._client.run(this_machine, on_error="return")
         for worker, machine in sorted(found.items()):
-            # A worker without the function answers with an Exception whose text is that of the ImportError.
+            # A worker without qdqtool answers with an Exception that has the text of the ImportError.
             if isinstance(machine, Exception) and not _has_left(machine):
                 raise self._without_qdqtool(worker, str(here["qdqtool"]), machine)
             if not isinstance(machine, Exception):
@@ -83,9 +83,9 @@ class Cluster:
         )
 
     def call(self, function: Callable[..., Any], *arguments: Any, workers: list[str] | None = None) -> dict[str, Any]:
-        """Call a function in each worker, beside its tasks, and return what it returns by worker.
+        """Call a function in each worker, alongside its tasks; return the results by worker.
 
-        Workers that leave meanwhile are left out.
+        Workers that leave during the call are left out.
 
         Raises:
             CapabilityError: The scheduler does not answer, or the function fails in a worker.
@@ -98,24 +98,24 @@ class Cluster:
         return {worker: answer for worker, answer in found.items() if not isinstance(answer, Exception)}
 
     def tell(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Have each worker call a coroutine function and do not wait; do nothing where the scheduler is gone."""
+        """Make each worker call a coroutine function, without waiting; do nothing if the scheduler is gone."""
         with contextlib.suppress(Exception):
             self._client.run(function, *arguments, wait=False, on_error="ignore")
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Have one worker call a function; another one does it again where that worker is lost."""
+        """Make one worker call a function; if that worker is lost, another worker calls it again."""
         return self._client.submit(function, *arguments, pure=False, retries=RETRIES)
 
     def wait(self, future: Future[Any], seconds: float) -> None:
         """Return when a task is done, or after some seconds."""
         from distributed import wait
 
-        # Where the scheduler is lost, Dask cancels all tasks.
+        # If the scheduler is lost, Dask cancels all tasks.
         with self._answering(), self._client.as_current(), contextlib.suppress(TimeoutError):
             wait([future], timeout=seconds)
 
     def cancel(self, futures: Sequence[Future[Any]]) -> None:
-        """Cancel tasks; do nothing where the scheduler is gone."""
+        """Cancel tasks; do nothing if the scheduler is gone."""
         with contextlib.suppress(Exception):
             self._client.cancel(list(futures), force=True)
 
@@ -123,18 +123,18 @@ class Cluster:
     def _answering(self) -> Iterator[None]:
         try:
             yield
-        # Dask raises what its layers raise: CommClosedError, OSError, TimeoutError, RuntimeError.
+        # Dask passes on the errors of its layers: CommClosedError, OSError, TimeoutError, RuntimeError.
         except Exception as error:
             raise scheduler_gone(self.name) from error
 
 
 def _has_left(error: Exception) -> bool:
-    """Whether an exception is that of a connection. Those of a disk have a number."""
+    """Return whether the error of a worker is a lost connection; errors of a disk have an errno."""
     return isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno is None)
 
 
 def scheduler_gone(name: str) -> CapabilityError:
-    """Return the error of a scheduler that answered before and does so no more."""
+    """Return the error for a scheduler that answered before and no longer does."""
     return CapabilityError(
         f"scheduler {name} does not answer any more",
         hint="start it again, and run the same command again: it goes on from the samples that are done",
@@ -165,10 +165,10 @@ def connected(scheduler: str) -> Iterator[Cluster]:
 
 
 def local_workers(scheduler: str) -> int | None:
-    """Return N of ``local:N``; None for the address of a scheduler.
+    """Return N of ``local:N``, or None for the address of a scheduler.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: The text is neither.
     """
     local, remote = _LOCAL.fullmatch(scheduler), _REMOTE.fullmatch(scheduler)
     if local and 1 <= int(local[1]) <= MOST_LOCAL:
@@ -186,7 +186,7 @@ def require_dask() -> None:
     """Check that Dask is installed.
 
     Raises:
-        CapabilityError: It is not.
+        CapabilityError: Dask is not installed.
     """
     try:
         import distributed  # noqa: F401  it requires dask
@@ -197,12 +197,12 @@ def require_dask() -> None:
 
 
 def _require_scheduler(address: str) -> None:
-    """Check that a server is a scheduler: without an answer, a client takes 20 s to close and prints a traceback."""
-    # In another thread, since notebooks have a running event loop in this one.
+    """Check that a server is a scheduler: a client without an answer takes 20 s to close, and prints a traceback."""
+    # This needs another thread, because notebooks have a running event loop in this one.
     with ThreadPoolExecutor(1) as beside:
         try:
             kind = beside.submit(asyncio.run, _kind_of(address)).result()
-        # A server that is no scheduler makes Dask raise anything, a MemoryError for example.
+        # For a server that is not a scheduler, Dask raises any error, even MemoryError.
         except Exception as error:  # noqa: BLE001
             raise _unreachable(address, error) from None
     if kind != "Scheduler":
@@ -256,7 +256,7 @@ def _local_cluster(count: int) -> Iterator[str]:
             processes=True,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
-            # Dask would kill a worker with its share of the memory, where one process may use all of it.
+            # Dask would kill a worker that uses more than its share of the memory; one process may need all of it.
             memory_limit=None,
             silence_logs=logging.CRITICAL,
         )
@@ -266,7 +266,7 @@ def _local_cluster(count: int) -> Iterator[str]:
         try:
             yield cluster.scheduler_address
         except BaseException:
-            # A worker ends by itself only after the samples that it runs. Ctrl-C has 3 seconds (supervisor.GRACE).
+            # A worker stops by itself only after its current samples. Ctrl-C leaves 3 seconds (supervisor.GRACE).
             for nanny in cluster.workers.values():
                 nanny.auto_restart = False
                 if nanny.pid is not None:
@@ -277,7 +277,7 @@ def _local_cluster(count: int) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Keep Dask from logging to stderr: what matters is raised."""
+    """Stop Dask from logging to stderr: every error that matters is raised."""
     logger = logging.getLogger("distributed")
     before = logger.level
     # Dask sets up its loggers when it is imported.

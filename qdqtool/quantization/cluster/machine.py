@@ -1,4 +1,4 @@
-"""What decides the bits that a machine computes: versions of packages, and the processor."""
+"""The facts that decide how a machine rounds: the versions of packages, and the processor."""
 
 import os
 from collections.abc import Mapping
@@ -15,11 +15,12 @@ class ClusterUsed:
     """The workers that ran samples.
 
     Attributes:
-        scheduler: The scheduler, as it was named.
-        workers: How many workers ran samples.
-        lost: Addresses of workers that left before the end. Their samples were run again.
-        sent: How many workers the model was sent to; the others read it where this machine has it.
-        other_processors: Processors of workers that differ from that of this machine; ranges may differ by rounding.
+        scheduler: The scheduler, as the user named it.
+        workers: Number of workers that ran samples.
+        lost: Addresses of workers that left before the end. Other workers ran their samples again.
+        sent: Number of workers that were sent the model; the others read the files at the path of this machine.
+        other_processors: Processors of workers that differ from the processor of this machine; ranges may differ by
+            rounding.
     """
 
     scheduler: str
@@ -30,17 +31,18 @@ class ClusterUsed:
 
 
 PACKAGES = ("qdqtool", "onnxruntime", "numpy")
-"""Packages whose versions must be those of the client: another release may round in another way."""
+"""Packages that must have the same version on client and workers: another release may round differently."""
 PROCESSOR = "processor"
 
 Machine: TypeAlias = Mapping[str, str | None]
-"""Versions of :data:`PACKAGES`, None for a package that is not installed; and the :data:`PROCESSOR`: its name,
-instruction sets and number of CPUs, which is the number of threads of ONNX Runtime. They are plain strings, because
-the other side may have another version of qdqtool."""
+"""Versions of :data:`PACKAGES` (None for a package that is not installed), and the :data:`PROCESSOR`: its name,
+instruction sets and number of CPUs, which is the number of threads of ONNX Runtime. All are plain strings, because the
+other side may have another version of qdqtool.
+"""
 
 
 def this_machine() -> Machine:
-    """Describe the machine of this process."""
+    """Return the description of the machine of this process."""
     import numpy as np
 
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -62,10 +64,10 @@ def _onnxruntime_version() -> str | None:
 
 
 def require_versions(worker: str, found: Machine, here: Machine) -> None:
-    """Check the versions of a worker.
+    """Check that a worker has the package versions of this machine.
 
     Raises:
-        CapabilityError: They differ.
+        CapabilityError: A version differs.
     """
     for name in PACKAGES:
         theirs, ours = found.get(name), here[name]

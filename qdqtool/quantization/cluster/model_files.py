@@ -1,7 +1,7 @@
-"""The files of a model: their digests here, and the same files or a copy of them where a worker runs.
+"""The files of a model on the client, and the same files or a copy of them on a worker.
 
-A worker that has files with the same bytes at the same path reads those files. Other workers are sent a copy, in
-pieces, into a folder that is named after the digests of the files.
+A worker that has files with the same bytes at the same path reads those files. Other workers get a copy, in pieces, in
+a folder that is named after the digests of the files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.scratch import ScratchFolder
 
 PIECE = 16 << 20
-"""Bytes of a message: a model of any size is sent without a message of its size."""
+"""Most bytes of one message: a large model is sent in many messages."""
 
 _COPIES = "qdqtool-models"
 
@@ -30,9 +30,9 @@ class SharedFile:
     """One file of a model.
 
     Attributes:
-        location: Its path, relative to the folder of the model, with ``/``.
-        size: Its bytes.
-        sha256: Its digest.
+        location: Path of the file relative to the folder of the model, with ``/``.
+        size: Size in bytes.
+        sha256: Digest of the file.
     """
 
     location: str
@@ -42,10 +42,10 @@ class SharedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFiles:
-    """The files of a model as the client has them.
+    """The files of a model on the client.
 
     Attributes:
-        folder: The folder of the model, absolute.
+        folder: Absolute path of the folder of the model.
         files: The ``.onnx`` file, then its external data.
     """
 
@@ -54,12 +54,12 @@ class ModelFiles:
 
     @property
     def digest(self) -> str:
-        """The sha256 of locations, sizes and digests: the same for the same files in any folder."""
+        """The sha256 of locations, sizes and digests: the same files in any folder give the same digest."""
         lines = [f"{file.sha256} {file.size} {file.location}\n" for file in self.files]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     def model_in(self, folder: Path) -> Path:
-        """Return the ``.onnx`` file in a folder that has these files."""
+        """Return the path of the ``.onnx`` file in a folder with these files."""
         return folder / self.files[0].location
 
     def pieces(self) -> Iterator[tuple[str, int, bytes]]:
@@ -76,7 +76,7 @@ class ModelFiles:
 
 @contextlib.contextmanager
 def files_of(model: Path | Model) -> Iterator[ModelFiles]:
-    """Return the files of a model. One in memory is written into a temporary folder meanwhile."""
+    """Yield the files of a model; a model in memory is written into a temporary folder for the block."""
     with contextlib.ExitStack() as stack:
         if isinstance(model, Model):
             folder = stack.enter_context(ScratchFolder()).path
@@ -100,7 +100,7 @@ def _sha256(path: Path) -> str:
 
 
 def find_copy(files: ModelFiles, local: Path) -> Path | None:
-    """Return a folder of this machine that has these files, bit for bit; None where there is none."""
+    """Return a folder of this machine with exactly these files, or None if there is none."""
     copy, sent = local / _COPIES / files.digest, _unfinished(files, local)
     if copy.is_dir():
         return copy
@@ -111,7 +111,7 @@ def find_copy(files: ModelFiles, local: Path) -> Path | None:
 
 
 def store_piece(files: ModelFiles, local: Path, location: str, offset: int, data: bytes) -> None:
-    """Write one piece of a copy, which :func:`find_copy` finds when all of it is there."""
+    """Write one piece of a copy; :func:`find_copy` finds the copy once all pieces are there."""
     path = _unfinished(files, local) / location
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("r+b" if offset else "wb") as stream:
@@ -120,7 +120,7 @@ def store_piece(files: ModelFiles, local: Path, location: str, offset: int, data
 
 
 def remove_copy(files: ModelFiles, local: Path) -> None:
-    """Remove the copy, whole or not; do nothing where there is none."""
+    """Remove the copy, complete or not; do nothing if there is none."""
     for folder in (local / _COPIES / files.digest, _unfinished(files, local)):
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -132,7 +132,7 @@ def _unfinished(files: ModelFiles, local: Path) -> Path:
 def _has(folder: Path, files: ModelFiles) -> bool:
     paths = [(folder / file.location, file) for file in files.files]
     try:
-        # Sizes first: other files of the same name mostly differ in size, so they need not be read.
+        # Sizes first: other files of the same name mostly differ in size, and are then not read.
         return all(path.stat().st_size == file.size for path, file in paths) and all(
             _sha256(path) == file.sha256 for path, file in paths
         )

@@ -1,4 +1,4 @@
-"""What a worker runs: samples of one calibration, on a model that stays open from one task to the next."""
+"""The code that a worker runs: it runs samples of one calibration, on a model that stays open between tasks."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from qdqtool.samples.sample import Sample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What all tasks of one calibration share.
+    """The data that all tasks of one calibration share.
 
     Attributes:
-        name: A name that no other calibration has.
+        name: Unique name of the calibration.
         files: The files of the model as it was given.
         recipe: Mode, target and options of the quantization.
-        record: The record of the calibration: the steps that prepare the model, and the digest of the prepared one.
+        record: The record of the calibration: the steps that prepare the model, and the digest of the prepared model.
         data: The origin of the samples, for messages.
         machine: The machine of the client.
     """
@@ -52,12 +52,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Samples that follow each other in the data.
+    """Consecutive samples of the data.
 
     Attributes:
-        start: Number of the first one.
-        samples: Their arrays by input.
-        digests: Their digests.
+        start: Number of the first sample.
+        samples: The arrays of each sample, by input.
+        digests: The digest of each sample.
         held: The numbers of the hold-out samples.
     """
 
@@ -68,20 +68,20 @@ class Batch:
 
     @property
     def stop(self) -> int:
-        """One past the number of the last one."""
+        """One past the number of the last sample."""
         return self.start + len(self.samples)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRanges:
-    """The ranges of the samples of one task.
+    """The ranges of the samples of one batch.
 
     Attributes:
         worker: Address of the worker.
-        processor: Its processor.
+        processor: Processor of the worker.
         tensors: The range of each tensor.
-        choosing: The same without hold-out samples.
-        unreadable: Why tensors could not be read.
+        choosing: The ranges without hold-out samples.
+        unreadable: Tensors that could not be read, with the reason.
     """
 
     worker: str
@@ -96,14 +96,14 @@ class ModelAbsent:
     """The answer of a worker that does not have the model.
 
     Attributes:
-        worker: Its address.
+        worker: Address of the worker.
     """
 
     worker: str
 
 
 Answer = BatchRanges | ModelAbsent | QdqError
-"""What a task returns. An error of the model or the data is the same on every worker, so Dask need not try again."""
+"""The result of a task. An error of the model or the data is the same on every worker, so Dask need not retry."""
 
 
 def run_batch(job: Job, batch: Batch) -> Answer:
@@ -120,7 +120,7 @@ def run_batch(job: Job, batch: Batch) -> Answer:
 def _run(job: Job, batch: Batch, worker: str, local: Path) -> BatchRanges | ModelAbsent:
     machine = this_machine()
     require_versions(worker, machine, job.machine)
-    # ONNX Runtime uses all CPUs for one sample; a second one beside it would only take memory.
+    # ONNX Runtime uses all CPUs for one sample; a second sample at the same time would only take memory.
     with _ONE_AT_A_TIME:
         folder = _folder_of_open(job.files) or find_copy(job.files, local)
         if folder is None:
@@ -139,7 +139,7 @@ class OpenModel:
     """A prepared model with its session.
 
     Raises:
-        CapabilityError: Preparing the model here gives another model than it gave the client.
+        CapabilityError: The worker prepares another model than the client prepared.
     """
 
     def __init__(self, job: Job, folder: Path, worker: str) -> None:
@@ -174,7 +174,7 @@ class OpenModel:
 
 @dataclass(frozen=True, slots=True)
 class _FromNumber:
-    """The samples of a batch at their numbers in the data; the samples before them are empty, and never run."""
+    """The samples of a batch at their numbers in the data; the samples before the batch are empty, and never run."""
 
     batch: Batch
 
@@ -188,12 +188,12 @@ _open: OpenModel | None = None
 
 
 def _folder_of_open(files: ModelFiles) -> Path | None:
-    """Return the folder of the open model, if it is this one: its files need not be read again."""
+    """Return the folder of the open model if it has these files, which then need not be read again; else None."""
     return _open.folder if _open is not None and _open.job.files == files else None
 
 
 def _opened(job: Job, folder: Path, worker: str) -> OpenModel:
-    """Return the model of a calibration. A worker keeps one model open."""
+    """Return the open model of a calibration; a worker keeps only one model open."""
     global _open  # noqa: PLW0603  a worker process has no other place for what lasts from one task to the next
     if _open is None or _open.job.name != job.name:
         _close()
@@ -209,7 +209,7 @@ def _close() -> None:
 
 
 def close_model(files: ModelFiles) -> None:
-    """Close the open model of this process, if it is this one."""
+    """Close the open model of this process if it has these files."""
     with _ONE_AT_A_TIME:
         if _open is not None and _open.job.files == files:
             _close()

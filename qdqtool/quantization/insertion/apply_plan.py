@@ -1,7 +1,8 @@
 """Apply a plan to a model, for `insert` and `quantize`.
 
-The upgrade keeps every tensor of the model with its name, but it may change the readers: Softmax has another meaning
-from opset 13 on, so the converter of onnx puts Shape and Flatten in front of it and a Reshape behind it.
+Raising the opset keeps every tensor of the model and its name, but may change which nodes read it. Softmax, for
+example, has another meaning from opset 13 on: the converter of onnx adds Shape and Flatten before it and a Reshape
+after it.
 """
 
 from collections.abc import Collection
@@ -24,11 +25,11 @@ _NodeId = tuple[ScopePath, tuple[str, ...]]
 
 
 def carry_over(plan: QuantPlan, before: GraphView, after: GraphView) -> QuantPlan:
-    """Return the plan with the uses of the upgraded model.
+    """Return the plan with the tensor uses of the upgraded model.
 
     Args:
         plan: A plan for ``before``.
-        before: The model for which it was made.
+        before: The model before the upgrade.
         after: The same model at a higher opset.
     """
     kept = {(node.scope.path, node.key) for node in before.nodes()}
@@ -37,7 +38,7 @@ def carry_over(plan: QuantPlan, before: GraphView, after: GraphView) -> QuantPla
 
 
 def _carried(slot: Slot, before: GraphView, after: GraphView, kept: Collection[_NodeId]) -> Slot:
-    """Return the slot with the uses of nodes that replace a reader, or were inserted in front of it."""
+    """Return the slot with the uses by nodes that replace a reader, or that the upgrade put in front of it."""
     now = {_ref(use): use for use in _uses(slot, after)}
     if slot.uses is None or all(ref in now for ref in slot.uses):
         return slot
@@ -54,7 +55,7 @@ def _carried(slot: Slot, before: GraphView, after: GraphView, kept: Collection[_
 
 
 def _leads_to(node: NodeView, targets: Collection[_NodeId], kept: Collection[_NodeId]) -> bool:
-    """Return whether ``node`` is one of ``targets``, or reaches one through nodes that the upgrade has added."""
+    """Return whether ``node`` is one of ``targets``, or leads to one through nodes that the upgrade added."""
     waiting, seen = [node], set[_NodeId]()
     while waiting:
         here = waiting.pop()
@@ -80,14 +81,14 @@ OPSET_WITH_AXIS = 13
 OPSET_WITH_BLOCKS = 21
 OPSET_WITH_HALF_SCALES = 19
 OPSET_WITH_Q_TYPE = 21
-"""The first opset in which a Q without a zero point states its output type (``output_dtype``)."""
+"""The first opset in which a Q without zero point has an attribute for its output type (``output_dtype``)."""
 OPSET_WITH_DQ_TYPE = 23
-"""The first opset in which a DQ states its output type, for a scale of another type."""
+"""The first opset in which a DQ has an attribute for its output type, if its scale has another type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedPairs:
-    """A model with the pairs of a plan, and where they are.
+    """A model with the pairs of a plan, and the names of their tensors.
 
     Attributes:
         model: The model.
@@ -111,14 +112,14 @@ def apply_plan(
         weights: How quantized constants are stored.
 
     Returns:
-        The quantized model, and every inserted pair, in the order of the plan.
+        The quantized model, with a description of every inserted pair, in the order of the plan.
     """
     placed = place_pairs(source, plan, weights)
     return Transformed(placed.model, placed.pairs)
 
 
 def place_pairs(source: Model, plan: QuantPlan, weights: WeightStorage = WeightStorage.PACKED) -> PlacedPairs:
-    """Insert the pairs of a plan and say where they are; arguments and errors as :func:`apply_plan`."""
+    """Insert the pairs of a plan and return where they are; arguments and errors are those of :func:`apply_plan`."""
     index = ModelIndex.of(source.fork())
     missing = [needed for place in plan if (needed := needed_opset(place)) > index.value(place.slot).scope.opset]
     if missing:

@@ -1,4 +1,4 @@
-"""Recognize one product for the queries, keys and values of an attention, which are split behind it."""
+"""Recognize one product that computes queries, keys and values of an attention, which are split after it."""
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.constants import Constants
@@ -6,17 +6,17 @@ from qdqtool.models.graph.index.view import NodeView, Value
 
 PARTS = 3
 MAX_TENSORS = 128
-"""The most tensors that are followed behind one product; rotary positions and a cache need a fifth of them."""
+"""The most tensors that are followed after one product; rotary positions and a cache need a fifth of them."""
 
 _CARRYING_OPS = ("Add", "Cast", "Concat", "DequantizeLinear", "Div", "Mul", "Neg", "QuantizeLinear", "Sub")
-"""Operators between projections and products of an attention, besides those that only move values."""
+"""Operators between the projections and the products of an attention, besides operators that only move values."""
 
 
 def is_fused_qkv(product: NodeView, constants: Constants) -> bool:
     """Return whether ``product`` computes queries, keys and values together.
 
-    It does if both operands of a later product (queries and keys), and one operand of another (values), come from parts
-    of its result. There must be three parts of the same size: TensorRT changes no others.
+    It does if parts of its result reach both operands of a later product (queries and keys) and one operand of another
+    product (values). There must be three parts of the same size: TensorRT rewrites no other split.
     """
     tensors, products = _behind(product.output())
     operands = [len(indices) for indices in products.values()]
@@ -24,7 +24,7 @@ def is_fused_qkv(product: NodeView, constants: Constants) -> bool:
 
 
 def _behind(value: Value | None) -> tuple[dict[Value, None], dict[NodeView, set[int]]]:
-    """Return the tensors that are computed from a tensor, and the next products that read them, with the inputs."""
+    """Return the tensors computed from a tensor, and the next products that read them, with the input indices."""
     tensors: dict[Value, None] = {}
     products: dict[NodeView, set[int]] = {}
     waiting = [value] if value is not None else []
@@ -35,7 +35,7 @@ def _behind(value: Value | None) -> tuple[dict[Value, None], dict[NodeView, set[
         tensors[value] = None
         for use in value.uses:
             product = ops.product(use.node)
-            # An attention multiplies activations of any rank: they have an axis of heads.
+            # Products of an attention multiply two activations of any rank, because they have an axis of heads.
             if product is not None and product.two_activations and product.activation_rank is None:
                 products.setdefault(use.node, set()).add(use.index)
             elif use.node.is_op(*_CARRYING_OPS) or ops.moves_values(use.node):
@@ -44,7 +44,7 @@ def _behind(value: Value | None) -> tuple[dict[Value, None], dict[NodeView, set[
 
 
 def _cuts(value: Value, constants: Constants) -> bool:
-    """Return whether a tensor is divided into three: by a Split, or by a Slice or Gather for each part."""
+    """Return whether a tensor is divided into three: by a Split, or by one Slice or Gather for each part."""
     readers = [use.node for use in value.uses if use.index == 0]
     if sum(node.is_op("Gather", "Slice") for node in readers) == PARTS:
         return True

@@ -1,4 +1,4 @@
-"""Turn a plan into graph edits: nodes and constants of each Q/DQ pair, and the inputs that read its output."""
+"""Turn a plan into graph edits: add the nodes and constants of each Q/DQ pair, and redirect the inputs that read it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -49,7 +49,7 @@ class PlacementEdits:
         self._dead = DeadCode(self.index.view)
 
     def add_plan(self, plan: QuantPlan) -> None:
-        """Add the edits of every placement, then remove what only served float constants that are packed now."""
+        """Add the edits of every placement; then remove nodes and constants that only packed constants needed."""
         for placement in plan:
             self._add(placement)
         self.edits.extend(self._dead.edits())
@@ -63,7 +63,7 @@ class PlacementEdits:
             self._add_pair(placement, value)
 
     def _packable(self, value: Value) -> onnx.TensorProto | None:
-        """Return the constant whose codes are stored: a stored tensor, or what small operators compute from one."""
+        """Return the constant whose codes are stored, or None: a stored tensor, or one computed by small operators."""
         if self.storage is not WeightStorage.PACKED or value.is_output:
             return None
         stored = self.index.constants.direct(value)
@@ -100,7 +100,7 @@ class PlacementEdits:
             self._move(placement, value, output)
 
     def _free_output_name(self, value: Value) -> str:
-        """Rename the producer's output, so that the pair can make the graph output under its old name."""
+        """Rename the producer's output, so that the pair makes the graph output under its old name."""
         if value.producer is None:
             raise UsageError(
                 f"tensor '{value.qualified_name}' is a graph output that no node makes; it cannot be quantized",
@@ -112,7 +112,7 @@ class PlacementEdits:
         return name
 
     def _add_constants(self, placement: Placement, value: Value) -> tuple[str, ...]:
-        """Add the scale, and the zero point unless the nodes name the type; return their names in this order."""
+        """Add the scale, and the zero point unless attributes give the type; return their names in this order."""
         params = placement.params
         scale_name = self._add_scale(params, value)
         if not has_zero_point(params):
@@ -124,7 +124,7 @@ class PlacementEdits:
         return scale_name, zero_name
 
     def _add_scale(self, params: QuantParams, value: Value) -> str:
-        """Add the scale: a constant, or, where scales are quantized, their codes with a DQ of their own."""
+        """Add the scale: a constant or, if scales are quantized, codes with a DQ; return its name."""
         scope, name = value.scope.path, self._namer.tensor(f"{value.name}_scale")
         outer = params.scale_params
         if outer is None:
@@ -184,15 +184,16 @@ def qdq_attributes(params: QuantParams) -> dict[str, Any]:
 def has_zero_point(params: QuantParams) -> bool:
     """Whether Q and DQ get a zero point input.
 
-    A Q without one names the quantized type in output_dtype, from opset 21 on. That is done where scales have a format
-    of their own: their blocks are so small that a zero for each would use up what the format saves.
+    From opset 21 on, a Q without zero point has its quantized type in output_dtype. This is used where the scales
+    themselves are quantized: their blocks are so small that a zero point each would use up the memory that the format
+    saves.
     """
-    # Elsewhere the zero point is written even if it is 0: without it ONNX reads uint8, and TensorRT int8.
+    # In all other cases the zero point is written even if it is 0: without it ONNX reads uint8, and TensorRT int8.
     return params.zero_point is not None or params.scheme.scale_scheme is None
 
 
 def quantize_attributes(params: QuantParams) -> dict[str, Any]:
-    """Return the attributes of the Q only: its type without a zero point, and its precision for float8e8m0 scales."""
+    """Return the attributes of the Q only: the type, without a zero point; the precision, for float8e8m0 scales."""
     attributes: dict[str, Any] = {}
     if not has_zero_point(params):
         attributes["output_dtype"] = params.scheme.format.onnx_type
@@ -203,7 +204,7 @@ def quantize_attributes(params: QuantParams) -> dict[str, Any]:
 
 
 def _output_type(scale: Array, wanted: int) -> dict[str, Any]:
-    """Return the attribute of a DQ whose output type differs from its scale's type; empty for others."""
+    """Return the attribute of a DQ whose output type differs from the type of its scale; else an empty dict."""
     return {} if _onnx_type(scale) == wanted else {"output_dtype": wanted}
 
 

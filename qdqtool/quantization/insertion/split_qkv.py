@@ -1,9 +1,9 @@
-"""Split one quantized product for queries, keys and values into three, whose results a Concat joins.
+"""Split one quantized product for queries, keys and values into three, and join their results with a Concat.
 
-TensorRT moves the Split behind such a product in front of its weight, and has no quantized kernel for the products that
-it gets: they run in float. Three products that a Concat joins compute the same numbers, with the same codes and scales.
-TensorRT makes one quantized kernel of them again, and leaves the Split where it is. A Q/DQ pair in front of the Split
-would help as well, but then queries, keys and values would have one scale.
+TensorRT moves the Split after such a product to its weight, and has no quantized kernel for the resulting products:
+they run in float. Three products joined by a Concat compute the same numbers, with the same codes and scales. TensorRT
+fuses them into one quantized kernel again, and leaves the Split in place. A Q/DQ pair before the Split would help as
+well, but then queries, keys and values would share one scale.
 """
 
 from collections.abc import Callable, Iterator
@@ -38,17 +38,17 @@ def separate_projections(quantized: Model, target: str) -> Transformed[tuple[str
     """Split every quantized product for queries, keys and values into three.
 
     Returns:
-        The model, with the labels of the products that were split. The first part keeps the name.
+        The model, with the labels of the products that were split. The first part keeps the name of the product.
     """
     if targets.get(target).family != "tensorrt" or not any(_quantized_sites(ModelIndex.of(quantized))):
         return Transformed(quantized, ())
-    # Spilled, so that codes are computed once and not for each part.
+    # Offloaded to disk, so that codes are computed once and not for each part.
     separated = _cut(offloaded(quantized), _quantized_sites)
     return separated if separated.report else Transformed(quantized, ())
 
 
 def separate_like(quantized: Model, baseline: Model) -> Transformed[tuple[str, ...]]:
-    """Split the products of a float model that are split in ``quantized``, so that weights can be compared by part.
+    """Split the products of a float model that are split in ``quantized``, to compare weights part by part.
 
     Returns:
         The float model, with the labels of the products that were split.
@@ -107,7 +107,7 @@ def _comes_dequantized(value: Value | None) -> bool:
 
 
 def _width(value: Value | None, axis: int, constants: Constants) -> int:
-    """Return the extent along ``axis`` of a stored matrix, quantized or not; 0 for anything else."""
+    """Return the extent along ``axis`` of a stored matrix, quantized or not; 0 for any other tensor."""
     while value is not None:
         stored = constants.direct(value)
         if stored is not None:
@@ -115,7 +115,7 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
         node = value.producer
         if node is None or not (is_qdq(node) or ops.traits(node).reorders_axes) or node.attribute("block_size", 0):
             return 0
-        # Another permutation is not that of a matrix.
+        # Any other permutation does not belong to a matrix.
         if sorted(node.attribute("perm", (1, 0))) != [0, 1]:
             return 0
         axis, value = _axis_in_front(node, axis), node.input(0)
@@ -123,7 +123,7 @@ def _width(value: Value | None, axis: int, constants: Constants) -> int:
 
 
 def _axis_in_front(node: NodeView, axis: int) -> int:
-    """Return the axis of the input of ``node`` that becomes ``axis`` of its output, a matrix."""
+    """Return the input axis of ``node`` that becomes ``axis`` of its output, which is a matrix."""
     found = ops.source_axis(node, axis, 2)
     # A Q or DQ keeps the axes.
     return axis if found is None else found
@@ -131,7 +131,7 @@ def _axis_in_front(node: NodeView, axis: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _QkvSite:
-    """A product, the axis of its weight's output channels, and their number."""
+    """A product, the axis of the output channels of its weight, and their number."""
 
     product: NodeView
     axis: int
@@ -144,7 +144,7 @@ class _QkvSite:
 
 @dataclass(slots=True)
 class _Surgery:
-    """Builds the edits, one product at a time."""
+    """Builds the edits, one product after the other."""
 
     index: ModelIndex
     edits: list[Edit] = field(default_factory=list)
@@ -156,7 +156,7 @@ class _Surgery:
         self._namer = Namer(self.index.view)
 
     def cut(self, site: _QkvSite) -> bool:
-        """Add the edits for one product; return False, without edits, where its bias cannot be divided."""
+        """Add the edits for one product; return False, without edits, if its bias cannot be divided."""
         product, whole = site.product, site.product.output()
         cut_inputs = {WEIGHT: site.axis}
         bias = product.input(BIAS)
@@ -176,7 +176,7 @@ class _Surgery:
         return True
 
     def _part(self, site: _QkvSite, cut_inputs: dict[int, int], part: int) -> str:
-        """Add the edits of one part, the product itself or a copy; return the name of its output."""
+        """Add the edits of one part, which is the product itself or a copy; return the name of its output."""
         product, scope = site.product, site.product.scope.path
         inputs = list(product.proto.input)
         for index, axis in cut_inputs.items():
@@ -192,7 +192,7 @@ class _Surgery:
         return output
 
     def _piece(self, value: Value, axis: int, bounds: slice) -> str:
-        """Add a part of a stored constant along ``axis``, with copies of the nodes behind it; return its name."""
+        """Add a part of a stored constant along ``axis``, with copies of the nodes that read it; return its name."""
         stored = self.index.constants.direct(value)
         name = self._namer.tensor(f"{value.name}{PART}")
         if stored is not None:
@@ -209,7 +209,7 @@ class _Surgery:
         return name
 
     def _input_piece(self, node: NodeView, index: int, axis: int, bounds: slice) -> str:
-        """Return an input of the copy of ``node``: a part of its data, or of a scale or zero point along ``axis``."""
+        """Return an input for the copy of ``node``: a part of the data, or of a scale or zero point along ``axis``."""
         value = node.input(index)
         if value is None:
             return node.input_name(index)
@@ -228,7 +228,7 @@ class _Surgery:
 
 
 def _stored_piece(model: Model, stored: onnx.TensorProto, name: str, axis: int, bounds: slice) -> onnx.TensorProto:
-    """Return a part of a stored tensor, which is computed when the model is saved."""
+    """Return a part of a stored tensor; it is computed when the model is saved."""
     dims = list(stored.dims)
     dims[axis] = bounds.stop - bounds.start
     where = (slice(None),) * axis + (bounds,)

@@ -1,4 +1,4 @@
-"""Describe the scales of weights for reports: small and large ones by channel, and channels without weights."""
+"""Describe the scales of weights for reports: the smallest and largest by channel, and channels of zeros."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from qdqtool.numerics.groups import reduce_groups
 from qdqtool.quantization.report import WeightScales
 
 MOST_POINTS, FEWEST_POINTS = 256, 32
-"""Most points of a weight, and the number that every weight may have."""
+"""The most points of one weight, and the number of points that every weight may have."""
 ALL_POINTS = 1 << 15
-"""Points of all weights together, from which on a weight has fewer: the report of a large model stays small."""
+"""If all weights together have more points than this, each gets fewer: the report of a large model stays small."""
 
 
 def weight_scales(plan: QuantPlan, index: ModelIndex, dead: Collection[tuple[str, str]]) -> tuple[WeightScales, ...]:
-    """Describe the weights of a plan that have more than one scale, in its order.
+    """Describe the weights of a plan that have more than one scale, in the order of the plan.
 
     Args:
         plan: The plan.
         index: The index of the model that the plan was made for.
-        dead: Scope and name of the weights that may have a scale for nothing but zeros.
+        dead: Scope and name of the weights that may have scales for zeros only.
     """
     several = [each for each in plan if each.params.scale.size > 1]
     points = max(FEWEST_POINTS, min(MOST_POINTS, ALL_POINTS // max(len(several), 1)))
@@ -61,9 +61,9 @@ class ChannelScales:
 
     Attributes:
         channels: Number of channels.
-        grouped: Neighbouring channels in a point.
-        smallest: The smallest scale of each point, float64; 0 where it has a channel without a scale.
-        largest: The largest one; 0 where no channel has a scale.
+        grouped: Neighboring channels that share a point.
+        smallest: The smallest scale of each point, float64; 0 if a channel of the point has no scale.
+        largest: The largest scale of each point; 0 if no channel of the point has a scale.
         dead: Number of channels without a scale.
     """
 
@@ -75,12 +75,12 @@ class ChannelScales:
 
 
 def by_channel(scale: Array, axis: int, points: int) -> ChannelScales:
-    """Return the smallest and the largest scale of each channel, or of few neighbouring ones.
+    """Return the smallest and the largest scale of each channel, or of groups of neighboring channels.
 
     Args:
-        scale: float64, greater than 0; NaN where a scale means nothing.
+        scale: float64, greater than 0; NaN for a scale of zeros only.
         axis: The axis of the channels.
-        points: The most points.
+        points: The most points to return.
     """
     rows = np.moveaxis(scale, axis, 0).reshape(scale.shape[axis], -1)
     grouped = -(-len(rows) // points)

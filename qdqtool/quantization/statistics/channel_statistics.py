@@ -1,4 +1,4 @@
-"""Measure the channels that weights are multiplied with, over a few samples; activations are freed after each run."""
+"""Measure the input channels of weights over a few samples; activations are freed after each run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,17 +19,18 @@ from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds
 
 MAX_SAMPLES = 128
-"""Largest number of samples that are read. A fold has half of them, and its peaks stand for those of all samples: the
-peaks of 16 samples of a digit classifier let a change look 2 dB worse than it was with those of 51."""
+"""Largest number of samples that are read. A fold has half of them, and its peaks represent those of all samples. On a
+digit classifier, a change looked 2 dB worse with the peaks of 16 samples than with those of 51.
+"""
 
 MIN_SAMPLES_IF_LARGE, MAX_VALUES = 6, 1 << 26
-"""For large models: this many samples are enough once this many values were read. It limits the cost."""
+"""Limits the cost for large models: this many samples are enough once this many values were read."""
 
 ROW_SAMPLES = 8
-"""Samples from which rows are taken."""
+"""Number of samples from which rows are taken."""
 
 FOLDS = 2
-"""Number of folds whose peaks are kept apart. Samples alternate between them, because data is often sorted."""
+"""Number of folds whose peaks are kept separately. Samples alternate between folds, because data is often sorted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +42,7 @@ class ChannelStatistics:
         mean: Mean of each channel.
         mean_square: Mean of the squares of each channel.
         folds: Largest magnitudes on disjoint parts of the samples, in order: factors found on one part can be tried on
-            the others. Empty where only one part computed the tensor.
+            the others. Empty if only one part computed the tensor.
     """
 
     peak: Factors
@@ -50,7 +51,7 @@ class ChannelStatistics:
     folds: tuple[Factors, ...] = ()
 
     def of_fold(self, number: int) -> "ChannelStatistics":
-        """Return the statistics with the peaks of one part of the samples alone."""
+        """Return the statistics with the peaks of one part of the samples only."""
         return ChannelStatistics(self.folds[number], self.mean, self.mean_square)
 
     def divided(self, factors: Factors) -> "ChannelStatistics":
@@ -60,7 +61,7 @@ class ChannelStatistics:
 
 
 def folded_peaks(peaks: Factors, repeat: int) -> Factors:
-    """Return the largest of every ``repeat`` neighbouring channels, which share a factor."""
+    """Return the largest of every ``repeat`` neighboring channels, which share a factor."""
     return np.asarray(peaks.reshape(-1, repeat).max(axis=1), np.float64)
 
 
@@ -68,8 +69,8 @@ class ChannelData:
     """Statistics of the inputs of products with constant weights, measured in one pass at the first request.
 
     Attributes:
-        feeds: As given.
-        runs: As given.
+        feeds: The samples.
+        runs: The runs of the float model.
     """
 
     def __init__(self, feeds: Feeds, runs: FloatRuns) -> None:
@@ -80,9 +81,9 @@ class ChannelData:
     def of(self, index: ModelIndex) -> dict[Value, ChannelStatistics]:
         """Return the statistics of the tensors of a model.
 
-        The tensors must have the names and, apart from :meth:`rescale`, the values of the first model.
+        The tensors must have the names of the first model and, except for :meth:`rescale`, its values.
 
-        Tensors that were not computed, are not finite, or change their number of channels are left out.
+        Tensors are left out if they were not computed, are not finite, or change their number of channels.
         """
         axes = dict(product_inputs(index))
         if self._seen is None:
@@ -91,7 +92,7 @@ class ChannelData:
         return {value: self._seen[key] for value, key in keys.items() if key in self._seen}
 
     def means(self, model: Model) -> dict[TensorKey, Factors]:
-        """Return the mean of each channel of such a model."""
+        """Return the mean of each channel; the model must meet the conditions of :meth:`of`."""
         return {tensor_key(value): found.mean for value, found in self.of(ModelIndex.of(model)).items()}
 
     def rescale(self, factors: Mapping[TensorKey, Factors]) -> None:
@@ -102,7 +103,7 @@ class ChannelData:
 
 
 def sample_rows(model: Model, values: AbstractSet[Value], data: ChannelData, count: int) -> dict[Value, Array]:
-    """Collect rows of some tensors, ``[at most count, channels]``, spread evenly over the samples.
+    """Return rows of some tensors, ``[at most count, channels]``, spread evenly over the samples.
 
     Args:
         model: The float model.
@@ -171,7 +172,7 @@ class _Sums:
         self._whole = True
 
     def add(self, array: Array, fold: int) -> None:
-        """Fold one more array, of any float type and of rank 2 at least, into the sums and one of the parts."""
+        """Add one more array to the sums and to one fold; the array has any float type and a rank of at least 2."""
         if not array.size:
             return
         channels = array.shape[self._axis] if array.ndim > 1 else 0
@@ -185,7 +186,7 @@ class _Sums:
         self._folds[fold] = np.maximum(self._folds.get(fold, peak), peak)
         total = values.sum(axis=(0, 2), dtype=np.float64)
         self._sum = self._sum + total if self.count else total
-        # einsum sums the squares without an array of squares; float32 is enough, since factors only have to be about
+        # einsum sums the squares without an array of squares. float32 is precise enough: factors need only be roughly
         # right.
         squares = np.einsum("ijk,ijk->j", values, values).astype(np.float64)
         self._squares = self._squares + squares if self.count else squares

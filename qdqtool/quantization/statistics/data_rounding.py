@@ -1,4 +1,4 @@
-"""Choose the codes of weights of few bits with data, matrix after matrix, so that products change little."""
+"""Choose the codes of low-bit weights with data, one matrix after the other, so that products change little."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,13 +27,13 @@ from qdqtool.samples.feeds import Feeds, Progress
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DerivedScales:
-    """Scales of one weight, and the largest magnitude under each.
+    """Scales of one weight, and the largest magnitude that each scale covers.
 
     Attributes:
         params: The scales.
-        amax: The magnitudes, in the scales' shape.
+        amax: The magnitudes, in the shape of the scales.
         rule: How the scales were derived.
-        codes: Packed codes that data chose, outside of memory where they are large; None for the nearest ones.
+        codes: Packed codes that were chosen with data, on disk if they are large; None for the nearest codes.
     """
 
     params: QuantParams
@@ -54,7 +54,7 @@ class DataRounding:
         index: The float model.
         feeds: The samples.
         derive: Derives scales.
-        progress: Called for each run, with the runs so far and their number.
+        progress: Called for each run, with the number of finished runs and of all runs.
     """
 
     index: ModelIndex
@@ -73,10 +73,10 @@ class DataRounding:
         return rounded
 
     def _in_order(self, schemes: Mapping[Slot, QuantScheme]) -> dict[Slot, DerivedScales]:
-        """Return those of weights whose inputs can be observed in the quantized model."""
+        """Return the scales and codes of weights whose inputs can be observed in the quantized model."""
         staged = SequentialMoments(self.index, self.feeds, self.progress)
         rounded: dict[Slot, DerivedScales] = {}
-        # What ONNX Runtime does not run in parts, it may run as a whole; what it does not run at all fails there.
+        # A model that ONNX Runtime cannot run in parts may run as a whole; if it cannot run at all, that run fails.
         with suppress(QdqError):
             for slots, folds in staged.of(list(schemes)):
                 found = self._side_by_side({slot: schemes[slot] for slot in slots}, folds)
@@ -88,7 +88,7 @@ class DataRounding:
     def _side_by_side(
         self, schemes: Mapping[Slot, QuantScheme], folds: list[PairedMoments]
     ) -> dict[Slot, tuple[DerivedScales, Array]]:
-        """Return the scales, codes and values of matrices that read the same inputs; the moments are used up."""
+        """Return the scales, codes and values of matrices that read the same inputs; this consumes the moments."""
         matrices = [partial(self._inputs_first, slot, scheme) for slot, scheme in schemes.items()]
         shares = useful_shares(matrices, folds)
         compensation = Compensation.of(folds)
@@ -103,17 +103,17 @@ class DataRounding:
         if not np.array_equal(wanted, weights):
             wanted = np.ascontiguousarray(wanted, np.float32)
             found, restored = self._rounded(slot, wanted, compensation.factor)
-            # A check takes codes further away than this for damage.
+            # A check treats codes that are further away than this as damage.
             if is_within_bound(weights, restored, found.params):
                 return found, restored
         return self._rounded(slot, weights, compensation.factor)
 
     def _rounded(self, slot: Slot, wanted: Array, moments: Moments | Factor) -> tuple[DerivedScales, Array]:
-        """Return the scales and codes of ``wanted``, and the dequantized values."""
+        """Return the scales and codes for the values ``wanted``, and the dequantized values."""
         found = self.derive(slot, wanted)
         codes = round_weights(wanted, found.params, moments)
         restored = dequantize(codes, found.params.scale, found.params.scheme.granularity)
-        # The codes of a whole model take half a byte for each weight until they are written.
+        # The codes of a whole model need half a byte for each weight until they are written.
         kept = offloaded_bytes(pack(codes, found.params.scheme.format).tobytes())
         return replace(found, codes=kept), restored
 
@@ -126,7 +126,7 @@ class DataRounding:
         return _turned(self._values(slot), scheme)
 
     def _channels(self, slot: Slot, granularity: Granularity) -> int | None:
-        """Return the number of input channels of a matrix in blocks; None for others, or for unknown extents."""
+        """Return the number of input channels of a matrix in blocks; None for other weights and unknown extents."""
         shape = self.index.types.shape(self.index.value(slot)) or ()
         if not isinstance(granularity, Blocked) or len(shape) != 2:
             return None
@@ -135,6 +135,6 @@ class DataRounding:
 
 
 def _turned(matrix: Array, scheme: QuantScheme) -> Array:
-    """Return ``[inputs, outputs]`` of a matrix as stored, or the other way round: blocks lie along its inputs."""
+    """Transpose a stored matrix to ``[inputs, outputs]``, or back; blocks lie along its inputs."""
     assert isinstance(scheme.granularity, Blocked)
     return matrix if scheme.granularity.axis % 2 == 0 else matrix.T

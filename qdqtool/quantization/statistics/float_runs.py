@@ -1,6 +1,6 @@
-"""Run the float model of a job: one session at a time, shared by every step that runs the model.
+"""Run the float model of a job, with one session at a time, which all steps that run the model share.
 
-Opening a session of a ResNet-50 takes as long as running three images, and its weights are in memory twice meanwhile.
+Opening a session of a ResNet-50 takes as long as running three images, and holds its weights in memory twice.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -37,14 +37,14 @@ def nothing_else(_: ModelIndex) -> tuple[Value, ...]:
 class FloatRuns(Closing):
     """Runs of a float model and of its changed forms. A context manager.
 
-    The model runs in ONNX Runtime with its default optimizations, for speed: they change float results by rounding
-    only. A model that already has Q/DQ nodes runs without them, because there they change more.
+    The model runs in ONNX Runtime with its default optimizations, for speed; they change float results by rounding
+    only. A model with Q/DQ nodes runs without optimizations, because they would change more than rounding.
 
     Args:
-        read: The tensors that later steps of the job read, so that one session serves all of them.
+        read: Returns the tensors that later steps of the job read, so that one session serves all of them.
 
     Attributes:
-        values: How many values the last run returned; 0 before the first.
+        values: Number of values that the last run returned; 0 before the first run.
     """
 
     def __init__(self, read: Callable[[ModelIndex], Iterable[Value]] = nothing_else) -> None:
@@ -60,12 +60,12 @@ class FloatRuns(Closing):
             self._open = None
 
     def index_of(self, model: Model) -> ModelIndex:
-        """Return the index of a model; for the model of the open session, the index of that session."""
+        """Return the index of a model; for the model of the open session, this is the index of the session."""
         is_open = self._open is not None and self._open.model is model
         return self._open.index if self._open is not None and is_open else ModelIndex.of(model)
 
     def observer(self, model: Model, values: Iterable[Value]) -> Observer:
-        """Return a session that returns some tensors and the outputs of the model; the session before it is closed."""
+        """Return a session with some tensors and the model's outputs as its outputs; the previous session is closed."""
         wanted = [value for value in values if not is_fed(value)]
         if self._open is None or self._open.model is not model or not self._open.has(wanted):
             index = self.index_of(model)
@@ -86,7 +86,7 @@ class FloatRuns(Closing):
     def first(self, model: Model, feeds: Feeds, count: int = KEPT) -> list[Outputs]:
         """Return the outputs of a model on the first samples; only those that were not kept are run.
 
-        The outputs of the first and of the last model of the job are kept, on :data:`KEPT` samples of the same data.
+        Outputs of the first and of the last model of the job are kept, on :data:`KEPT` samples of the same data.
         """
         found, few = dict(self._kept_of(model, feeds)), feeds.first(count)
         if any(number not in found for number in range(len(few))):
@@ -106,7 +106,7 @@ class FloatRuns(Closing):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
-    """Outputs of a model, by the number of the sample: another part of the data has other samples at these numbers."""
+    """Outputs of a model by sample number, for one part of the data: other parts have other samples."""
 
     model: Model
     samples: Samples
@@ -123,11 +123,10 @@ class _Open:
         self.observer = _observer(index, inner.values())
 
     def has(self, values: Iterable[Value]) -> bool:
-        """Whether all of these are returned."""
         return all(tensor_key(value) in self._tapped for value in values)
 
     def outputs(self, run: Run, sample: Mapping[str, Array]) -> Outputs:
-        """Return copies of the model's outputs in a run: one array of a session keeps all memory of the run alive."""
+        """Return copies of the model's outputs in a run: an array of the session keeps all memory of the run alive."""
         return {
             value.name: array.copy()
             for value in _outputs(self.index)
@@ -144,10 +143,10 @@ def run_sample(
         runner: The session.
         sample: The inputs.
         number: Position of the sample in ``feeds``, for the message.
-        feeds: The data that it came from.
+        feeds: The data that the sample comes from.
 
     Raises:
-        UsageError: A node fails on it.
+        UsageError: A node fails on the sample.
     """
     try:
         return runner.run(sample)
@@ -164,8 +163,9 @@ def _outputs(index: ModelIndex) -> list[Value]:
 
 
 def _observer(index: ModelIndex, values: Iterable[Value]) -> Observer:
-    """Open a model; a float one with ONNX Runtime's optimizations, which save time, if it takes the result of them."""
-    # ONNX Runtime 1.31.1 fuses a Pad into the MaxPool behind it, and then refuses pads that are not below the kernel.
+    """Open a model; use ONNX Runtime's optimizations for a float model, to save time, if the optimized model loads."""
+    # ONNX Runtime 1.31.1 fuses a Pad into the MaxPool after it, and then refuses pads that are not below the kernel
+    # size.
     values = list(values)
     if not index.qdq.nodes:
         with suppress(ModelError, CapabilityError):

@@ -1,4 +1,4 @@
-"""Collect second moments of the inputs of products, for algorithms that round weights with respect to them."""
+"""Collect second moments of the inputs of products, for algorithms that round weights with these moments."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,7 +21,7 @@ MOST_BYTES = 1 << 30
 
 
 class InputMoments:
-    """Second moments of the activations with which weights are multiplied, collected in one or more passes."""
+    """Second moments of the activations that are multiplied with weights, collected in one or more passes."""
 
     def __init__(self, index: ModelIndex, feeds: Feeds, progress: Progress | None = None) -> None:
         self._index = index
@@ -32,8 +32,8 @@ class InputMoments:
     def of(self, weights: Mapping[Slot, int]) -> Iterator[tuple[Slot, Moments]]:
         """Yield each matrix with the moments of its inputs; for a shared matrix, their sum over all uses of the slot.
 
-        Weights are left out if an input cannot be observed, was not computed, or is not finite. Other readers of the
-        same constant do not count: they read it in float, or through a pair with scales on another axis.
+        Weights are left out if an input cannot be observed, was not computed, or is not finite. Readers of the same
+        constant outside the slot are ignored: they read it in float, or through a pair with scales on another axis.
 
         Args:
             weights: Slots of matrices that products read, with the number of their input channels.
@@ -48,7 +48,7 @@ class InputMoments:
                     yield slot, np.sum(usable, axis=0)
 
     def _inputs(self, slot: Slot) -> list[Value]:
-        """Return the activations that a matrix is multiplied with; no activations if any has its channels elsewhere."""
+        """Return the activations that multiply a matrix; empty if the channels of any are not on the last axis."""
         readers = (self._nodes[use.scope, use.node] for use in slot.uses or ())
         found = [activation_of(node) for reader in readers for node in ops.computing_nodes(reader)]
         known = [value for value in found if value is not None]
@@ -73,7 +73,7 @@ def _add(sums: dict[Value, Moments], value: Value, array: Array) -> None:
     if not array.size:
         return
     rows = array.reshape(-1, array.shape[-1]).astype(np.float32, copy=False)
-    # An overflow gives infinity, which is_usable finds.
+    # An overflow gives infinity; is_usable detects it.
     with np.errstate(all="ignore"):
         product = rows.T @ rows
         if value in sums:
@@ -82,18 +82,18 @@ def _add(sums: dict[Value, Moments], value: Value, array: Array) -> None:
 
 
 def is_usable(moments: Moments) -> bool:
-    """Return whether moments are finite, and not all zero."""
+    """Return whether moments are finite and not all zero."""
     return bool(np.isfinite(moments).all()) and bool(moments.any())
 
 
 def activation_of(node: NodeView) -> Value | None:
-    """Return the activation that a product multiplies with its right operand; None where channels are not last."""
+    """Return the activation of a product with a weight on the right, or None if its channels are not last."""
     product = ops.product(node)
     return node.input(0) if product is not None and product.activation_layout(node) is ChannelLayout.LAST else None
 
 
 def _groups(inputs: Mapping[Slot, list[Value]], channels: Mapping[Slot, int]) -> Iterator[list[Slot]]:
-    """Yield groups of weights whose moments fit into :data:`MOST_BYTES`, at least one weight each."""
+    """Yield groups of at least one weight whose moments fit into :data:`MOST_BYTES`."""
     group: list[Slot] = []
     held: set[Value] = set()
     size = 0

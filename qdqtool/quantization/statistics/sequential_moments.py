@@ -1,8 +1,8 @@
-"""Moments of the inputs of products whose weights are decided one after the other, each behind all in front of it.
+"""Moments of the inputs of products whose weights are decided in graph order, each after all weights before it.
 
-The float model and a copy with the weights that are decided already run side by side, in parts
-(:mod:`qdqtool.models.running.graph_parts`): every node runs once for a sample in each of the two. What later parts read
-is kept in memory meanwhile.
+The float model and a copy with the decided weights run side by side, in parts
+(:mod:`qdqtool.models.running.graph_parts`): every node runs once for a sample in each of the two. Tensors that later
+parts read stay in memory until then.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,32 +36,32 @@ Known = dict[str, Array]
 
 @dataclass(slots=True, eq=False)
 class SamplePair:
-    """The tensors of one sample in both models: one mapping for both as long as nothing differs.
+    """The tensors of one sample in both models; both are the same mapping as long as nothing differs.
 
     Attributes:
-        exact: In the float model.
-        rounded: In the copy.
+        exact: Tensors in the float model.
+        rounded: Tensors in the copy.
     """
 
     exact: Known
     rounded: Known
 
     def drop(self, names: Iterable[str]) -> None:
-        """Forget tensors."""
+        """Remove tensors from both models."""
         for name in names:
             self.exact.pop(name, None)
             self.rounded.pop(name, None)
 
     @property
     def bytes(self) -> int:
-        """The memory that the tensors take, those counted once that both share."""
+        """The memory that the tensors take; tensors that both models share count once."""
         arrays = {id(array): array for known in (self.exact, self.rounded) for array in known.values()}
         return sum(array.nbytes for array in arrays.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Replaced:
-    """A weight that the copy reads in place of another."""
+    """A weight that the copy reads instead of the original weight."""
 
     slot: Slot
     values: Array
@@ -75,18 +75,18 @@ class PartRuns:
     _replaced: dict[tuple[NodeKey, int], _Replaced] = field(default_factory=dict)
 
     def can_exchange(self, names: Iterable[str]) -> bool:
-        """Return whether tensors can be handed from one part to the next: arrays of types that NumPy has."""
+        """Return whether tensors can be passed from one part to the next: arrays of types that NumPy has."""
         values = self.index.view.main.values
         types = [self.index.elem_type(values[name]) if name in values else None for name in names]
         return all(found and found not in READABLE_AS for found in types)
 
     def replace(self, slot: Slot, values: Array) -> None:
-        """Let the uses of a weight of the main graph read other values in the copy, until their parts were run."""
+        """Make the uses of a main-graph weight read other values in the copy, until their parts were run."""
         for use in slot.uses or ():
             self._replaced[use.node, use.index] = _Replaced(slot, values)
 
     def run(self, part: GraphPart, samples: Sequence[SamplePair]) -> None:
-        """Run a part on all samples in both models, once; what later parts read is added to each sample."""
+        """Run a part once on all samples in both models; add the tensors that later parts read to each sample."""
         nodes, constants = self._copied(part.nodes)
         for sample in samples:
             if constants and sample.rounded is sample.exact:
@@ -95,11 +95,11 @@ class PartRuns:
         self._run(nodes, part.kept, constants, [each.rounded for each in samples if each.rounded is not each.exact])
 
     def _copied(self, nodes: Sequence[onnx.NodeProto]) -> tuple[list[onnx.NodeProto], list[onnx.TensorProto]]:
-        """Return the nodes of the copy, with the replaced weights that these nodes read."""
+        """Return the nodes of the copy, and the replaced weights that these nodes read."""
         copies: list[onnx.NodeProto] = []
         weights: dict[str, onnx.TensorProto] = {}
         for node in nodes:
-            # Taken out: the values of all weights of a model would be its size in float32.
+            # Removed from the mapping: keeping the values of all weights would take the size of the model in float32.
             key = tuple(node.output)
             found = [(i, each) for i in range(len(node.input)) if (each := self._replaced.pop((key, i), None))]
             copy = onnx.NodeProto()
@@ -113,7 +113,7 @@ class PartRuns:
         return copies, list(weights.values())
 
     def _name(self, slot: Slot) -> str:
-        """Return a name for the replacement of a slot that no tensor of the main graph has."""
+        """Return a name for the replacement of a slot, unused by other tensors of the main graph."""
         first = next(iter(slot.uses or ()))
         name = f"{slot.tensor} of {first.node[0]}"
         while name in self.index.view.main.values:
@@ -140,17 +140,17 @@ class PartRuns:
 
 
 MOST_BYTES = 1 << 30
-"""The most bytes of tensors that are kept between parts. Where they take more, the last samples are left out."""
+"""The most bytes of tensors that are kept between parts. If they need more, the last samples are left out."""
 
 BATCH = 16
-"""Samples whose rows are multiplied at once."""
+"""Number of samples whose rows are multiplied together."""
 
 Folds = list[PairedMoments]
 """Moments on disjoint parts of the samples."""
 
 
 class SequentialMoments:
-    """Moments for weights of the main graph, each behind those in front of it."""
+    """Moments for the weights of the main graph, each measured with all decided weights before it."""
 
     def __init__(self, index: ModelIndex, feeds: Feeds, progress: Progress | None = None) -> None:
         self._index = index
@@ -160,13 +160,13 @@ class SequentialMoments:
         self._runs = PartRuns(index)
 
     def of(self, weights: Sequence[Slot]) -> Iterator[tuple[list[Slot], Folds]]:
-        """Yield matrices that read one activation, with the moments of its values, in the order of the graph.
+        """Yield the matrices that read one activation, with the moments of its values, in the order of the graph.
 
-        Before the next ones are taken, :meth:`decide` says what each matrix became.
+        Call :meth:`decide` with the dequantized values of each matrix before you take the next group.
 
-        Weights are left out that a product of a body or function reads, that several activations are multiplied with,
-        or whose inputs are not finite. All weights are left out if ONNX Runtime cannot run the model alone, or if its
-        parts would have to exchange other things than arrays.
+        A weight is left out if a product in a body or function reads it, if several activations are multiplied with it,
+        or if its inputs are not finite. All weights are left out if ONNX Runtime alone cannot run the model, or if its
+        parts would have to exchange anything but arrays.
         """
         products = {slot: found for slot in weights if (found := self._products(slot))}
         inputs = {slot: next(iter(found.values())) for slot, found in products.items()}
@@ -179,7 +179,7 @@ class SequentialMoments:
         yield from self._by_stage(inputs, parts)
 
     def decide(self, slot: Slot, values: Array) -> None:
-        """Take the dequantized values of a matrix: what is behind it is measured with them from now on."""
+        """Set the dequantized values of a matrix; later matrices are measured with these values."""
         self._runs.replace(slot, values)
 
     def _by_stage(self, inputs: Mapping[Slot, str], parts: Parts) -> Iterator[tuple[list[Slot], Folds]]:
@@ -200,7 +200,7 @@ class SequentialMoments:
             samples = _affordable(samples)
 
     def _products(self, slot: Slot) -> dict[NodeKey, str]:
-        """Return the products that read a matrix, with the one activation that they read; empty where it has others."""
+        """Return the products of a matrix, each with the name of its activation; empty unless all read the same one."""
         found: dict[NodeKey, str] = {}
         for use in slot.uses or ():
             reader = None if slot.scope or use.scope else self._nodes.get(use.node)
@@ -217,7 +217,7 @@ class SequentialMoments:
 
 
 def _folds(samples: Sequence[SamplePair], name: str) -> Folds:
-    """Return the moments on every :data:`FOLDS`-th sample; empty where they are not finite, or all zero."""
+    """Return the moments on every :data:`FOLDS`-th sample; empty if they are not finite or all zero."""
     found = [_moments(samples[first::FOLDS], name) for first in range(FOLDS)]
     kept = [each for each in found if each is not None]
     usable = all(is_usable(each.inputs) and (each.change is None or each.change.is_finite) for each in kept)
@@ -230,13 +230,13 @@ def _moments(samples: Sequence[SamplePair], name: str) -> PairedMoments | None:
     for first in range(0, len(full), BATCH):
         batch = full[first : first + BATCH]
         rounded = _rows([sample.rounded[name] for sample in batch])
-        # An overflow gives infinity, which the caller finds.
+        # An overflow gives infinity; the caller detects it.
         with np.errstate(all="ignore"):
             moments = rounded.T @ rounded
             inputs = moments if inputs is None else np.add(inputs, moments, out=inputs)
             if batch[0].rounded is not batch[0].exact:
                 exact = [sample.exact[name] for sample in batch]
-                # The arrays of the samples are in memory anyway, rows of them would be there once more.
+                # The arrays of the samples are in memory anyway; joining their rows now would copy them.
                 changes.append(partial(_changed_rows, [sample.rounded[name] for sample in batch], exact))
     return None if inputs is None else PairedMoments(inputs, InputChange(tuple(changes)) if changes else None)
 
