@@ -1,1 +1,1 @@
-"""Plan a quantization: which tensors are quantized, in which formats and with which scales."""
+"""Plan a quantization: decide which tensors are quantized, in which formats and with which scales."""

@@ -1,4 +1,4 @@
-"""Find tensors and weights that no scale represents well, and record what was done about them."""
+"""Find tensors and weights that no scale represents well, and record how they are handled."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +15,8 @@ from qdqtool.quantization.ranges.types import TensorRange
 from qdqtool.quantization.report import Condition, DegenerateTensor
 
 ZEROED = 0.99
-"""Share of a tensor's values that may be rounded to 0 without a warning; trained networks stay far below."""
+"""Share of nonzero values that may be rounded to 0 without a warning; trained networks stay far below.
+"""
 
 
 def degenerate_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iterator[DegenerateTensor]:
@@ -30,7 +31,7 @@ def degenerate_scales(entry: ProposedSlot, amax: Array, rule: ScaleRule) -> Iter
 
 
 def degenerate_values(entry: ProposedSlot, seen: TensorRange, found: Threshold) -> Iterator[DegenerateTensor]:
-    """Yield what is unusual about the distribution of values of one activation in calibration."""
+    """Yield unusual properties of the calibration values of one activation."""
     scale = found.amax / entry.scheme.format.high
     if seen.count > 1 and seen.min == seen.max != 0:
         yield _of(entry, "constant", scale, f"always {seen.min:g}, which is one code exactly")
@@ -42,14 +43,14 @@ def degenerate_values(entry: ProposedSlot, seen: TensorRange, found: Threshold) 
 
 
 def with_zeros(known: tuple[DegenerateTensor, ...]) -> frozenset[tuple[str, str]]:
-    """Return scope and name of the tensors that have a scale for nothing but zeros."""
+    """Return scope and name of the tensors that have scales for zeros only."""
     return frozenset((each.graph, each.tensor) for each in known if each.condition == "zeros")
 
 
 def _zeroed(histogram: Histogram, scale: float) -> float:
     """Return a lower bound of the fraction of nonzero values that a scale rounds to 0."""
-    # Zeros are not counted in the histogram. Rounding half to even gives 0 up to scale / 2; the bin with that value is
-    # left out, which makes the result a lower bound.
+    # Zeros are not counted in the histogram. Rounding half to even gives 0 up to scale / 2; the bin that contains this
+    # value is left out, so that the result is a lower bound.
     if histogram.exponent is None:
         return 0.0
     below = histogram.counts[: int(scale / 2 / 2.0**histogram.exponent)]

@@ -1,4 +1,4 @@
-"""Propose the pairs of a model for a recipe; of one with Q/DQ, for the float layers alone, or for all anew."""
+"""Propose the pairs of a model for a recipe; a model with Q/DQ keeps them, or is stripped of them first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,10 +40,10 @@ class ResolvedModel:
     """A model that may have had Q/DQ nodes, ready to be quantized.
 
     Attributes:
-        model: The model that is quantized.
-        recipe: The recipe for it.
-        existing: What became of the Q/DQ that it had; None where it had none.
-        inlined: The local functions that were inlined, so that each call gets scales of its own.
+        model: The model to quantize.
+        recipe: The recipe for that model.
+        existing: How the Q/DQ of the source were handled; None if the source had none.
+        inlined: The local functions that were inlined, so that each call has its own scales.
     """
 
     model: Model
@@ -53,9 +53,9 @@ class ResolvedModel:
 
 
 def settle_model(source: Model, recipe: Recipe) -> ResolvedModel:
-    """Return the model that is quantized, and the recipe for it: Q/DQ as :func:`settle_existing`, functions inlined.
+    """Return the model to quantize and its recipe: :func:`settle_existing`, then repeated functions inlined.
 
-    A local function that is called more than once is inlined where activations in it are to be quantized: its ranges
+    A local function that is called more than once is inlined if its activations are to be quantized: their ranges
     differ from call to call.
     """
     settled = settle_existing(source, recipe)
@@ -66,13 +66,12 @@ def settle_model(source: Model, recipe: Recipe) -> ResolvedModel:
 
 
 def settle_existing(source: Model, recipe: Recipe) -> ResolvedModel:
-    """Return the model that is quantized, and the recipe for it.
+    """Return the model to quantize, and the recipe for it.
 
-    A model whose Q/DQ stay is not prepared: preparing it would change what its pairs were made for.
+    A model that keeps its Q/DQ is not prepared: preparation would change the values for which its pairs were made.
 
     Raises:
-        UsageError: The model has Q/DQ nodes and the recipe does not say what becomes of them, or they cannot be taken
-            out.
+        UsageError: The model has Q/DQ nodes, and the recipe does not say how to handle them, or they cannot be removed.
     """
     count = len(ModelIndex.of(source).qdq.nodes)
     if not count:
@@ -95,14 +94,14 @@ def settle_existing(source: Model, recipe: Recipe) -> ResolvedModel:
 
 
 def existing_hint(existing: Existing | None) -> str:
-    """Return what can be done about faults of Q/DQ that stay, to be added to a hint; empty where none stay."""
+    """Return the end of a hint about faults of kept Q/DQ; empty if no Q/DQ are kept."""
     return "; `--existing replace` quantizes the whole model anew" if existing is Existing.KEEP else ""
 
 
 def notes_beside(model: Model, notes: Notes) -> Notes:
-    """Return the notes to write into a model whose Q/DQ stay: what its own notes say of these stays true.
+    """Return the notes to add to a model that keeps its Q/DQ; notes that the model already has remain true.
 
-    Random calibration data is noted whichever pairs it made.
+    The note about random calibration data is always added, whichever pairs the data made.
     """
     return {
         key: value
@@ -119,11 +118,11 @@ def _is_random(value: str | None) -> bool:
 def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: PlacementProposal) -> PlacementProposal:
     """Keep from a proposal only the layers that would also be quantized if the model had no Q/DQ yet.
 
-    Without this, quantizing a model again would quantize layers that stayed float for a reason that is seen only with
-    the whole model, such as too few channels.
+    Without this, quantizing a model again would quantize layers that stayed float for reasons that only the model
+    without Q/DQ shows, such as few channels.
     """
     gains = {(use.scope, use.node) for entry in twin.slots for use in entry.uses}
-    # Without its DQ, the node in front of a Q may make a graph output: it then has the name of the output.
+    # Without its DQ, the node before a Q may make a graph output; it then has the name of that output.
     pairs = ((pair.quantize.node.input_name(0), pair.dequantize.node) for pair in index.qdq.pairs)
     names = {made: name for name, dequantize in pairs for made in dequantize.proto.output}
     gains |= {(scope, tuple(names.get(name, name) for name in node)) for scope, node in gains}
@@ -156,7 +155,7 @@ NOT_GIVEN = "the given file has no range for it"
 
 
 def propose_for(index: ModelIndex, recipe: Recipe) -> PlacementProposal:
-    """Propose the pairs of a prepared model; of one whose Q/DQ stay, for the layers that are still float."""
+    """Propose the pairs of a prepared model; if the model keeps its Q/DQ, only for layers that are still float."""
     proposal = _propose(index, recipe)
     if recipe.existing is not Existing.KEEP or not index.qdq.nodes:
         return proposal
@@ -165,7 +164,7 @@ def propose_for(index: ModelIndex, recipe: Recipe) -> PlacementProposal:
 
 
 def _propose(index: ModelIndex, recipe: Recipe) -> PlacementProposal:
-    """Propose the pairs of a model, those of layers in the fallback format included."""
+    """Propose the pairs of a model, including pairs of layers in the secondary format."""
     proposal, chosen = _propose_mode(index, recipe), recipe.selection.fallback_nodes
     if not chosen:
         return proposal
@@ -195,10 +194,10 @@ def _scheme(slot: ProposedSlot, mode: modes.Mode) -> QuantScheme:
 
 
 def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]) -> None:
-    """Raise unless there is something to quantize.
+    """Check that there is something to quantize.
 
     Raises:
-        UsageError: There is nothing; the message has the first reason, preferably of an operator that could gain.
+        UsageError: Nothing can be quantized; the message has a reason, preferably of an operator that could gain.
     """
     if slots:
         return

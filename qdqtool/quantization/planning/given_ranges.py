@@ -31,23 +31,23 @@ Fitted = tuple[Granularity, Scales]
 
 
 class ScalesProblem(Exception):  # noqa: N818  a reason in words, never shown as an error
-    """Scales of a file do not fit; the message says why, in words that follow the name of the tensor."""
+    """Scales of a file do not fit; the message says why, as a continuation of the name of the tensor."""
 
 
 def fit_scales(given: ConstantScales, shape: Shape | None, scheme: QuantScheme, target_id: str) -> Fitted:
-    """Return the scales of a file in the form that a pair takes.
+    """Return the scales of a file in the form that a pair needs.
 
-    They keep their values. Blocks of another size than proposed are used as they are if the target takes them,
-    otherwise they are divided into blocks of the proposed size. One scale of a channel is given to each of its blocks.
+    Values of scales are kept. Blocks of another size than proposed are kept if the target accepts them; otherwise they
+    are divided into blocks of the proposed size. A scale of a channel is repeated for each of its blocks.
 
     Args:
         given: The scales of the file.
-        shape: The known shape of the constant, which may lack extents.
+        shape: The known shape of the constant; extents may be unknown.
         scheme: The scheme that placement proposes.
         target_id: Id of the target of the model.
 
     Raises:
-        ScalesProblem: They do not fit.
+        ScalesProblem: The scales do not fit.
     """
     if given.problem:
         raise ScalesProblem(given.problem)
@@ -87,12 +87,12 @@ def _by_channel(given: ConstantScales, shape: tuple[int, ...], axis: int) -> Sca
 
 
 def _is_axis(named: int | None, axis: int, rank: int) -> bool:
-    """Return whether the axis that a file names, if any, is ``axis``; AIMET may count it from the end."""
+    """Return whether a file names no axis or ``axis``; AIMET may count axes from the end."""
     return named in (None, axis, axis - rank)
 
 
 def _blocked(given: ConstantScales, shape: tuple[int, ...], wanted: Blocked) -> Iterator[Fitted]:
-    """Yield the forms of such scales in blocks, the best first."""
+    """Yield the possible forms of block scales, the best first."""
     axis, size = wanted.axis, given.block_size
     if size is None:
         yield wanted, _repeated(given, shape, wanted)
@@ -105,7 +105,7 @@ def _blocked(given: ConstantScales, shape: tuple[int, ...], wanted: Blocked) -> 
 
 
 def _repeated(given: ConstantScales, shape: tuple[int, ...], wanted: Blocked) -> Scales:
-    """Return one scale for each channel, or for all, repeated for every block."""
+    """Return scales for every block: the scale of its channel, or the one scale of the tensor."""
     whole = wanted.scale_shape(shape)
     if given.values.size == 1:
         return np.full(whole, given.values.item())
@@ -143,7 +143,7 @@ def _first_taken(ways: list[Fitted], shape: tuple[int, ...], scheme: QuantScheme
 SHOWN = 3
 
 WeightKey = tuple[TensorKey, str]
-"""A constant, and the scheme that placement proposes for it, in words: two readers may want two of them."""
+"""A constant, and the text of its proposed scheme: two readers may need two schemes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,9 @@ class GivenRanges:
     """Ranges matched with a model.
 
     Attributes:
-        ranges: The range of each tensor that placement chooses; unseen where the file has none.
-        scales: The scales of constants that placement chooses, where those of the file fit.
-        report: The use that was made of the file.
+        ranges: The range of each tensor that placement selects; an unseen range if the file has none.
+        scales: The scales of constants that placement selects, if the scales of the file fit.
+        report: How the file was used.
     """
 
     ranges: Ranges
@@ -164,14 +164,14 @@ class GivenRanges:
 def given_ranges(model: Model, path: Path, recipe: Recipe) -> GivenRanges:
     """Read a range file of another tool and match it with a model.
 
-    A name stands for every tensor of that name in any scope, since such files have no scopes. A tensor without a range
-    of its own takes the range of the tensor whose values it holds, moved or selected.
+    A name in the file means every tensor with that name in any scope, because such files have no scopes. A tensor
+    without a range in the file gets the range of the tensor from which its values were moved or selected.
     """
     return match_ranges(model, read_encodings(path), path, recipe)
 
 
 def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) -> GivenRanges:
-    """Match a file that was read already, as in :func:`given_ranges`."""
+    """Match a file that was already read; see :func:`given_ranges`."""
     index, found = ModelIndex.of(model), read.found
     if not found.constants:
         recipe.require_ranges(f"it has no use for ranges {path}, which are of activations")
@@ -205,10 +205,10 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
 
 
 def nearest_mode(model: Model, found: Encodings) -> str:
-    """Return the quantize mode that is nearest to the formats of a file.
+    """Return the quantize mode that is closest to the formats of a file.
 
-    Activations of 8 bits are quantized, others stay float: no target computes with 16 bits. Without 8-bit activations
-    the weights decide, those with the fewest bits first.
+    8-bit activations are quantized, others stay float, because no target computes with 16 bits. Without 8-bit
+    activations the weights decide; formats with the fewest bits are tried first.
     """
     constants = _constants(ModelIndex.of(model))
     weights = {name for tensor, name in found.formats.items() if tensor in constants}
@@ -223,7 +223,7 @@ def nearest_mode(model: Model, found: Encodings) -> str:
 def _fitted(
     slots: Sequence[ProposedSlot], found: Encodings, index: ModelIndex, target: str
 ) -> tuple[dict[WeightKey, Fitted], list[str]]:
-    """Return the scales of constants that fit, and in words why the others do not."""
+    """Return the scales of constants that fit, and for the others the reasons as text."""
     scales: dict[WeightKey, Fitted] = {}
     misfits: dict[str, list[str]] = {}
     for entry in slots:
@@ -239,7 +239,7 @@ def _fitted(
 
 
 def _source(value: Value, found: Encodings) -> str:
-    """Return the name of the tensor whose range ``value`` has."""
+    """Return the name of the tensor whose range applies to ``value``."""
     names = (source.name for source in ops.moved_from(value))
     return next((name for name in names if name in found.ranges or name in found.formats), value.name)
 

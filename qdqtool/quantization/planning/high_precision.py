@@ -1,8 +1,8 @@
-"""Convert the float nodes of a quantized model to float16, or leave them in the type of the model.
+"""Convert the float nodes of a quantized model to float16, or keep the type of the model.
 
 The model is prepared, calibrated and quantized in its own type. The remaining float nodes are converted to float16
-after that, so that weights are quantized from the given values and not from rounded ones. Only scales are chosen as
-values of float16 from the beginning: Q, DQ and codes must agree on them to the last bit.
+after that, so that weights are quantized from their given values and not from rounded values. Only scales are float16
+values from the beginning: Q, DQ and codes must agree on them to the last bit.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ from qdqtool.samples.feeds import Feeds
 
 
 def rule_for(elem_type: int, high_precision: HighPrecision) -> ScaleRule:
-    """Return how the scales of a tensor are derived.
+    """Return the rule by which the scales of a tensor are derived.
 
     Args:
         elem_type: ``TensorProto.DataType`` of the tensor.
@@ -48,10 +48,10 @@ def rule_for(elem_type: int, high_precision: HighPrecision) -> ScaleRule:
 
 
 def as_stored(params: QuantParams, elem_type: int) -> QuantParams:
-    """Return the scales in the type of the tensor, which holds each of them exactly; float8 scales do not change."""
+    """Return the scales in the type of the tensor, which represents them exactly; float8 scales do not change."""
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
-    # The pairs are inserted into the float32 model, and below opset 23 ONNX demands scales of the type of the data;
-    # the conversion to float16 makes them float16 again, without a rounding.
+    # Pairs are inserted into the float32 model, and below opset 23 ONNX requires scales of the type of the data. The
+    # conversion to float16 turns them into float16 again, without rounding.
     if params.scale.dtype != FLOAT16 or params.scale.dtype == dtype:
         return params
     return replace(params, scale=params.scale.astype(dtype))
@@ -65,13 +65,13 @@ def round_given(scale: Array, dtype: np.dtype[np.generic], high_precision: HighP
 
 
 SAMPLES = CHUNK
-"""The most samples that are run. ``float16.magnitudes.LARGEST`` leaves a margin for the others."""
+"""The most samples that are run. ``float16.magnitudes.LARGEST`` leaves a margin for the remaining samples."""
 
 
 def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
     """Return the largest finite magnitude of each float tensor on the first samples, by scope and name.
 
-    Tensors that only hold values of others are left out. All others are in memory until the run of a sample ends.
+    Tensors that only repeat values of other tensors are left out. The others stay in memory during a run.
     """
     index = ModelIndex.of(model)
     values = list(_to_be_measured(index))
@@ -98,7 +98,7 @@ def _to_be_measured(index: ModelIndex) -> Iterator[Value]:
 
 
 OPSET_WITH_HALF_PAIRS = 19
-"""The first opset in which Q and DQ take float16."""
+"""The first opset in which Q and DQ accept float16."""
 
 _OTHER_FLOATS: dict[int, str] = {
     TensorProto.FLOAT16: "float16",
@@ -108,7 +108,7 @@ _OTHER_FLOATS: dict[int, str] = {
 
 
 def ready_for(model: Model, high_precision: HighPrecision) -> Transformed[None]:
-    """Raise the opset of a float model to one whose Q and DQ take float16, where float16 is requested."""
+    """If float16 is requested, raise the opset of a float model to one whose Q and DQ accept float16."""
     if high_precision is HighPrecision.FP16:
         return upgrade_opset(model, OPSET_WITH_HALF_PAIRS)
     return Transformed(model, None)
@@ -129,12 +129,12 @@ def lower(quantized: Model, measured: Mapping[TensorKey, float]) -> Transformed[
 
 
 def high_precision_note(report: HighPrecisionReport | None) -> Notes:
-    """Return the metadata that record the type of the float nodes; empty where they were not converted."""
+    """Return the metadata that record the type of the float nodes; empty if they were not converted."""
     return {HIGH_PRECISION_KEY: report.dtype} if report is not None and not report.note else {}
 
 
 def known_magnitudes(measured: Mapping[TensorKey, float], ranges: Ranges | None) -> dict[TensorKey, float]:
-    """Return the largest magnitudes of the tensors of a float model, as far as measurements and ranges show them."""
+    """Return the largest magnitudes of the tensors of a float model that were measured or have ranges."""
     seen = magnitudes_in(ranges) if ranges is not None else {}
     for key, magnitude in measured.items():
         seen[key] = max(magnitude, seen.get(key, 0.0))
@@ -142,7 +142,7 @@ def known_magnitudes(measured: Mapping[TensorKey, float], ranges: Ranges | None)
 
 
 def _types(model: Model) -> str:
-    """Return the float types of the constants of a model in words, the most frequent one first."""
+    """Return the float types of the constants of a model as text, the most frequent type first."""
     kinds = (tensor.data_type for tensor in iter_tensors(model.proto))
     found = Counter(_OTHER_FLOATS[kind] for kind in kinds if kind in _OTHER_FLOATS)
     return f", the constants are {' and '.join(name for name, _ in found.most_common())}" if found else ""

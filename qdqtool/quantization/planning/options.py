@@ -16,7 +16,7 @@ HOW = "How"
 
 
 class Existing(enum.Enum):
-    """What becomes of the Q/DQ of a model that is to be quantized: it is refused, they stay, or they are taken out."""
+    """How the Q/DQ of a model are handled: the model is refused, they are kept, or they are removed and replaced."""
 
     REFUSE = "refuse"
     KEEP = "keep"
@@ -24,7 +24,7 @@ class Existing(enum.Enum):
 
 
 class HighPrecision(enum.Enum):
-    """The type of the float nodes: ``fp32`` leaves them as they are, ``fp16`` is float16 where it holds the values."""
+    """The type of the float nodes: ``fp32`` keeps their type; ``fp16`` is float16 for all nodes whose values fit."""
 
     FP32 = "fp32"
     FP16 = "fp16"
@@ -55,12 +55,12 @@ class Preparation:
     """Options of preparing a float model.
 
     Attributes:
-        equalize: Whether the ranges of channels are equalized between layers.
-        bias_correction: Whether biases are corrected after quantizing, so that the mean of each output channel is kept.
-        smoothquant: Alpha from 0 to 1 for SmoothQuant behind normalizations; ``auto`` to search the best for each
-            normalization that has outlier channels; None for no SmoothQuant.
-        awq: Whether the input channels of weights of few bits are scaled by AWQ, where data shows that products gain.
-        float_layer: Whether a small layer stays in float that alone makes most of the noise on calibration samples.
+        equalize: Whether cross-layer equalization adjusts the ranges of channels.
+        bias_correction: Whether biases are corrected after quantizing, to preserve the mean of each output channel.
+        smoothquant: SmoothQuant after normalizations: its alpha from 0 to 1; ``auto`` to search the best alpha for each
+            normalization with outlier channels; None for no SmoothQuant.
+        awq: Whether AWQ scales the input channels of low-bit weights, if data shows that products gain.
+        float_layer: Whether a small layer stays in float if it alone makes most of the noise on calibration samples.
     """
 
     equalize: bool = option(
@@ -105,14 +105,14 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True)
 class SelectionOptions:
-    """Globs (``*``, ``?``, ``[...]``, case-sensitive) that restrict what is quantized. Excluding wins.
+    """Globs (``*``, ``?``, ``[...]``, case-sensitive) that select nodes. Exclusion has priority.
 
     Attributes:
-        nodes_to_quantize: Only nodes with a matching name or output name; empty for all.
-        nodes_to_exclude: Not these.
-        op_types_to_quantize: Only operators that match; empty for all. An operator that stays float because it gains
-            nothing is quantized when it is named here in full.
-        op_types_to_exclude: Not these.
+        nodes_to_quantize: Quantize only nodes whose name or output name matches; empty for all.
+        nodes_to_exclude: Do not quantize nodes whose name or output name matches.
+        op_types_to_quantize: Quantize only operators that match; empty for all. An operator that stays float because it
+            gains nothing is quantized if its full name is given here.
+        op_types_to_exclude: Do not quantize operators that match.
     """
 
     nodes_to_quantize: tuple[str, ...] = option(
@@ -148,7 +148,7 @@ def _modes_help() -> str:
 
 
 def _one_of(names: Iterable[str]) -> str:
-    """``a, b or c``."""
+    """Join words: ``a, b or c``."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -167,14 +167,14 @@ class RecipeOptions:
 
     Attributes:
         quantize_mode: Id of a mode (:mod:`qdqtool.quantization.planning.modes`).
-        block_size: Elements that share a scale, in modes with blocks; None for the mode's default.
+        block_size: Number of elements that share a scale, in modes with blocks; None for the default of the mode.
         method: Id of a calibrator (:mod:`qdqtool.quantization.ranges.calibrators`).
-        percentile: For the method ``percentile``: how many of a hundred values are not clipped; None for the default.
+        percentile: For the method ``percentile``: the percentage of values that are not clipped; None for the default.
         target: Id of a target (:mod:`qdqtool.models.targets`).
-        selection: Which nodes.
-        existing: What becomes of Q/DQ nodes that the model has already.
-        input_shapes: Extents that the user fixes, by input name.
-        input_values: Values that the user fixes, likewise: such an input becomes a constant.
+        selection: The nodes to quantize.
+        existing: How existing Q/DQ nodes of the model are handled.
+        input_shapes: Extents that the user sets, by input name.
+        input_values: Values that the user sets, by input name: such an input becomes a constant.
         preparation: How the float model is prepared.
     """
 

@@ -21,7 +21,7 @@ MAX_PLAN_BYTES = 1 << 28
 
 
 class ArrayRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An array stored beside the plan: ``key`` of an ``.npz`` or ``.safetensors`` file, relative to the plan.
+    """An array stored in another file: ``key`` of an ``.npz`` or ``.safetensors`` file, relative to the plan.
 
     Attributes:
         file: Path relative to the folder of the plan.
@@ -39,9 +39,9 @@ class PlanEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         tensor: Tensor name, or a glob over tensor names.
         format: Public id of a number format.
         scale: A number, nested lists of numbers, or a reference to a stored array.
-        scale_format: Public id of the format that the scales themselves are stored in; absent for the type of the data.
-        scale_scale: Real value of one step of the scales, where they are quantized; one number.
-        zero_point: As ``scale``, in codes; absent for zero.
+        scale_format: Public id of the format in which the scales are stored; absent for the type of the data.
+        scale_scale: Real value of one step of the scales, if they are quantized; one number.
+        zero_point: A value like ``scale``, in codes; absent for zero.
         axis: For per-axis and blocked scales.
         block_size: For blocked scales.
         consumers: Node names or output names (or globs) of the only nodes that read the quantized tensor.
@@ -66,7 +66,7 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """A decoded plan file.
 
     Attributes:
-        schema_version: Always 1 today.
+        schema_version: Version of the schema, 1.
         tensors: The entries, in order.
     """
 
@@ -81,7 +81,7 @@ def read_plan_file(path: str | Path) -> PlanFile:
         path: A ``.toml`` or ``.json`` file.
 
     Raises:
-        UsageError: It is missing, not TOML or JSON, or holds an unknown key or a value of the wrong type.
+        UsageError: The file is missing, is not TOML or JSON, or has an unknown key or a value of the wrong type.
     """
     path = Path(path)
     document = _parse(path)
@@ -105,10 +105,10 @@ def read_numbers(value: float | list[Any] | ArrayRef, folder: Path, what: str) -
     Args:
         value: The number, nested lists, or reference.
         folder: The folder to which file references are relative.
-        what: Its name in messages, such as ``scale of tensor 'w'``.
+        what: The name of the number in messages, such as ``scale of tensor 'w'``.
 
     Raises:
-        UsageError: The lists are ragged or hold something else than numbers, or the reference leads nowhere.
+        UsageError: The lists are ragged or contain anything but numbers, or the reference leads nowhere.
     """
     if isinstance(value, ArrayRef):
         return _stored_array(value, folder, what)
@@ -134,7 +134,7 @@ def _parse(path: Path) -> Any:
         raise UsageError(f"plan {path} is not a text file") from None
     try:
         return json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
-    # Both parsers raise RecursionError on deep nesting; it is no ValueError.
+    # Both parsers raise RecursionError on deep nesting, which is not a ValueError.
     except (ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
         raise UsageError(f"plan {path} is not valid {kind}: {error}") from None
@@ -162,7 +162,7 @@ def _stored_array(reference: ArrayRef, folder: Path, what: str) -> npt.NDArray[n
         stored, names = _open_store(path, reference.key)
     except OSError as error:
         raise UsageError(f"{what}: {path} cannot be read: {error.strerror or error}") from None
-    # np.load raises ValueError for pickles and broken npy headers, BadZipFile for a broken npz and EOFError for an
+    # np.load raises ValueError for pickles and broken npy headers, BadZipFile for a broken npz, and EOFError for an
     # empty file.
     except DAMAGED_ARCHIVE:
         raise UsageError(
@@ -173,7 +173,7 @@ def _stored_array(reference: ArrayRef, folder: Path, what: str) -> npt.NDArray[n
         raise UsageError(
             f"{what}: {path} has no array '{reference.key}'; it has {shown}{suggestion(reference.key, names)}"
         )
-    # The kind of bfloat16 from ml_dtypes is "V".
+    # The dtype kind of bfloat16 from ml_dtypes is "V".
     if stored.dtype.kind not in "iuf" and stored.dtype.name not in {"bfloat16", "float16"}:
         raise UsageError(f"{what}: array '{reference.key}' of {path} has type {stored.dtype}, not a number type")
     return stored
@@ -189,7 +189,7 @@ def _open_store(path: Path, key: str) -> tuple[npt.NDArray[np.generic] | None, l
                 return (np.asarray(file.get_tensor(key)) if key in names else None), names
         except SafetensorError as error:
             raise ValueError(str(error)) from error
-    # NumPy leaves a file that it opened itself open where it turns out to be damaged.
+    # NumPy does not close a damaged file that it opened itself.
     with path.open("rb") as stream:
         loaded = np.load(stream, allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
@@ -206,7 +206,7 @@ def encode_plan(plan: QuantPlan) -> bytes:
     """Return the plan as an indented JSON plan file (``docs/reference/files.md``) that holds all numbers.
 
     Scales are written so that reading them gives the same bits. Consumers are named by their first output. Codes that
-    were chosen with data are not stored, and the ``reason`` of such a weight has :data:`SCALES_ONLY`.
+    were chosen with data are not stored; :data:`SCALES_ONLY` is then added to the ``reason`` of the weight.
     """
     document = {"schema_version": SCHEMA_VERSION, "tensors": [_entry(placement) for placement in plan]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
@@ -220,7 +220,8 @@ def _entry(placement: Placement) -> dict[str, Any]:
         entry["consumers"] = list(dict.fromkeys(next(filter(None, use.node)) for use in slot.uses))
     entry["format"] = params.scheme.format.name
     entry |= qdq_attributes(params)
-    # JSON has one number type. Every scale type fits in float64, and the shortest decimal reads as the same float64.
+    # JSON has one number type. Every scale type fits in float64, and the shortest decimal form reads as the same
+    # float64.
     entry["scale"] = params.scale.astype(np.float64).tolist()
     inner = params.scheme.scale_scheme
     if inner is not None:

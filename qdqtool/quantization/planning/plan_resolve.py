@@ -51,14 +51,14 @@ class FilePlanner:
     folder: Path
 
     def plan(self, index: ModelIndex) -> Planned:
-        """Return the plan for one model; errors as in :func:`resolve_plan`."""
+        """Return the plan for one model; errors are those of :func:`resolve_plan`."""
         return Planned(plan=resolve_plan(self.file, index, self.folder))
 
 
 def resolve_plan(plan: PlanFile, index: ModelIndex, folder: Path) -> QuantPlan:
-    """Return the placements of a plan file for one model, in the order in which its tensors appear first.
+    """Return the placements of a plan file for one model, in the order of the first entry for each tensor.
 
-    An entry that names a tensor exactly overrides globs that match it too.
+    An entry with the exact name of a tensor overrides globs that also match it.
 
     Args:
         plan: The decoded plan file.
@@ -101,7 +101,7 @@ def _no_match(entry: PlanEntry, where: str, candidates: Iterable[Value], types: 
 
 
 def _obstacle(value: Value, types: TensorTypes) -> str | None:
-    """Return why a tensor cannot have a Q/DQ pair; None where it can."""
+    """Return why a tensor cannot have a Q/DQ pair, or None if it can."""
     elem_type = types.elem_type(value)
     if elem_type not in FLOAT_TYPES:
         return f"its type is {onnx_type_name(elem_type)}; only float, float16 and bfloat16 tensors are quantized"
@@ -140,7 +140,7 @@ def _is_named(node: NodeView, pattern: str) -> bool:
 
 
 def _names(node: NodeView) -> list[str]:
-    """Return the words that name a node in a plan: its own name, if any, and the names of its outputs."""
+    """Return the names of a node that a plan may use: its own name, if any, and the names of its outputs."""
     return [name for name in (node.proto.name, *node.proto.output) if name]
 
 

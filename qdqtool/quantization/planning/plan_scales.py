@@ -1,4 +1,4 @@
-"""Round the scales of a plan entry to what the model stores: the type of the data, or a number format for scales."""
+"""Round the scales of a plan entry to the stored type: the type of the data, or a number format for scales."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,13 @@ from qdqtool.quantization.planning.plan_file import PlanEntry, read_numbers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredScale:
-    """Scales after rounding to what the model stores.
+    """Scales after rounding to the stored type.
 
     Attributes:
-        scale: Their real values, in the plan's shape and the type of the data, or float8e8m0 where they are stored so.
-        scheme: Their own number format; None for the type of the data.
-        params: The parameters with which they are quantized; None where they are not.
+        scale: Real values in the shape of the plan, of type float8e8m0 if they are stored in it, else of the data's
+            type.
+        scheme: The number format of the scales; None for the type of the data.
+        params: The parameters with which the scales are quantized; None if they are not quantized.
     """
 
     scale: Array
@@ -32,16 +33,16 @@ class StoredScale:
 
 
 def stored_scale(entry: PlanEntry, given: Array, elem_type: int | None, folder: Path) -> StoredScale:
-    """Return the scales of a plan entry, rounded to what the model stores, so that Q and DQ use the same values.
+    """Return the scales of a plan entry, rounded to the stored type, so that Q and DQ use the same values.
 
     Args:
-        entry: The entry.
-        given: Its ``scale``, as the plan has it.
+        entry: The plan entry.
+        given: The ``scale`` of the entry, as in the plan.
         elem_type: ``TensorProto.DataType`` of the tensor that is quantized.
         folder: The folder to which array references of the plan are relative.
 
     Raises:
-        ArgumentError: A scale cannot be stored so, or ``scale_format`` and ``scale_scale`` do not go together.
+        ArgumentError: A scale cannot be stored in the type, or ``scale_format`` and ``scale_scale`` do not match.
     """
     assert elem_type is not None
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
@@ -76,7 +77,7 @@ def _scale_of_scales(entry: PlanEntry, fmt: NumberFormat, folder: Path) -> Array
 
 
 def _quantized(given: Array, params: QuantParams, dtype: np.dtype[np.generic]) -> Array:
-    """Return the scales after they are quantized and dequantized to the type of the data."""
+    """Return the scales, quantized and dequantized to the type of the data."""
     fmt, step = params.scheme.format, params.scale
     codes = quantize(_rounded(given, FLOAT32, "float32"), step, fmt, PerTensor())
     scale = dequantize(codes, step, PerTensor(), output_dtype=dtype)
@@ -87,8 +88,8 @@ def _quantized(given: Array, params: QuantParams, dtype: np.dtype[np.generic]) -
             f"scale_scale {float(step):g}"
         )
     _check_not_zero(given, scale, f"{fmt} with scale_scale {float(step):g}")
-    # The dequantized scale is rounded to the type of the data. Where that moves it to another code, the codes of the
-    # model would not be those of its scales.
+    # The dequantized scale is rounded to the type of the data. If rounding moves it to another code, the codes in the
+    # model would not match the scales.
     lost = quantize(scale.astype(FLOAT32), step, fmt, PerTensor()) != codes
     if lost.any():
         raise ArgumentError(f"scale {given[lost].flat[0]:g} is too coarse in {dtype.name}, the type of the tensor")

@@ -1,4 +1,4 @@
-"""The protocol of planners: a planner decides everything about one model before the model is changed."""
+"""The protocol of planners: a planner makes all decisions about one model before the model is changed."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,10 +18,10 @@ class Planned:
     """The decisions for one model.
 
     Attributes:
-        plan: The Q/DQ pairs. They name tensors and nodes of the model that was planned for.
+        plan: The Q/DQ pairs. They name tensors and nodes of the model for which the plan was made.
         skipped: Quantizable nodes that stay float, with the reason.
         degenerate: Tensors and weights that no scale represents well.
-        given: What was used of a range file of another tool; None where none was read.
+        given: How a range file of another tool was used; None if none was read.
         choices: How the range of each activation was chosen; empty in weight-only modes.
     """
 
@@ -38,15 +38,15 @@ class Planned:
 
 
 class Planner(Protocol):
-    """Decides which tensors of a model get a Q/DQ pair, and which constants the pair has."""
+    """Decides which tensors of a model get a Q/DQ pair, and which constants the pairs have."""
 
     def plan(self, index: ModelIndex) -> Planned:
-        """Return the decisions for one model, which is not changed."""
+        """Return the decisions for one model; the model is not changed."""
         ...
 
 
 def index_to_plan(model: Model) -> ModelIndex:
-    """Index a model for a planner."""
+    """Return the index of a model for a planner."""
     require_known_opset(model)
     index = ModelIndex.of(model)
     require_sound(index.view)

@@ -1,7 +1,7 @@
-"""Plan weights, and choose the planner by the data that there is to plan with.
+"""Plan weights, and choose the planner that fits the available data.
 
-TensorRT for RTX joins products of one activation. Where two such groups share weights behind a DQ, its builder
-fails with an internal error (int4, nvfp4) or a segmentation fault (int8); rule QT415 finds such models.
+TensorRT for RTX joins products of the same activation. If two such groups share weights with a DQ, its builder fails
+with an internal error (int4, nvfp4) or a segmentation fault (int8); rule QT415 finds such models.
 """
 
 from collections import Counter, defaultdict
@@ -37,10 +37,10 @@ from qdqtool.samples.feeds import Feeds, Progress
 
 
 def separated(slots: Sequence[Slot], index: ModelIndex) -> Mapping[Slot, tuple[Slot, ...]]:
-    """Return the slots that each slot of a weight becomes: one for each activation that it must not share.
+    """Return, for each slot of a weight, the slots that replace it: one for each activation that needs a separate DQ.
 
     Args:
-        slots: The weights that are quantized, each with the uses that read it dequantized.
+        slots: The weights to quantize, each with the uses that read it dequantized.
         index: The index of the model.
     """
     readers = {slot: _by_activation(slot, index) for slot in slots}
@@ -58,7 +58,7 @@ def _parts(slot: Slot, found: Mapping[Value | None, list[UseRef]], beside: Count
 
 
 def _by_activation(slot: Slot, index: ModelIndex) -> dict[Value | None, list[UseRef]]:
-    """Return the uses of a weight by the activation that it is multiplied with; None for uses of no product."""
+    """Return the uses of a weight by the activation that it is multiplied with; None for uses outside products."""
     found: dict[Value | None, list[UseRef]] = defaultdict(list)
     for use in index.value(slot).uses:
         reference = UseRef(use.node.scope.path, use.node.key, use.index)
@@ -74,12 +74,12 @@ def _activation(use: Use) -> Value | None:
 
 
 WEIGHTS_AHEAD = 2
-"""Weights whose scales are found while those of another one are taken down."""
+"""Number of weights whose scales are computed ahead, while the plan records the scales of another weight."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PlannedWeight:
-    """A weight whose scales are wanted: those that are known, or its values."""
+    """A weight that needs scales: its known scales, or its values to derive them from."""
 
     entry: ProposedSlot
     known: DerivedScales | None
@@ -88,14 +88,14 @@ class _PlannedWeight:
 
 @dataclass(frozen=True, slots=True)
 class WeightPlanner:
-    """Makes plans for weights. Each weight is read once, a few at a time.
+    """Makes plans for weights. Each weight is read once; a few are in memory at a time.
 
     Attributes:
-        recipe: What to quantize, in a weight-only mode.
-        data: Samples for rounding: codes of few bits are then chosen so that products change little (GPTQ). None to
-            round to the nearest.
-        progress: Called after each sample, with the samples so far and their number.
-        stored: Whether weights are stored as codes: only then may block scales be negative, where the target allows.
+        recipe: What to quantize; the mode is weight-only.
+        data: Samples for rounding: low-bit codes are then chosen so that products change little (GPTQ). None to round
+            to the nearest codes.
+        progress: Called after each sample, with the number of finished samples and of all samples.
+        stored: Whether weights are stored as codes: only then may block scales be negative, if the target allows it.
     """
 
     recipe: Recipe
@@ -122,7 +122,7 @@ class WeightPlanner:
     def _all_derived(
         self, slots: Sequence[ProposedSlot], rounded: Mapping[Slot, DerivedScales], index: ModelIndex
     ) -> Iterator[DerivedScales]:
-        """Yield the scales of each weight, while those of the next one are being found."""
+        """Yield the scales of each weight; the scales of the next weights are computed meanwhile."""
 
         def weights() -> Iterator[_PlannedWeight]:
             for entry in slots:
@@ -134,14 +134,14 @@ class WeightPlanner:
         )
 
     def _slots(self, entries: Sequence[ProposedSlot], index: ModelIndex) -> Mapping[Slot, tuple[Slot, ...]]:
-        """Return the slots that each proposed one becomes."""
+        """Return the slots that replace each proposed slot."""
         if targets.get(self.recipe.target).family == "tensorrt":
             return separated([entry.slot for entry in entries], index)
         return {entry.slot: (entry.slot,) for entry in entries}
 
     def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, DerivedScales]:
-        """Return the codes of every matrix whose inputs can be observed, where there is data to choose them with."""
-        # Weights that are stored as float in front of a Q have no chosen codes: the Q rounds them to the nearest.
+        """If there is data, return the chosen codes of every matrix whose inputs can be observed."""
+        # Codes are not chosen for weights that are stored as float before a Q: the Q rounds them to the nearest codes.
         entries = {entry.slot: entry for entry in slots if self.stored and self._is_searched(entry.scheme)}
         if self.data is None or not entries:
             return {}
@@ -153,7 +153,7 @@ class WeightPlanner:
         return DataRounding(index, self.data, derive, self.progress).of(schemes)
 
     def _is_searched(self, scheme: QuantScheme) -> bool:
-        """Return whether the scales of least error are searched for: only for the format of a mode that says this."""
+        """Return whether scales of least error are searched, which only some modes request for their weight format."""
         return self.recipe.mode.search and scheme.format == self.recipe.mode.weight_format
 
     def _derive(self, entry: ProposedSlot, weights: Array | None, index: ModelIndex) -> DerivedScales:
@@ -173,7 +173,7 @@ class WeightPlanner:
 
 @dataclass(frozen=True, slots=True)
 class GivenPlanner:
-    """Makes plans from given ranges, and from given scales of constants where they fit.
+    """Makes plans from given ranges, and from given scales of constants if they fit.
 
     Attributes:
         base: The planner that derives all other scales.
@@ -209,12 +209,12 @@ class PlanData:
     """The data from which a plan is made, besides the model.
 
     Attributes:
-        ranges: Ranges of activations; None in a mode that needs none.
-        given: The results of another tool, in place of ranges; None where none are used.
-        feeds: Samples for rounding weights, in a mode that needs them; None to round to the nearest.
-        progress: Called after each such sample, with the samples so far and their number.
+        ranges: Ranges of activations; None in a mode that does not need them.
+        given: Results of another tool, used instead of ranges; None if there are none.
+        feeds: Samples for rounding weights, in a mode that uses them; None to round to the nearest codes.
+        progress: Called after each of these samples, with the number of finished samples and of all samples.
         stored: Whether weights are stored as codes.
-        weights: Parameters of weights that another plan for the same model has, with other ranges of activations.
+        weights: Parameters of weights from another plan for the model that differs only in activation ranges.
     """
 
     ranges: Ranges | None = None

@@ -31,13 +31,13 @@ from qdqtool.quantization.report import DegenerateTensor
 def share_scales(
     entries: Sequence[ProposedSlot], placements: Iterable[Placement], size: Callable[[int], float]
 ) -> tuple[Placement, ...]:
-    """Return the placements, each with the parameters of the largest member of its group.
+    """Return the placements; within a group, all get the parameters of the member with the largest range.
 
     Args:
         entries: The slots, in the order of the placements.
-        placements: Their parameters, found one by one; per-tensor in a group.
-        size: The largest magnitude of the range of a slot in a group, by its number. The scale would not do: it is 1
-            where all values are 0.
+        placements: The placement of each slot with its own parameters; per-tensor in a group.
+        size: Returns the largest magnitude of the range of a slot in a group, by its number. The scale is no
+            substitute: it is 1 if all values are 0.
     """
     found = list(placements)
     leaders = largest_members([entry.range_group for entry in entries], size)
@@ -54,7 +54,7 @@ class RangePlanner:
     Attributes:
         recipe: What to quantize.
         ranges: The ranges that calibration found.
-        weights: Parameters of weights that are known already, because they depend on no range.
+        weights: Parameters of weights that are already known, because they depend on no range.
     """
 
     recipe: Recipe
@@ -62,12 +62,12 @@ class RangePlanner:
     weights: Mapping[Slot, QuantParams] = field(default_factory=dict)
 
     def activations(self, index: ModelIndex, proposed: Sequence[ProposedSlot]) -> tuple[Placement, ...]:
-        """Return only the pairs of activations, without pairs of tensors that have no range.
+        """Return only the pairs of activations that have ranges.
 
         Args:
             index: The prepared model.
-            proposed: The slots of :func:`propose_for`. They do not depend on ranges, so that several
-            ranges can be tried with them.
+            proposed: The slots of :func:`propose_for`. They do not depend on ranges, so several ranges can be tried
+            with them.
         """
         slots, _ = _without_unseen(proposed, self.ranges, index.view)
         params = _Params(index, self.recipe, self.ranges, self.weights)
@@ -86,7 +86,7 @@ class RangePlanner:
 
 
 class _Params:
-    """Derives the parameters of slots, one at a time."""
+    """Derives the parameters of slots, one slot at a time."""
 
     def __init__(self, index: ModelIndex, recipe: Recipe, ranges: Ranges, weights: Mapping[Slot, QuantParams]) -> None:
         self._index = index
@@ -142,10 +142,10 @@ class _Params:
 
 
 def finite_weights(weights: Array | None, value: Value) -> Array:
-    """Return the values of a weight; raise where they are unknown or not finite.
+    """Return the values of a weight; raise if they are unknown or not finite.
 
     Raises:
-        UsageError: It cannot be read, or has NaN or infinities.
+        UsageError: The weight cannot be read, or has NaN or infinities.
     """
     if weights is None or not np.isfinite(weights).all():
         problem = "cannot be read" if weights is None else "has NaN or infinities"
@@ -156,8 +156,9 @@ def finite_weights(weights: Array | None, value: Value) -> Array:
 def _without_unseen(
     slots: Sequence[ProposedSlot], ranges: Ranges, view: GraphView
 ) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
-    """Return the nodes that read an unseen tensor, each with the reason, and the slots of all other nodes."""
-    # Such a node loses its other pairs too: with one quantized operand it would gain nothing.
+    """Return the slots of nodes that read no unseen tensor, and the other nodes with the reason."""
+    # A node that reads an unseen tensor loses its other pairs too: with only one quantized operand it would gain
+    # nothing.
     unseen = dict.fromkeys(ranges.unseen(), NEVER_RUN if ranges.record.samples else NOT_GIVEN)
     nodes = {(node.scope.path, node.key): node for node in view.nodes()}
 

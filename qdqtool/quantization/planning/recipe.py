@@ -17,13 +17,13 @@ from qdqtool.quantization.ranges import calibrators
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe(RecipeOptions):
-    """A recipe that was checked, with what planning adds.
+    """A recipe that was checked, with the decisions that planning adds.
 
     Attributes:
-        selection: Which nodes.
+        selection: The nodes to quantize.
         high_precision: The type of float nodes in the written model.
-        fallback: Name of the format of the layers that a search takes out of the mode's format
-            (:data:`qdqtool.quantization.planning.modes.FALLBACKS`); None where they become float.
+        fallback: Name of the secondary format, for layers that a search takes out of the format of the mode
+            (:data:`qdqtool.quantization.planning.modes.FALLBACKS`); None if these layers become float.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -39,22 +39,22 @@ class Recipe(RecipeOptions):
             require_mode(modes.fallback(self.quantize_mode, self.fallback), self.target)
 
     def require_ranges(self, problem: str, hint: str | None = None) -> None:
-        """Raise unless the mode needs ranges of activations.
+        """Check that the mode needs ranges of activations.
 
         Raises:
-            UsageError: It quantizes weights only.
+            UsageError: The mode quantizes weights only.
         """
         if not self.mode.needs_ranges:
             raise UsageError(f"quantize mode '{self.quantize_mode}' quantizes weights only: {problem}", hint=hint)
 
     def require_hardware(self, gpus: Iterable[int]) -> None:
-        """Raise unless every GPU computes in the formats of the mode.
+        """Check that every GPU computes in the formats of the mode.
 
         Args:
-            gpus: Compute capabilities, 86 for 8.6; the target says which of them has which format.
+            gpus: Compute capabilities, such as 86 for 8.6; the target defines the first one that supports each format.
 
         Raises:
-            UsageError: One of them lacks a format.
+            UsageError: A GPU lacks a format.
         """
         first = targets.get(self.target).min_compute_capability
         for gpu in gpus:
@@ -75,7 +75,7 @@ class Recipe(RecipeOptions):
         return {"percentile": self.percentile or calibrators.PERCENTILE} if self.method == "percentile" else {}
 
     def in_fallback(self, others: frozenset[NodeId]) -> "Recipe":
-        """Return the recipe that plans layers in the fallback format, and leaves other nodes alone."""
+        """Return the recipe that plans layers in the secondary format, and leaves all other nodes in float."""
         assert self.fallback is not None
         mode = modes.fallback(self.quantize_mode, self.fallback)
         selection = replace(self.selection, float_nodes=others, fallback_nodes=frozenset())

@@ -1,4 +1,4 @@
-"""Check whether targets take a mode or a plan, before anything is written; name the nearest that they take."""
+"""Check whether targets accept a mode or a plan, before anything is written, and name the nearest alternative."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class RefusedBy:
     Attributes:
         target: The target.
         tensor: The tensor.
-        graph: Its scope; empty for the main graph.
-        reason: What the target does not accept, in words that follow the name of the target.
-        alternative: The nearest alternative that the target accepts; empty where there is none.
+        graph: Scope of the tensor; empty for the main graph.
+        reason: What the target does not accept, as text that continues the name of the target.
+        alternative: The nearest alternative that the target accepts; empty if there is none.
     """
 
     target: str
@@ -36,10 +36,10 @@ class RefusedBy:
 
 
 def require_mode(name: str, target: str) -> None:
-    """Raise unless a target takes the formats of a mode; no model is needed for that.
+    """Check that a target accepts the formats of a mode; this needs no model.
 
     Raises:
-        UsageError: It does not; the hint names the nearest that it takes.
+        UsageError: The target does not accept them; the hint names the nearest alternative.
     """
     mode = modes.get(name)
     found = _mode_refusal(mode, target)
@@ -53,12 +53,12 @@ def require_mode(name: str, target: str) -> None:
 
 
 def taken_modes(target: str) -> tuple[str, ...]:
-    """Return the modes that a target takes, in the order of texts."""
+    """Return the modes that a target accepts, in the order of texts."""
     return tuple(name for name in modes.in_order() if _mode_refusal(modes.get(name), target) is None)
 
 
 def _mode_refusal(mode: modes.Mode, target: str) -> RefusedProperty | None:
-    """Return what a target does not take about a mode; None where it takes the mode."""
+    """Return the property of a mode that a target does not accept, or None if it accepts the mode."""
     scheme = mode.example_scheme()
     powers = scheme.scale_scheme is not None and scheme.scale_scheme.format.dtype == FLOAT8E8M0
     params = QuantParams(scheme, np.ones((), FLOAT8E8M0 if powers else FLOAT32))
@@ -66,7 +66,7 @@ def _mode_refusal(mode: modes.Mode, target: str) -> RefusedProperty | None:
 
 
 def find_refusals(plan: QuantPlan, index: ModelIndex, target: Target) -> Iterator[RefusedBy]:
-    """Yield everything in a plan that a target does not take, in the order of the plan."""
+    """Yield everything in a plan that a target does not accept, in the order of the plan."""
     for placement in plan:
         slot = placement.slot
         value = index.value(slot)
@@ -82,10 +82,10 @@ def find_refusals(plan: QuantPlan, index: ModelIndex, target: Target) -> Iterato
 
 
 def require_targets(plan: QuantPlan, index: ModelIndex, names: Sequence[str]) -> None:
-    """Raise unless every one of these targets takes the plan.
+    """Check that every one of some targets accepts a plan.
 
     Raises:
-        UsageError: One does not; the message names the first tensor, the hint the nearest alternative.
+        UsageError: A target refuses the plan; the message names the first tensor, the hint the nearest alternative.
     """
     for name in names:
         found = list(find_refusals(plan, index, targets.get(name)))
@@ -99,6 +99,6 @@ def require_targets(plan: QuantPlan, index: ModelIndex, names: Sequence[str]) ->
 
 
 def refused_by_any(plan: QuantPlan, index: ModelIndex) -> tuple[RefusedBy, ...]:
-    """Return the first reason of each target that does not take the plan."""
+    """Return, for each target that does not accept the plan, the first reason."""
     found = (next(find_refusals(plan, index, targets.get(name)), None) for name in targets.names())
     return tuple(reason for reason in found if reason is not None)

@@ -1,6 +1,6 @@
-"""Quantize modes, one for each module: the file name (``-`` for ``_``) is the public id, ``MODE`` the value.
+"""Quantize modes, one in each module: the file name (with ``-`` for ``_``) is the public id, ``MODE`` is the value.
 
-Every signed number format is a mode too, under its own name: the same format for activations and weights.
+Every signed number format is also a mode, with the same name: activations and weights both have this format.
 
 ``--help`` lists the modes, so listing them must not load heavy modules: number formats are imported when needed.
 """
@@ -15,18 +15,18 @@ from qdqtool.registry import load_unit, suggestion, unit_names
 DEFAULT = "int8"
 
 FALLBACKS = ("int8", "fp8")
-"""Formats for layers that a search takes out of the format of a mode."""
+"""Formats of the layers that a search takes out of the format of a mode."""
 
 
 @functools.cache
 def units() -> tuple[str, ...]:
-    """Return the modes with a module of their own, sorted."""
+    """Return the sorted ids of the modes that have a module."""
     return tuple(name.replace("_", "-") for name in unit_names(_package))
 
 
 @functools.cache
 def in_order() -> tuple[str, ...]:
-    """Return :func:`units` in the order of texts: the usual ones first."""
+    """Return :func:`units` in the order of texts: the most usual modes first."""
     return tuple(sorted(units(), key=lambda name: get(name).rank))
 
 
@@ -47,7 +47,7 @@ def get(name: str) -> Mode:
     """Return the mode with a public id.
 
     Raises:
-        ArgumentError: There is none; the message lists the legal names.
+        ArgumentError: There is no such mode; the message lists the legal names.
     """
     if name in units():
         found = load_unit(_package, name.replace("-", "_")).MODE
@@ -60,21 +60,21 @@ def get(name: str) -> Mode:
 
 
 def of_few_bits() -> tuple[str, ...]:
-    """Return the modes with float activations and plain scales, those with the fewest bits first."""
+    """Return the modes with float activations and plain scales, sorted by bits, fewest first."""
     plain = (name for name in in_order() if not get(name).needs_ranges and get(name).scale_format is None)
     return tuple(sorted(plain, key=lambda name: get(name).weight_format.bits))
 
 
 def fallback(name: str, number_format: str) -> str:
-    """Return the mode that plans single layers in another format, beside a mode.
+    """Return the mode that plans single layers in a secondary format.
 
     Args:
-        name: Id of the mode of the other layers: activations stay float in both modes, or in none.
+        name: Id of the mode of the other layers. Activations stay float in both modes, or in neither.
         number_format: One of :data:`FALLBACKS`.
 
     Raises:
-        ArgumentError: It is none of them.
-        UsageError: It is the format of the mode itself.
+        ArgumentError: The format is not in :data:`FALLBACKS`.
+        UsageError: The format is already that of the mode.
     """
     if number_format not in FALLBACKS:
         hint = "`--high-precision-dtype fp16` makes float16 of the layers that stay in float"
@@ -87,6 +87,6 @@ def fallback(name: str, number_format: str) -> str:
 
 
 def with_weights(number_format: str) -> str | None:
-    """Return the first mode with plain scales whose weights have that number format; None where there is none."""
+    """Return the first mode with plain scales and weights in that number format, or None if there is none."""
     wanted = (number_format, None)
     return next((name for name in in_order() if (get(name).weights, get(name).scale_format) == wanted), None)

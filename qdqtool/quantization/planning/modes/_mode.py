@@ -17,14 +17,14 @@ class Mode:
     """The meaning of ``--quantize-mode``.
 
     Attributes:
-        summary: What it does, in one line.
+        summary: The effect of the mode, in one line.
         weights: Name of the number format of weights.
-        activations: Name of the number format of activations; None where they stay float, which needs no data.
-        blocks: Sizes of blocks that share a scale, the default first; empty for one scale for each output channel.
-        scale_format: Name of the number format of the scales themselves; None for the type of the tensor.
-        search: Whether weight scales have the least squared error; otherwise they cover the largest magnitude.
-        alternative: The mode to use where a target does not take this one; empty where the format names it.
-        rank: Its place in lists: the lowest first, equal ones by name.
+        activations: Name of the number format of activations; None if they stay float, which needs no data.
+        blocks: Legal block sizes (weights per scale), the default first; empty for one scale per output channel.
+        scale_format: Name of the number format of the scales themselves; None if they have the type of the tensor.
+        search: Whether weight scales minimize the squared error; otherwise they cover the largest magnitude.
+        alternative: The mode for targets that do not accept this mode; empty if the format gives an alternative.
+        rank: The position in lists: lowest rank first; modes with equal ranks are sorted by name.
     """
 
     summary: str
@@ -38,7 +38,7 @@ class Mode:
 
     @property
     def needs_ranges(self) -> bool:
-        """Whether activations are quantized, so that their ranges must be known."""
+        """Whether activations are quantized, and their ranges must be known."""
         return self.activations is not None
 
     @property
@@ -49,7 +49,7 @@ class Mode:
         return formats.get(self.weights)
 
     def packs(self, product: "ProductOp") -> bool:
-        """Return whether the weight of such an operator is quantized when activations stay float.
+        """Return whether the weights of an operator are quantized when activations stay float.
 
         There are no convolution kernels for blocks of input channels.
         """
@@ -57,7 +57,7 @@ class Mode:
 
     @property
     def integer_activations(self) -> bool:
-        """Whether activations are quantized to integers: with steps of one size for all channels of a tensor."""
+        """Whether activations are quantized to integers: all channels of a tensor then have one step size."""
         return self.needs_ranges and self.activation_format.kind == "integer"
 
     @property
@@ -65,7 +65,7 @@ class Mode:
         """The number format of activations.
 
         Raises:
-            ValueError: They stay float.
+            ValueError: Activations stay float.
         """
         from qdqtool.numerics import formats
 
@@ -74,13 +74,13 @@ class Mode:
         return formats.get(self.activations)
 
     def block_size(self, asked: int | None) -> int | None:
-        """Return the number of elements in a block; None where scales are per output channel.
+        """Return the number of elements in a block, or None if scales are per output channel.
 
         Args:
-            asked: The size that the user wants; None for the default.
+            asked: The size that the user requested; None for the default.
 
         Raises:
-            ArgumentError: The mode has no such blocks.
+            ArgumentError: The mode has no blocks of this size.
         """
         if asked is None:
             return self.blocks[0] if self.blocks else None
@@ -95,7 +95,7 @@ class Mode:
         return asked
 
     def weight_scheme(self, granularity: "Granularity") -> "QuantScheme":
-        """Return the scheme of a weight whose scales have that granularity."""
+        """Return the scheme of a weight with scales of that granularity."""
         from qdqtool.numerics import formats
         from qdqtool.numerics.granularity import PerTensor
         from qdqtool.numerics.scheme import QuantScheme
@@ -104,7 +104,7 @@ class Mode:
         return QuantScheme(self.weight_format, granularity, scale_scheme=inner)
 
     def example_scheme(self) -> "QuantScheme":
-        """Return the scheme of a weight, to ask a target about it."""
+        """Return the scheme of a typical weight, to check whether a target accepts it."""
         from qdqtool.numerics.granularity import Blocked, PerTensor
 
         return self.weight_scheme(Blocked(0, self.blocks[0]) if self.blocks else PerTensor())

@@ -1,4 +1,4 @@
-"""fp8 E4M3 on both sides: activations per-tensor, weights per output channel."""
+"""fp8 E4M3 for activations (per-tensor) and weights (per output channel)."""
 
 from qdqtool.quantization.planning.modes._mode import Mode
 

@@ -2,8 +2,8 @@
 
 from qdqtool.quantization.planning.modes._mode import Mode
 
-# In blocks only: TensorRT for RTX has no kernel for int4 with one scale for each output channel. It dequantizes
-# such a weight in a kernel of its own, and multiplies in float.
+# The format is used in blocks only: TensorRT for RTX has no kernel for int4 with one scale per output channel. It
+# dequantizes such a weight in a separate kernel, and multiplies in float.
 MODE = Mode(
     summary="int4 weights in blocks, float activations",
     weights="int4",

@@ -1,4 +1,4 @@
-"""int8 on both sides: activations per-tensor, weights per output channel."""
+"""int8 for activations (per-tensor) and weights (per output channel)."""
 
 from qdqtool.quantization.planning.modes._mode import Mode
 

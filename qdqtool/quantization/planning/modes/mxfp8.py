@@ -2,7 +2,7 @@
 
 from qdqtool.quantization.planning.modes._mode import Mode
 
-# TensorRT refuses float8e8m0 scales in a standard DQ: it has MXFP8 in operators of its own only (TRT_MXFP8...).
+# TensorRT refuses float8e8m0 scales in a standard DQ: it supports MXFP8 only in its own operators (TRT_MXFP8...).
 MODE = Mode(
     summary="fp8 E4M3 weights in blocks of 32 with power-of-two scales, float activations; no TensorRT",
     weights="float8e4m3fn",

@@ -1,6 +1,6 @@
-"""NVFP4 weights: fp4 E2M1 in blocks of 16 whose scales are fp8 E4M3 with one float32 scale; activations in float.
+"""NVFP4 weights: fp4 E2M1 in blocks of 16. Their scales are fp8 E4M3 with one float32 scale; activations are float.
 
-In standard ONNX that is two DequantizeLinear nodes: one for the scales, the other for the weight.
+In standard ONNX this takes two DequantizeLinear nodes: one for the scales, the other for the weight.
 """
 
 from qdqtool.quantization.planning.modes._mode import Mode

@@ -1,4 +1,4 @@
-"""Answer questions of placement about tensors, and collect the uses for which it requests Q/DQ pairs."""
+"""Provide facts about tensors to placement, and group the tensor uses that get Q/DQ pairs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from qdqtool.quantization.planning.placement.proposal import Kind, ProposedSlot,
 
 @dataclass(frozen=True, slots=True)
 class UseClaim:
-    """A claim: input ``index`` of ``node`` should read ``value`` dequantized."""
+    """A request: input ``index`` of ``node`` should read ``value`` dequantized."""
 
     node: NodeView
     index: int
@@ -34,13 +34,13 @@ class UseClaim:
 
 
 Decision = tuple[UseClaim, ...] | Reason | None
-"""The decision on a node: its claims, a reason to stay float, or None for a node that is not quantizable at all."""
+"""The decision on a node: its claims, a reason to stay float, or None for a node that cannot be quantized at all."""
 
 _Group = tuple[Value, Kind, Granularity]
 
 
 MakeScheme = Callable[[Granularity], QuantScheme]
-"""Returns the scheme of a tensor whose scales have a granularity."""
+"""Returns the scheme of a tensor from the granularity of its scales."""
 
 
 def int8_scheme(granularity: Granularity) -> QuantScheme:
@@ -51,7 +51,7 @@ def int8_scheme(granularity: Granularity) -> QuantScheme:
 def share_slots(claims: Iterable[UseClaim], make_scheme: MakeScheme = int8_scheme) -> tuple[ProposedSlot, ...]:
     """Return one slot for all claims on a tensor with one granularity, in the order of the first claim.
 
-    A slot for a constant that reaches its consumers through Identity or Transpose moves in front of those, where the
+    If a constant reaches its consumers through Identity or Transpose, its slot moves before these nodes, where the
     stored tensor can be packed.
     """
     groups: dict[_Group, list[UseClaim]] = {}
@@ -63,7 +63,7 @@ def share_slots(claims: Iterable[UseClaim], make_scheme: MakeScheme = int8_schem
 
 
 def _lift(groups: dict[_Group, list[UseClaim]]) -> dict[_Group, list[UseClaim]]:
-    """Move every slot up by one node where that is possible; return the same dict if no slot can be moved."""
+    """Move every slot before the previous node if possible; return the same dict if no slot can be moved."""
     result: dict[_Group, list[UseClaim]] = {}
     changed = False
     for group, members in groups.items():
@@ -91,7 +91,7 @@ def _above(group: _Group, members: list[UseClaim]) -> tuple[_Group, list[UseClai
 
 
 def _in_front(node: NodeView, source: Value, granularity: Granularity) -> Granularity | None:
-    """Return the granularity of ``source`` that is ``granularity`` behind ``node``; None where the axis is unknown."""
+    """Return the granularity of ``source`` that becomes ``granularity`` after ``node``; None if the axis is unknown."""
     if not isinstance(granularity, PerAxis | Blocked):
         return granularity
     rank = len(source.initializer.dims) if source.initializer is not None else None
@@ -111,19 +111,19 @@ def _reasons(members: list[UseClaim]) -> str:
 
 
 FLOAT_TYPES = frozenset({"bfloat16", "float16", "float32"})
-"""The float types that QuantizeLinear reads in ONNX; a target may take fewer types, or more against ONNX."""
+"""The float types that QuantizeLinear accepts in ONNX; a target may accept fewer types, or more than ONNX allows."""
 
 MISSING_OPERAND = Reason("missing-operand", "an operand is missing")
 QUANTIZED_ALREADY = Reason("quantized-already", "it is quantized already")
 
 
 class PlacementContext:
-    """A model with what placement asks about it.
+    """A model with the facts that placement needs.
 
     Attributes:
-        index: As given.
-        target: As given.
-        selection: As given.
+        index: The index of the model.
+        target: The target of the quantized model.
+        selection: The nodes to quantize.
     """
 
     def __init__(self, index: ModelIndex, target: Target, selection: Selection) -> None:
@@ -151,7 +151,7 @@ class PlacementContext:
         return known is None or "float" in type_name(known)
 
     def type_obstacle(self, value: Value) -> Reason | None:
-        """Return why a tensor cannot be quantized for the target (its type, or that it is empty); None if it can be."""
+        """Return why a tensor cannot be quantized for the target (its type, or no elements), or None if it can be."""
         if 0 in (self.index.types.shape(value) or ()):
             return Reason("no-elements", f"'{value.name}' has no elements")
         known = self.index.types.elem_type(value)
@@ -164,11 +164,11 @@ class PlacementContext:
         return Reason("unsupported-type", f"'{value.name}' is {name}; {takes}")
 
     def calls(self, scope: Scope) -> int:
-        """Return in how many ways the main graph calls the function of a scope; 1 outside functions."""
+        """Return the number of calls of the function of a scope from the main graph; 1 outside functions."""
         return self._calls[scope.path[:1]] if scope.in_function else 1
 
     def obstacle(self, value: Value) -> Reason | None:
-        """Return why an activation cannot have a pair; None where it can."""
+        """Return why an activation cannot have a pair, or None if it can."""
         if value.producer is not None and is_dequantized(value):
             return _quantized_by(value.producer)
         unreachable = self._unreachable.get(tensor_key(value))
@@ -178,7 +178,7 @@ class PlacementContext:
 
 
 def _quantized_by(dequantize: NodeView) -> Reason:
-    """Return why the output of a DQ gets no pair."""
+    """Return the reason why the output of a DQ gets no pair."""
     codes = dequantize.input(0)
     maker = codes.producer if codes is not None else None
     if maker is not None and maker.op_type.startswith("QLinear"):
@@ -188,7 +188,7 @@ def _quantized_by(dequantize: NodeView) -> Reason:
 
 
 def _unreachable(index: ModelIndex) -> Mapping[TensorKey, str]:
-    """Return why tensors of bodies and functions, among those that quantizable operators read, cannot be observed."""
+    """Return, by tensor, why inputs of quantizable operators in bodies and functions cannot be observed."""
     inner = [value for value in _read_in_bodies(index.view) if not index.constants.is_constant(value)]
     if not inner:
         return {}

@@ -1,18 +1,18 @@
-"""Find masked attention scores: they have finite numbers for minus infinity, which one scale cannot represent.
+"""Find masked attention scores: finite numbers represent minus infinity, and one scale cannot represent them.
 
-One value of -10000 in a tensor makes an int8 step of 79, so every score becomes 0 and the output of a language model is
+One value of -10000 in a tensor makes an int8 step of 79; every score becomes 0, and the output of a language model is
 useless. A Softmax reads such tensors, so they stay float from the mask to the Softmax.
 
-Linear attention divides by the sum of its weights: ``q (k' v) / (q k' 1)``, whose factors a Relu has made. One scale
-rounds small queries and keys to 0; where all of a row do, the quotient is a number over nearly 0. On an EfficientViT
-with random weights, whose other layers were in int8, the outputs kept 1.9 dB with these products in int8 and 14.8 dB
-with them in float. In float8, which keeps small numbers, it makes no difference (11.8 and 11.9 dB).
+Linear attention divides by the sum of its weights: ``q (k' v) / (q k' 1)``, where a Relu makes the factors. One scale
+rounds small queries and keys to 0. If all of a row become 0, the quotient is a number over nearly 0. On an EfficientViT
+with random weights and int8 in all other layers, the outputs had 1.9 dB with these products in int8, and 14.8 dB with
+them in float. In float8, which represents small numbers, it makes no difference (11.8 and 11.9 dB).
 
-For a floating-point format such a bound is the better scale: its steps shrink with the values, so nothing is lost where
-the data stays far below the bound, and no calibration method can clip the one attention weight that matters. NVIDIA's
-Model Optimizer fixes it too, at 1/448 for fp8. For integers it is not: of the attention weights of 512 tokens, most
-would round to 0 on a grid that ends at 1. So int8 keeps the range that calibration finds, by a method that
-weighs the size of errors and not their number.
+The output of a Softmax has the bound 1. For a floating-point format this bound is the better scale. Its steps shrink
+with the values, so data far below the bound loses nothing, and no calibration method can clip the one attention weight
+that matters. NVIDIA's Model Optimizer also fixes this scale, at 1/448 for fp8. For integers the bound is worse: most
+attention weights of 512 tokens would round to 0 on a grid that ends at 1. So int8 keeps the calibrated range, from a
+method that weighs the size of errors and not their number.
 """
 
 from dataclasses import replace
@@ -27,11 +27,11 @@ MAX_STEPS = 16
 """The most nodes that a search follows."""
 
 _SUMS = ("Add", "Max", "ReduceSum", "Clip")
-"""Operators that keep a small divisor from being 0, or sum it up."""
+"""Operators that sum up a divisor or keep it from being 0."""
 
 
 def made_divisor(node: NodeView, context: PlacementContext) -> Reason | None:
-    """Return why a product of two activations stays float whose result becomes a divisor; None where it does not."""
+    """Return the reason to keep a product of two activations in float if its result becomes a divisor; else None."""
     seen: set[Value] = set()
     waiting = [node.output()]
     for _ in range(MAX_STEPS):
@@ -51,7 +51,7 @@ def made_divisor(node: NodeView, context: PlacementContext) -> Reason | None:
 
 
 def _hands_on(node: NodeView, context: PlacementContext) -> bool:
-    """Return whether the result of a node is small where that tensor is, and is no product with a stored weight."""
+    """Return whether a small input of a node makes a small result; False for a product with a stored weight."""
     product = ops.product(node)
     if product is None:
         return ops.moves_values(node) or node.is_op(*_SUMS)
@@ -63,7 +63,7 @@ SOFTMAX_BOUND = 1.0
 
 
 def with_bound(slot: ProposedSlot, index: ModelIndex) -> ProposedSlot:
-    """Return the slot with the bound of its tensor, if it has one; in an integer format, marked as peaked."""
+    """Return the slot with the bound of its tensor, if any; in an integer format, mark it as peaked instead."""
     value = index.value(slot.slot)
     if not _comes_from_softmax(value):
         return slot
@@ -85,18 +85,19 @@ def _comes_from_softmax(value: Value | None) -> bool:
 
 MASKING = -1000.0
 """Constants at or below this that are added to scores, or selected into them, represent minus infinity. Exporters write
--1e4 and less; trained biases and position embeddings are smaller by orders of magnitude."""
+-1e4 and less; trained biases and position embeddings are smaller by orders of magnitude.
+"""
 
 MAX_JOINS = 2
-"""The most Adds between a mask and the scores that are searched; each doubles the number of paths."""
+"""The most Adds that a search passes between a mask and the scores; each Add doubles the number of paths."""
 
-# How exporters write masks: each of these has a part of its own in the pattern.
+# The operators with which exporters write masks; each has its own part in the pattern.
 _MASKING_OPS = ("Add", "Max", "Min", "Sub", "Where")
 _SCALING_OPS = ("Clip", "Div", "Mul")
 
 
 def feeds_softmax(node: NodeView) -> bool:
-    """Return whether ``node`` produces attention scores: a Softmax reads them, directly or scaled or moved."""
+    """Return whether ``node`` produces attention scores: a Softmax reads them, also after scaling or moving."""
     value, steps = node.output(), 0
     while value is not None and steps < MAX_STEPS:
         if any(ops.traits(use.node).softmax for use in value.uses):
@@ -107,7 +108,7 @@ def feeds_softmax(node: NodeView) -> bool:
 
 
 def carries_mask(value: Value | None, context: PlacementContext) -> bool:
-    """Return whether ``value`` has masking constants that no Softmax has removed."""
+    """Return whether ``value`` contains masking constants that no Softmax has removed."""
     for _ in range(MAX_STEPS):
         node = value.producer if value is not None else None
         if node is None:
@@ -122,14 +123,14 @@ def carries_mask(value: Value | None, context: PlacementContext) -> bool:
 
 
 def carried_mask(value: Value, context: PlacementContext) -> Reason | None:
-    """Return why a tensor with masking constants gets no pair; None where it has none."""
+    """Return why a tensor with masking constants gets no pair, or None if it has no such constants."""
     if not carries_mask(value, context):
         return None
     return Reason("attention-mask", f"'{value.name}' carries an attention mask, which one scale would not survive")
 
 
 def adds_mask(node: NodeView, context: PlacementContext) -> bool:
-    """Return whether an operand represents minus infinity: a constant, or what is computed from a mask of 0 and 1."""
+    """Return whether an operand represents minus infinity: a constant, or a tensor computed from a mask of 0 and 1."""
     return any(context.is_float(value) and _is_mask(value, context) for value in node.present_inputs)
 
 
@@ -154,7 +155,7 @@ def _is_mask(value: Value, context: PlacementContext, joins: int = MAX_JOINS) ->
 
 
 def _masks_with_constant(node: NodeView, context: PlacementContext) -> bool:
-    """Return whether a Where selects a masking constant, or a Mul has one, or a huge positive one and a flag."""
+    """Return whether a Where or Mul has a masking constant, or a Mul has a huge positive constant and a flag."""
     operands = node.present_inputs
     minima = [context.index.constants.minimum(value) for value in operands if context.is_float(value)]
     largest = max((abs(minimum) for minimum in minima if minimum is not None), default=0.0)

@@ -1,4 +1,4 @@
-"""The result of placement: slots that should get a pair, operators that get none, and the nodes that were chosen."""
+"""The result of placement: slots that should get a pair, operators that get none, and the selected nodes."""
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -62,7 +62,7 @@ class Reason:
 
     Attributes:
         code: The kind of the reason; stable.
-        text: The reason in words that follow the name of the node.
+        text: The reason as text that continues the name of the node.
     """
 
     code: Code
@@ -70,21 +70,21 @@ class Reason:
 
     @property
     def on_request(self) -> bool:
-        """Whether the operator is quantized all the same for a user who names it."""
+        """Whether the operator is quantized nevertheless if the user names it."""
         return self.code in _ON_REQUEST
 
 
 def on_request(code: Code, text: str) -> Reason:
-    """Return the reason for an operator that gains nothing; the text ends with how to quantize it all the same."""
+    """Return the reason for an operator that gains nothing; its text also says how to quantize the operator anyway."""
     assert code in _ON_REQUEST
     return Reason(code, f"{text}; {_ASK}")
 
 
 FOR_ACCURACY = Reason("accuracy", "unquantized, to reach the requested accuracy")
-"""Why a search leaves a node in float."""
+"""The reason for a node that a search leaves in float."""
 
 IN_FALLBACK = Reason("fallback", "in the secondary format, to reach the requested accuracy")
-"""Why a search takes a node out of the format of the mode."""
+"""The reason for a node that a search moves to the secondary format."""
 
 
 Kind = Literal["activation", "weight"]
@@ -92,16 +92,16 @@ Kind = Literal["activation", "weight"]
 
 @dataclass(frozen=True, slots=True)
 class ProposedSlot:
-    """One Q/DQ pair that should be inserted, still without scales.
+    """One Q/DQ pair that should be inserted; its scales are not known yet.
 
     Attributes:
-        slot: Its place; the uses are always named, so that a graph output keeps its float value.
+        slot: The tensor and its uses; uses are always named, so that a graph output keeps its float value.
         kind: ``weight`` for a constant, else ``activation``.
         scheme: Number format and granularity.
-        reason: Why, in words.
-        bound: The largest magnitude that the tensor can have, where that decides the scale; None to use the data.
-        peaked: Whether its few largest values matter most, so that no method may clip them because they are few.
-        range_group: Slots with the same number get one scale, the largest of theirs; None for a scale of its own.
+        reason: Why the pair is proposed, as text.
+        bound: The largest possible magnitude of the tensor, if that decides the scale; None to use the data.
+        peaked: Whether the few largest values matter most, so that no method may clip them because they are few.
+        range_group: Slots with the same number share one scale, the largest of the group; None for a separate scale.
     """
 
     slot: Slot
@@ -124,10 +124,10 @@ class SkippedNode:
     """One quantizable operator that stays float.
 
     Attributes:
-        node: Its label.
-        op_type: Its operator.
-        graph: Its scope; empty for the main graph.
-        reason: Why.
+        node: Label of the node.
+        op_type: Operator of the node.
+        graph: Scope of the node; empty for the main graph.
+        reason: Why the node stays float.
     """
 
     node: str
@@ -137,7 +137,7 @@ class SkippedNode:
 
     @classmethod
     def of(cls, node: NodeView, reason: Reason) -> Self:
-        """Describe a node that stays float."""
+        """Return the description of a node that stays float."""
         return cls(node.label, node.op_type, display(node.scope.path), reason)
 
 
@@ -158,7 +158,7 @@ NodeId = tuple[ScopePath, tuple[str, ...]]
 """A node: its scope and the names of its outputs."""
 
 COMPARED = 200
-"""The number of names of a model with which a misspelt pattern is compared in full."""
+"""The most names of a model that are compared in full with a misspelled pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +166,10 @@ class PatternMatch:
     """The nodes that one pattern selects.
 
     Attributes:
-        option: The option that gave the pattern, as users write it.
+        option: The option with the pattern, as users write it.
         pattern: The glob.
-        nodes: Labels of the nodes that it matches, in the order of the graph.
-        quantizable: How many of these nodes have an operator that may have pairs; on others the pattern has no effect.
+        nodes: Labels of the matching nodes, in the order of the graph.
+        quantizable: Number of these nodes whose operator may have pairs; the pattern has no effect on the others.
     """
 
     option: str
@@ -180,12 +180,12 @@ class PatternMatch:
 
 @dataclass(frozen=True, slots=True)
 class Selection(SelectionOptions):
-    """The patterns of a user, and the nodes that a search or calibration decided on.
+    """The patterns of the user, and the nodes that a search or calibration decided on.
 
     Attributes:
-        float_nodes: Nodes that a search leaves in float for the accuracy.
-        fallback_nodes: Nodes that a search gives the fallback format of the recipe.
-        dominant_nodes: Nodes that calibration leaves in float, with the reason in words.
+        float_nodes: Nodes that a search leaves in float for accuracy.
+        fallback_nodes: Nodes that a search moves to the secondary format of the recipe.
+        dominant_nodes: Nodes that calibration leaves in float, with the reason as text.
     """
 
     float_nodes: frozenset[NodeId] = frozenset()
@@ -203,7 +203,7 @@ class Selection(SelectionOptions):
         )
 
     def refusal(self, node: NodeView) -> Reason | None:
-        """Return why ``node`` is not quantized; None where it may be."""
+        """Return why ``node`` is not quantized, or None if it may be."""
         measured = self._measured((node.scope.path, node.key))
         if measured is not None:
             return measured
@@ -226,7 +226,7 @@ class Selection(SelectionOptions):
         return None if reason is None else Reason("noise", reason)
 
     def asks_for(self, node: NodeView) -> bool:
-        """Return whether the user named ``node`` or its operator in full: then it is quantized without gain, too."""
+        """Return whether the user gave the full name of ``node`` or its operator, to quantize it even without gain."""
         return node.op_type in self.op_types_to_quantize or node.proto.name in self.nodes_to_quantize
 
 
@@ -259,7 +259,7 @@ def _match(option: str, pattern: str, nodes: list[NodeView], words: Callable[[No
 
 
 def _likely(pattern: str, words: Iterable[str]) -> list[str]:
-    """Return the words that share most letters with ``pattern`` at both ends: to compare all in full takes seconds."""
+    """Return the words that share most letters with ``pattern`` at both ends; a full comparison takes seconds."""
 
     def shared(word: str) -> int:
         return _common(pattern, word) + _common(pattern[::-1], word[::-1])
@@ -268,7 +268,6 @@ def _likely(pattern: str, words: Iterable[str]) -> list[str]:
 
 
 def _common(left: str, right: str) -> int:
-    """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 

@@ -1,13 +1,13 @@
 """Place pairs of activations and weights: on every input of products, and on the skip branch of residual blocks.
 
-A pair is placed on the tensor that the next weighted operator reads: after Conv, BatchNormalization, bias and
-activation function, never between them, since those are fused into the Conv. Operators that only move values need no
-pair of their own. Everything else computes in float, and a pair in front of it would only round.
+A pair is placed on the tensor that the next weighted operator reads. That is after Conv, BatchNormalization, bias and
+activation function, and never between them, because they are fused into the Conv. Operators that only move values need
+no pairs. All other operators compute in float, and a pair before them would only round.
 
-TensorRT moves the Q behind a Concat in front of it. Where another product reads an input of the Concat quantized as
-well, as in a U-Net, that tensor then has two Q nodes: with two scales it is written as codes and as float, with one
-scale as codes alone. This needs no further pair, only the same scale. It is not the default: the largest range of the
-group becomes the scale of all, and tensors with smaller ranges lose resolution.
+TensorRT moves the Q after a Concat to its inputs. If another product also reads an input of the Concat quantized, as in
+a U-Net, this tensor has two Q nodes. With two scales it is written as codes and as float; with one scale it is written
+as codes only. This needs no further pair, only the same scale. It is not the default: the largest range of the group
+gives the scale of all, and tensors with smaller ranges lose resolution.
 """
 
 import functools
@@ -45,7 +45,7 @@ from qdqtool.quantization.planning.placement.weighted import decide_weighted, le
 
 @dataclass(slots=True)
 class _JoinedGroups:
-    """Groups of tensors with one scale, as a union-find forest: each tensor points to another of its group."""
+    """Groups of tensors with one scale, as a union-find forest: each tensor points to another tensor of its group."""
 
     parents: dict[Value, Value] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ def share_ranges(
         index: The index of the model.
 
     Returns:
-        The slots, those of a group with its number, and the Concats without slots that could share a scale.
+        The slots, with group numbers, and the Concats around which no slots could share a scale.
     """
     activations = ((at, slot) for at, slot in enumerate(slots) if slot.kind == "activation" and slot.bound is None)
     origins = {at: origin(index.value(slot.slot)) for at, slot in activations}
@@ -93,12 +93,12 @@ def origin(value: Value) -> Value:
 
 
 def reads_codes(value: Value | None) -> bool:
-    """Return whether a tensor comes from a DQ, be it through operators that only move values."""
+    """Return whether a tensor comes from a DQ, directly or through operators that only move values."""
     return value is not None and is_dequantized(origin(value))
 
 
 def _joined(concats: Sequence[NodeView], groups: _JoinedGroups, wanted: set[Value]) -> Iterator[tuple[NodeView, Value]]:
-    """Join inputs and output of each Concat whose output is quantized, directly or behind another such Concat."""
+    """Join inputs and output of each Concat whose output is quantized, directly or after another such Concat."""
     for node in reversed(concats):
         output = node.output()
         if output is None or output not in wanted:
@@ -127,10 +127,10 @@ def propose(
         index: The index of the model; BatchNormalization should be folded already.
         target: The target of the result.
         selection: The nodes that the user wants quantized.
-        number_format: The format of activations and weights; kernels of some layers exist in int8 only.
+        number_format: The format of activations and weights; for some layers only int8 kernels exist.
 
     Returns:
-        The slots, and every operator that could be quantized and is not, with the reason.
+        The slots, and every operator that could be quantized but is not, with the reason.
     """
     selection.matches(index.view)
     context = PlacementContext(index, target, selection)
@@ -160,7 +160,7 @@ def _decide(node: NodeView, context: PlacementContext, claim: Callable[[NodeView
 
 def _claim_operands(node: NodeView, context: PlacementContext, number_format: NumberFormat) -> Decision:
     if node.is_op("Concat"):
-        # TensorRT moves the Q behind a Concat to its inputs: a Concat that the user names needs one scale, not a pair.
+        # TensorRT moves the Q after a Concat to its inputs: a Concat that the user names needs one scale, not a pair.
         return None
     product = ops.product(node)
     return (
@@ -169,7 +169,7 @@ def _claim_operands(node: NodeView, context: PlacementContext, number_format: Nu
 
 
 def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
-    """Return why a node of a known family stays float whatever its tensors are; None where it may be quantized."""
+    """Return why a quantizable node stays float regardless of its tensors, or None if it may be quantized."""
     refusal = context.selection.refusal(node)
     if refusal is not None:
         return refusal
@@ -187,7 +187,7 @@ def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
 
 
 def _shared_by_calls(node: NodeView, context: PlacementContext) -> Reason | None:
-    """Return why a node stays float whose function is called more than once: its ranges differ from call to call."""
+    """Return why a node in a function with several calls stays float: its ranges differ from call to call."""
     calls = context.calls(node.scope)
     if calls <= 1:
         return None
@@ -198,7 +198,7 @@ def _shared_by_calls(node: NodeView, context: PlacementContext) -> Reason | None
 
 
 def is_computed_in_float(node: NodeView, context: PlacementContext) -> bool:
-    """Return whether a node computes floats when the network runs: not on integers, and not folded before."""
+    """Return whether a node computes floats at run time: it is neither on integers nor folded to a constant."""
     value, output = node.input(0), node.output()
     return (value is None or context.is_float(value)) and not (output is not None and context.is_constant(output))
 

@@ -1,7 +1,7 @@
-"""Place the pair of a residual Add on the skip branch, so that TensorRT fuses the Add into the Conv in front.
+"""Place the pair of a residual Add on the skip branch, so that TensorRT fuses the Add into the preceding Conv.
 
-The branch that comes straight from a Conv gets none: that pair would be between the Conv and the Add that is fused into
-it. Where the skip branch is the tensor that the block's first Conv reads, it shares the pair of that Conv.
+The branch that comes directly from a Conv gets no pair: it would be between the Conv and the Add that is fused into the
+Conv. If the first Conv of the block reads the skip branch, both share the pair of that Conv.
 """
 
 from collections.abc import Collection, Mapping
@@ -43,7 +43,7 @@ class Residuals:
         self._depths: dict[ScopePath, dict[str, int]] = {}
 
     def decide(self, node: NodeView) -> Decision:
-        """Return a claim on the skip input of a residual Add, or why it stays float; None for the Add of a bias."""
+        """Return a claim on the skip input of a residual Add, a reason to stay float, or None for the Add of a bias."""
         context, left, right = self._context, node.input(0), node.input(1)
         if left is None or right is None:
             return MISSING_OPERAND
@@ -63,8 +63,8 @@ class Residuals:
         joined = [index for index, conv in convs.items() if conv in self._quantized]
         if not joined:
             return _without_joined(node, convs)
-        # In a downsampling block both inputs come from a Conv. The skip branch is the one behind fewer products: with
-        # pairs on both, the sums of the Conv would be rounded before the Add.
+        # In a downsampling block both inputs come from a Conv. The skip branch is the input after fewer products. With
+        # pairs on both inputs, the sums of the Conv would be rounded before the Add.
         if len(joined) == 2:
             deeper = max(joined, key=lambda index: self._depth(node.input(index)))
             return 1 - deeper
@@ -81,7 +81,7 @@ class Residuals:
 
 
 def _without_joined(node: NodeView, convs: Mapping[int, NodeView]) -> Reason:
-    """Return why an Add stays unquantized where no Conv in front of it is quantized now."""
+    """Return why an Add stays unquantized if no preceding Conv is quantized in this run."""
     quantized = [index for index, conv in convs.items() if _has_pair(conv, 0)]
     if not quantized:
         return Reason("joined-conv-in-float", "the Conv that it joins stays float")
@@ -128,7 +128,7 @@ def _conv_in_front(node: NodeView, index: int) -> NodeView | None:
 
 
 def _joins_a_product(node: NodeView) -> bool:
-    """Return whether an input comes from a MatMul or Gemm, directly or behind the Add of a bias."""
+    """Return whether an input comes from a MatMul or Gemm, directly or through the Add of a bias."""
     makers = [value.producer for index in (0, 1) if (value := node.input(index)) is not None]
     behind = [maker for maker in makers if maker is not None and maker.is_op("Add")]
     makers += [value.producer for add in behind for index in (0, 1) if (value := add.input(index)) is not None]

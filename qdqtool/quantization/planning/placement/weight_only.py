@@ -1,6 +1,6 @@
 """Place the pairs of weight-only modes: on constant weights of products, and nowhere else.
 
-A kernel then reads few bits and multiplies in float. The pair is on the stored tensor, in front of any Transpose.
+A kernel then reads few bits and multiplies in float. The pair is on the stored tensor, before any Transpose.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from qdqtool.quantization.planning.placement.weighted import (
 )
 
 SMALLEST_BLOCK = 16
-"""The least size of blocks: smaller ones cost more in scales than they save, and have no kernels."""
+"""The smallest block size: smaller blocks need more memory for scales than they save, and have no kernels."""
 
 _LOOKUP_TABLE = Reason(
     "lookup-table", "it looks rows up in a table: a few rows are read, so few bits would save no time"
@@ -40,11 +40,11 @@ _LOOKUP_TABLE = Reason(
 
 @dataclass(frozen=True, slots=True)
 class WeightGoal:
-    """The goal for weights.
+    """How weights are to be quantized.
 
     Attributes:
         mode: A weight-only mode.
-        block_size: Elements in a block, None for one scale for each output channel.
+        block_size: Number of elements in a block; None for one scale per output channel.
     """
 
     mode: Mode
@@ -55,7 +55,7 @@ def propose_weights(index: ModelIndex, target: Target, selection: Selection, goa
     """Place the pairs of a weight-only mode in a float model.
 
     Returns:
-        Slots of weights, and every product or table that could be quantized and is not, with the reason.
+        Slots of weights, and every product or table that could be quantized but is not, with the reason.
     """
     selection.matches(index.view)
     context = PlacementContext(index, target, selection)
@@ -87,7 +87,7 @@ def _decide(node: NodeView, context: PlacementContext, goal: WeightGoal) -> Deci
 
 
 def _decide_other(node: NodeView, family: QuantizableOp, context: PlacementContext) -> Decision:
-    """Return the reason for recurrent layers and foreign products, whose weights take no pair; None for others."""
+    """Return why recurrent layers and foreign products, whose weights get no pair, stay float; None for other nodes."""
     if family.stays_float is None or family.on_request:
         return None
     return reason_to_leave(node, context)
@@ -105,7 +105,7 @@ def _decide_table(node: NodeView, context: PlacementContext) -> Decision:
 def _obstacle(
     node: NodeView, product: ProductOp, weight: Value, context: PlacementContext, goal: WeightGoal
 ) -> Reason | None:
-    """Return why a product stays float whatever the shape of its weight; None where it may be quantized."""
+    """Return why a product stays float regardless of the shape of its weight, or None if it may be quantized."""
     if not context.is_constant(weight):
         return _without_weight(node.input(product.activation_inputs[0]), weight, context)
     if not goal.mode.packs(product):
@@ -127,7 +127,7 @@ def _without_weight(left: Value | None, weight: Value, context: PlacementContext
 def _granularity(
     node: NodeView, product: ProductOp, weight: Value, context: PlacementContext, goal: WeightGoal
 ) -> tuple[Granularity, str] | Reason:
-    """Return the granularity of the scales with a note for the report, or why there is none."""
+    """Return the granularity of the scales with a note for the report, or why no granularity fits."""
     shape = static_shape(context.shape(weight))
     if shape is None:
         return Reason("unknown-shape", f"the shape of its weight '{weight.name}' is unknown")
@@ -147,18 +147,18 @@ def _granularity(
 
 
 def fitting_block(extent: int, asked: int, target: Target) -> int | None:
-    """Return the block size for an axis: the largest of the asked size, its half, and so on, that divides the extent.
+    """Return the block size for an axis: the requested size, halved until it divides the extent.
 
-    TensorRT refuses a shorter last block, and dequantizes the weight in a kernel of its own where a single block spans
-    the axis (measured with TensorRT for RTX 1.7). Halving keeps powers of two, for which there are kernels.
+    TensorRT refuses a shorter last block. If a single block spans the axis, it dequantizes the weight in a separate
+    kernel (measured with TensorRT for RTX 1.7). Halving keeps powers of two, for which kernels exist.
 
     Args:
-        extent: Elements along the reduction axis.
-        asked: Block size that the user wants.
-        target: The target of the result; one that takes a shorter last block gets the asked size.
+        extent: Number of elements along the reduction axis.
+        asked: Block size that the user requested.
+        target: The target of the result; a target that accepts a shorter last block gets the requested size.
 
     Returns:
-        The block size, or None where there is none of at least :data:`SMALLEST_BLOCK`.
+        The block size, or None if no size of at least :data:`SMALLEST_BLOCK` fits.
     """
     if not target.whole_blocks:
         return asked

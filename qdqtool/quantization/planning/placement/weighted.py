@@ -1,6 +1,6 @@
-"""Place the pairs of Conv, ConvTranspose, Einsum, Gemm and MatMul: on both operands, or on none.
+"""Place the pairs of Conv, ConvTranspose, Einsum, Gemm and MatMul: on both operands, or on neither.
 
-A pair on one operand only costs time and accuracy: the kernel runs in float all the same.
+A pair on only one operand costs time and accuracy and has no benefit: the kernel runs in float anyway.
 """
 
 import numpy as np
@@ -47,9 +47,9 @@ def decide_weighted(
 
 
 def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -> None:
-    """Turn claims of layers that are too small to gain into skips, in place.
+    """Replace, in place, the claims of layers that are too small to gain by the reason to skip them.
 
-    Three cases keep their claims: grouped convolutions, which have kernels of their own; a model of only tiny layers,
+    Claims are kept in three cases: grouped convolutions, which have special kernels; a model with tiny layers only,
     which is made for experiments; and operators that the user named.
     """
     counted = (node for node, decision in decisions.items() if _counts(decision))
@@ -62,7 +62,7 @@ def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -
 
 
 def _counts(decision: Decision) -> bool:
-    """Return whether a layer is quantized or left out by name: leaving large layers out quantizes no tiny one."""
+    """Return whether a layer is quantized or left out by name; so excluding large layers keeps tiny ones in float."""
     return (
         decision.code in {"accuracy", "excluded", "fallback"} if isinstance(decision, Reason) else decision is not None
     )
@@ -106,7 +106,7 @@ def _missing_kernel(
 
 
 def function_argument(weight: Value) -> Reason:
-    """Return why a product stays float whose weight is given by the caller of its function."""
+    """Return why a product whose weight is an argument of its function stays float."""
     return Reason(
         "function-argument",
         f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell",
@@ -122,7 +122,7 @@ def _operand_obstacle(value: Value, context: PlacementContext) -> Reason | None:
 
 
 def not_computable(value: Value, context: PlacementContext) -> Reason | None:
-    """Return why a weight that the model computes from constants cannot be stored; None where it can."""
+    """Return why a weight that the model computes from constants cannot be stored, or None if it can."""
     if _is_only_moved(value, context) or context.index.constants.readable(value) is not None:
         return None
     cause = f"a shape does not fit, or it has more than {MAX_FOLDED_ELEMENTS:,} elements"
@@ -130,11 +130,11 @@ def not_computable(value: Value, context: PlacementContext) -> Reason | None:
 
 
 def _is_only_moved(value: Value, context: PlacementContext) -> bool:
-    """Return whether a weight is a stored tensor behind nodes that fold at any size. Reads no data."""
+    """Return whether a weight is a stored tensor after nodes that fold at any size; this reads no data."""
     for source in ops.moved_from(value):
         if context.index.constants.direct(source) is not None:
             return True
-        # Where inference knows the shape, the node fits its input.
+        # If inference knows the shape, the node is valid for its input.
         if source.producer is None or not source.producer.is_op(*AT_ANY_SIZE):
             return False
         if context.index.types.full_shape(source) is None:
@@ -152,9 +152,9 @@ def comes_dequantized(value: Value | None) -> bool:
 
 
 def _has_codes(node: NodeView, family: ProductOp, context: PlacementContext, number_format: NumberFormat) -> bool:
-    """Return whether the weight of a product is stored codes behind a DQ, with scales that its kernel takes."""
-    # A pair on the data then makes it a product of codes. Normalized models whose data was quantized at run time have
-    # such weights, and so do weight-only models.
+    """Return whether the weight of a product is stored codes with a DQ, and the kernel accepts its scales."""
+    # A pair on the data then makes it a product of codes. Such weights exist in normalized models whose data was
+    # quantized at run time, and in weight-only models.
     value = node.input(family.weight_input)
     shape = context.shape(value) if value is not None and context.is_constant(value) else None
     if value is None or shape is None:
@@ -187,7 +187,7 @@ def _claim(node: NodeView, index: int, value: Value, family: ProductOp, context:
 def _weight_granularity(
     node: NodeView, index: int, value: Value, family: ProductOp, context: PlacementContext
 ) -> Granularity:
-    """Return a scale for each output channel where the operator has such an axis, and the constant is its weight."""
+    """Return a granularity of one scale per output channel if this constant is the weight and has such an axis."""
     shape = context.shape(value)
     axis = family.weight_axis(node, len(shape)) if shape is not None and index == family.weight_input else None
     return PerAxis(axis) if axis is not None else PerTensor()
