@@ -1,7 +1,7 @@
-"""Bias correction: what rounding the weights adds to the mean of each output is subtracted from the bias.
+"""Bias correction: subtract from each bias the shift of the mean output that rounding the weights causes.
 
-Nagel et al., Data-Free Quantization (2019), section 4.2: with ``e = W_q - W``, the mean of ``W_q x`` is off by
-``e E[x]``. E[x] is measured on calibration data, one mean for each input channel.
+Nagel et al., Data-Free Quantization (2019), section 4.2: with ``e = W_q - W``, the mean of ``W_q x`` shifts by ``e
+E[x]``. E[x] is measured on calibration data, one mean for each input channel.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,10 +33,10 @@ from qdqtool.numerics.product import Factors, ProductLayout
 from qdqtool.quantization.ranges.types import PreparationStep
 
 BIAS_CORRECTION = "bias-correction"
-"""Name under which a ranges file keeps the means, among the steps of preparation."""
+"""Name under which a ranges file stores the means, among the preparation steps."""
 
 DIGITS = 5
-"""Significant digits of a mean. A mean over so few samples is less precise than that."""
+"""Significant digits of a mean; means over so few samples are not more precise."""
 
 Means = Mapping[TensorKey, Factors]
 """Mean of each channel, by tensor."""
@@ -59,10 +59,10 @@ class SwitchedBias:
     Attributes:
         site: Number of the weight's placement in the plan.
         scope: Scope of the node that reads the bias.
-        node: The output names of that node.
-        index: Which of its inputs is the bias.
-        plain: The bias beside the float weight; zeros where the float model has none.
-        corrected: Gives the bias beside the weight after quantize and dequantize.
+        node: Output names of that node.
+        index: Index of the input of that node that is the bias.
+        plain: The bias with the float weight; zeros if the float model has none.
+        corrected: Returns the bias for the quantized and dequantized weight.
     """
 
     site: int
@@ -75,7 +75,7 @@ class SwitchedBias:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Site:
-    """One product with a stored weight, and the node and input that hold its bias."""
+    """One product with a stored weight, and the node and input of its bias."""
 
     weight: StoredWeight
     x: Value
@@ -84,23 +84,23 @@ class _Site:
 
     @property
     def is_large(self) -> bool:
-        """Return whether the copies of the weight that are made take much memory."""
+        """Whether copies of the weight take much memory."""
         return nbytes(self.weight.tensor) > LARGE
 
 
 def shortened(means: Means) -> Means:
-    """Means rounded to :data:`DIGITS` significant digits."""
+    """Return the means, rounded to :data:`DIGITS` significant digits."""
     return {key: np.array([float(f"{mean:.{DIGITS}g}") for mean in by]) for key, by in means.items()}
 
 
 def encode_means(means: Means) -> PreparationStep:
-    """Means as a ranges file keeps them."""
+    """Return the means as the preparation step that a ranges file stores."""
     inputs = [{"tensor": name, "scope": list(scope), "means": by.tolist()} for (scope, name), by in means.items()]
     return PreparationStep(BIAS_CORRECTION, {"inputs": inputs})
 
 
 def decode_means(parameters: Mapping[str, Any]) -> Means:
-    """The reverse of :func:`encode_means`.
+    """Return the means from the parameters of the step that :func:`encode_means` made.
 
     Raises:
         UsageError: The values are malformed.
@@ -114,12 +114,12 @@ def decode_means(parameters: Mapping[str, Any]) -> Means:
 
 
 def mean_shift(weight: Array, rounded: Array, layout: ProductLayout, means: Factors) -> Factors:
-    """By how much rounding the weight moves the mean of each output channel.
+    """Return how much rounding the weight shifts the mean of each output channel.
 
-    A Conv is taken as if it read no padding: next to borders, where it reads zeros, the mean moves less.
+    A Conv is treated as if it had no padding: near borders, where it reads zeros, the mean shifts less.
 
     Returns:
-        float64, shape ``(outputs,)``: to be subtracted from the bias.
+        float64, shape ``(outputs,)``; subtract it from the bias.
     """
     error = np.subtract(layout.canonical(rounded), layout.canonical(weight), dtype=np.float64)
     shift = np.einsum("goik,gi->go", error, means.reshape(layout.groups, -1))
@@ -129,14 +129,14 @@ def mean_shift(weight: Array, rounded: Array, layout: ProductLayout, means: Fact
 def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means: Means) -> Transformed[tuple[str, ...]]:
     """Correct the biases of a quantized model.
 
-    A Conv or Gemm without a bias gets one. For a MatMul, the stored vector of an Add behind it is corrected; without
-    such an Add, nothing is corrected. Where the mean of an input is unknown, nothing is corrected.
+    A Conv or Gemm without a bias gets one. For a MatMul, the stored vector of a following Add is corrected; without
+    such an Add, nothing is corrected. A bias also stays unchanged if the mean of an input is unknown.
 
     Args:
         quantized: The model with its pairs; it is not changed.
-        before: The index of the float model that the plan was made for.
+        before: The index of the float model for which the plan was made.
         plan: The pairs.
-        means: Of that model.
+        means: The means of the float model.
 
     Returns:
         The model, with the labels of the products whose bias was corrected.
@@ -159,14 +159,14 @@ def switched_biases(before: ModelIndex, plan: QuantPlan, means: Means) -> tuple[
     """Return the biases that :func:`correct_biases` corrects, for a model with a switch at each pair.
 
     Args:
-        before: The index of the float model that the plan was made for.
+        before: The index of the float model for which the plan was made.
         plan: The pairs.
-        means: Of that model.
+        means: The means of the float model.
     """
     numbers = {placement: number for number, placement in enumerate(plan)}
     found: dict[tuple[NodeView, int], SwitchedBias] = {}
     for site, placement, mean in _planned(before, plan, means):
-        # Two products may share the Add behind them; correct_biases corrects it for the last one.
+        # Two products may share the Add after them; correct_biases corrects it for the last product.
         found[site.holder, site.index] = _switched(site, numbers[placement], mean, before.constants)
     return tuple(found.values())
 
@@ -197,7 +197,7 @@ def _planned(index: ModelIndex, plan: QuantPlan, means: Means) -> Iterator[tuple
 
 
 def _site(node: NodeView, constants: Constants) -> _Site | None:
-    """The product and its bias; None where there is no product of that kind, or no place for a bias."""
+    """Return the product and its bias, or None if the product is of another kind or has no place for a bias."""
     x, product = node.input(0), ops.product(node)
     if x is None or product is None or node.scope.in_function or node.is_parametric:
         return None

@@ -1,4 +1,4 @@
-"""Take ranges from a file instead of calibrating; data, where it is given, serves to measure the accuracy."""
+"""Read ranges from a file instead of calibrating; data, if given, only measures the accuracy."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +24,9 @@ class CachedRanges:
     """A ranges file, and how it is used.
 
     Attributes:
-        path: The ranges file, ours or that of another tool (:mod:`qdqtool.quantization.ranges.encodings`).
-        force: Use the ranges although they were found on another model, on other data, or on a part of the samples.
-        data: The data that the ranges were found on, to measure the accuracy of the result; None where it is not given.
+        path: The ranges file, from qdqtool or from another tool (:mod:`qdqtool.quantization.ranges.encodings`).
+        force: Use the ranges even if they were found on another model, on other data, or on a part of the samples.
+        data: The data on which the ranges were found, to measure the accuracy of the result; None if not given.
     """
 
     path: Path
@@ -36,12 +36,12 @@ class CachedRanges:
 
 @dataclass(frozen=True, slots=True)
 class FromCache:
-    """A calibration that was read from a ranges file of ours.
+    """A calibration that was read from a ranges file of qdqtool.
 
     Attributes:
-        found: The prepared model, its ranges, and checked samples where there is data.
-        used: What the report says of the ranges.
-        of_the_ranges: Whether the samples are known to be those that the ranges were found on.
+        found: The prepared model, its ranges and, if there is data, the checked samples.
+        used: The facts about the ranges for a report.
+        of_the_ranges: Whether the samples are known to be those on which the ranges were found.
     """
 
     found: Calibrated
@@ -50,10 +50,10 @@ class FromCache:
 
 
 def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> FromCache:
-    """Read a ranges file of ours, and prepare the model as it was prepared for these ranges. Nothing is run.
+    """Read a ranges file of qdqtool, and prepare the model as for these ranges; nothing is run.
 
     Args:
-        model: The float model, its input shapes fixed as the recipe has them; it is not changed.
+        model: The float model with the input shapes of the recipe; it is not changed.
         cache: The file, and data if there is any.
         recipe: Mode, target and options of the quantization.
     """
@@ -76,7 +76,7 @@ def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> From
 def _open_checked(
     model: Model, cache: CachedRanges, data: FileData, record: CalibrationRecord, forced: list[str]
 ) -> Feeds:
-    """The samples. One pass checks and digests all of them, before anything runs."""
+    """Return the samples. Before anything runs, one pass checks all samples and computes their digests."""
     digests: list[bytes] = []
     data = replace(data, options=replace(data.options, recorded=record.preprocessing))
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))

@@ -1,4 +1,4 @@
-"""Calibrate a float model: prepare it, run it over data, and keep the range of every tensor."""
+"""Calibrate a float model: prepare it, run it over data, and store the range of every tensor."""
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -37,19 +37,19 @@ from qdqtool.samples.sample import data_digest, sample_digest
 from qdqtool.samples.split import Split, split_samples, undivided
 
 Elsewhere = Callable[[CalibrationRecord, Sequence[TensorKey], Collection[int]], CollectedRanges]
-"""Makes a collector that runs samples in other processes, of the record, the tensors and the hold-out samples."""
+"""Makes a collector that runs samples in other processes; arguments: the record, the tensors, the hold-out samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationScope:
-    """The samples of a calibration that are run, and the file of partial results.
+    """The samples of a calibration to run, and the file for partial results.
 
     Attributes:
-        shard: The shard of the samples; None for all samples.
-        keep: A ranges file that is written from time to time and at Ctrl-C, and from which an interrupted run
-            continues; None for no file.
-        hold_back: Whether some of the samples choose nothing, so that accuracy can be measured on them.
-        elsewhere: Runs the samples in other processes; None for this one.
+        shard: The shard of the samples to run; None for all samples.
+        keep: A ranges file that is written regularly and at Ctrl-C; an interrupted run continues from it. None for no
+            file.
+        hold_back: Whether some samples are held out, to measure accuracy on them.
+        elsewhere: Makes a collector that runs the samples in other processes; None to run them in this process.
     """
 
     shard: Shard | None = None
@@ -78,21 +78,20 @@ def fold_samples(
     scope: CalibrationScope,
     progress: Progress | None,
 ) -> tuple[Ranges, int]:
-    """Run the samples of ``scope`` that are not done yet.
+    """Run the remaining samples of ``scope``.
 
     Args:
         collector: Collects the ranges; it is empty.
         record: The record of the calibration.
         samples: All samples.
-        scope: Which of them are run, and where partial results are kept.
+        scope: The samples to run, and the file for partial results.
         progress: Called for every sample.
 
     Raises:
-        UsageError: As :meth:`Collector.chunks`; or the file holds what an interrupted run of another calibration
-            left.
+        UsageError: As :meth:`Collector.chunks`; or the file has partial results of another calibration.
         OutputError: The file cannot be written.
         Interrupted: Ctrl-C, when there is a file.
-        CapabilityError: No machine is left that runs samples. The file holds what is done.
+        CapabilityError: No machine is left to run samples; the results so far are in the file.
     """
     count = len(samples.feeds)
     part = scope.shard.part(count) if scope.shard else RangesPart(0, count, 0)
@@ -130,11 +129,11 @@ TryMethods = Callable[[Prepared, Recipe, Feeds, FloatRuns], ModelTrial | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRequest(CalibrationScope):
-    """Which samples are run, and what is tried on the quantized model.
+    """The samples to run, and the trials on the quantized model.
 
     Attributes:
-        trial: Tries the other methods where the recipe leaves the choice; None to try none. It has no default: who
-            forgets it would get other ranges and no error.
+        trial: Tries other methods if the recipe leaves the choice; None to try none. There is no default: a caller who
+            forgets the argument would get other ranges without an error.
     """
 
     trial: TryMethods | None
@@ -147,10 +146,10 @@ class Calibrated:
     Attributes:
         prepared: The model that was run, ready to be quantized.
         ranges: The ranges of the tensors that placement proposes.
-        feeds: What was run; None where the ranges come from a file.
-        split: Which of these samples chose something; None where the ranges come from a file.
-        resumed: How many samples an interrupted run had done before.
-        method_trial: What other calibration methods than that of the recipe would do; None where none was tried.
+        feeds: The samples that were run; None if the ranges come from a file.
+        split: The division into selection and hold-out samples; None if the ranges come from a file.
+        resumed: Number of samples that an interrupted run had finished.
+        method_trial: The effect of other calibration methods than that of the recipe; None if none was tried.
     """
 
     prepared: Prepared
@@ -170,18 +169,18 @@ def calibrate_model(
     *,
     scope: CalibrationRequest,
 ) -> Calibrated:
-    """Calibrate a loaded model. The session that ran it is left open in ``runs``.
+    """Calibrate a loaded model. Its session stays open in ``runs``.
 
-    The model is prepared with the choosing part of the samples, of all of them also where they are sharded. The ranges
-    are of all samples; beside them are those of the choosing part alone.
+    The model is prepared with all selection samples, even if this run has only a shard of the samples. Ranges are
+    collected on all samples, and separately on the selection samples.
 
     Args:
         source: The float model; it is not changed.
-        data: Where the samples are, or that they are random.
+        data: The origin of the samples, or a request for random samples.
         recipe: Mode, target and options of the quantization.
         runs: Runs the model, see :func:`runs_for`.
-        progress: Called after each sample, with the samples so far and their number.
-        scope: Which samples are run, where the progress is kept, and what tries other methods.
+        progress: Called after each sample, with the number of finished samples and of all samples.
+        scope: The samples to run, the file for partial results, and the trial of other methods.
     """
     recipe.require_ranges(
         "there are no ranges to find",
@@ -226,7 +225,7 @@ def calibrated_values(index: ModelIndex, recipe: Recipe) -> list[Value]:
 
 
 def _decisions(tried: ModelTrial | None) -> Iterator[PreparationStep]:
-    """Yield what a ranges file keeps of the trials of the quantized model."""
+    """Yield the results of trials that a ranges file stores."""
     if tried is not None and tried.methods.method != calibrators.DEFAULT:
         yield encode_choice(tried.methods.method)
     if tried is not None and tried.dominant is not None:
@@ -234,7 +233,7 @@ def _decisions(tried: ModelTrial | None) -> Iterator[PreparationStep]:
 
 
 def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) -> Prepared:
-    """Prepare a model for what a recipe quantizes; arguments and errors as :func:`prepare`."""
+    """Prepare a model for the quantization by a recipe; arguments and errors are those of :func:`prepare`."""
 
     def slots(index: ModelIndex) -> Sequence[ProposedSlot]:
         return propose_for(index, recipe).slots
@@ -247,11 +246,11 @@ def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) ->
 
 
 def runs_for(recipe: Recipe) -> FloatRuns:
-    """Runs of a float model whose one session returns all that calibrating or quantizing it so is going to read."""
+    """Return runs of a float model whose one session returns all tensors that calibration or quantization reads."""
 
     def read(index: ModelIndex) -> Iterator[Value]:
         yield from (value for value, _ in product_inputs(index))
-        # Where the proposal is used, the same error is raised again.
+        # When the proposal is used, the same error is raised again.
         with contextlib.suppress(UsageError):
             for entry in propose_for(index, recipe).activations:
                 yield index.value(entry.slot)

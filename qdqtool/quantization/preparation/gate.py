@@ -1,7 +1,7 @@
-"""The gate on preparation: a step may change neither the outputs nor what products read, but by rounding.
+"""The gate on preparation: a step may change the outputs and the inputs of products by rounding only.
 
-Outputs alone prove little: a saturated Softmax gives the same for every input. So the tensors that are multiplied with
-weights are compared too, which are those that get pairs.
+Equal outputs alone prove little: a saturated Softmax gives the same output for every input. So the tensors that are
+multiplied with weights, which are those that get pairs, are compared too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,15 @@ from qdqtool.quantization.statistics.float_runs import FloatRuns, Outputs
 from qdqtool.samples.feeds import Feeds
 
 HALF_GATE_LIMIT: Final = 2.0**-8
-"""The same where weights are float16 and are rounded to it again: some 8 roundings, and half a step of int8. Measured
-on the real models in float16: up to 1e-3."""
+"""The limit for float16 weights, which are rounded to float16 again: about 8 roundings, and half a step of int8.
+Measured on the real models in float16: up to 1e-3.
+"""
 
 INNER_SAMPLES = 2
-"""Samples on which inner tensors are compared."""
+"""Number of samples on which inner tensors are compared."""
 
 MAX_VALUES = 1 << 23
-"""Values of inner tensors that are kept of one sample: 32 MiB. Further tensors are not compared."""
+"""Most values of inner tensors that are kept of one sample: 32 MiB. Further tensors are not compared."""
 
 
 def gate_limit(model: Model) -> float:
@@ -39,7 +40,7 @@ def gate_limit(model: Model) -> float:
 
 
 class PreparationGate:
-    """Compares changed models with the given one. Both are run in the same way, so that only the change counts.
+    """Compares changed models with the given model. Both run in the same way, so only the change makes a difference.
 
     Attributes:
         limit: The largest difference that is allowed.
@@ -54,12 +55,12 @@ class PreparationGate:
     def difference(self, previous: Model, change: ProposedChange) -> float:
         """Return the largest relative difference that a change makes.
 
-        Outputs are compared with those of the given model: the largest difference over the largest magnitude. What
-        products read is compared with the model before the change, where both have it: the root mean square of the
-        difference over that of the tensor. Channels that the change divides by factors are multiplied with them again.
+        Outputs are compared with the given model: the largest difference over the largest magnitude. Inputs of products
+        are compared with the model before the change, if both models have them: the root mean square of the difference
+        over that of the tensor. Channels that the change divides by factors are multiplied by them again.
 
         Returns:
-            Infinity where shapes differ, or only one of two elements is NaN or infinite.
+            The result is infinity if shapes differ, or if an element is NaN or infinite in only one of the two.
         """
         before = self._inner(previous, {})
         after = self._inner(change.model, change.rescaled)
@@ -74,7 +75,7 @@ class PreparationGate:
         )
 
     def _inner(self, model: Model, rescaled: Mapping[TensorKey, Factors]) -> list[dict[TensorKey, Array]]:
-        """Return what products read, by sample, with the channels of some tensors multiplied with factors."""
+        """Return the inputs of products, by sample, with the channels of some tensors multiplied by factors."""
         index = self._runs.index_of(model)
         axes = dict(product_inputs(index))
         feeds = self._feeds.first(INNER_SAMPLES)
@@ -92,7 +93,7 @@ class PreparationGate:
 
 
 def _relative_error(before: Array, after: Array) -> float:
-    """Return the norm of the difference over that of the tensor; infinity as for outputs."""
+    """Return the norm of the difference over the norm of the tensor; infinity in the cases of outputs."""
     reference, other = before.astype(np.float64), after.astype(np.float64)
     if not np.isfinite(_distance(reference, other)):
         return float("inf")
@@ -102,7 +103,7 @@ def _relative_error(before: Array, after: Array) -> float:
 
 
 def _multiplied(array: Array, factors: Factors | None, axis: int) -> Array:
-    """Return a copy of an array with its channels multiplied: one array of a session keeps all its memory alive."""
+    """Return a copy with channels multiplied: an array of the session would keep all its memory alive."""
     if factors is None or array.ndim < 2 or array.shape[axis] != factors.size:
         return array.copy()
     shape = [1] * array.ndim
@@ -111,10 +112,10 @@ def _multiplied(array: Array, factors: Factors | None, axis: int) -> Array:
 
 
 def largest_difference(expected: Sequence[Outputs], found: Sequence[Outputs]) -> float:
-    """Return the largest difference of any output over its largest magnitude in all runs.
+    """Return the largest difference of any output, relative to its largest magnitude in all runs.
 
     Returns:
-        Infinity where shapes differ, or only one of two elements is NaN or infinite.
+        The result is infinity if shapes differ, or if an element is NaN or infinite in only one of the two.
     """
     peaks: dict[str, float] = {}
     differences: dict[str, float] = {}
@@ -128,7 +129,7 @@ def largest_difference(expected: Sequence[Outputs], found: Sequence[Outputs]) ->
 
 
 def _distance(reference: Array, other: Array) -> float:
-    """The largest difference of two arrays. Equal infinities, as of a masked score, and NaN in both do not differ."""
+    """Return the largest difference of two arrays; equal infinities (as in masked scores) and NaN in both are equal."""
     if reference.shape != other.shape:
         return np.inf
     differs = (reference != other) & ~(np.isnan(reference) & np.isnan(other))

@@ -1,6 +1,6 @@
-"""How a model was calibrated and prepared, and the notes of it in a quantized model.
+"""How a model was calibrated and prepared, and the notes about this in a quantized model.
 
-Equalized weights differ from those of the given model: compared with that, every one of them would look wrong.
+Equalized weights differ from the given weights: without the notes, a comparison would show errors everywhere.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ from qdqtool.samples.report import DataDescription
 def used_ranges(
     source: str, record: CalibrationRecord, recipe: Recipe, forced: tuple[str, ...] = ()
 ) -> CalibrationUsed:
-    """Return what a report says about ranges.
+    """Return the facts about ranges for a report.
 
     Args:
-        source: Their origin, in words.
-        record: The calibration that found them.
-        recipe: How they become scales.
-        forced: What they do not match: ``model``, ``data``, ``samples``.
+        source: The origin of the ranges, as text.
+        record: The calibration that found the ranges.
+        recipe: How the ranges become scales.
+        forced: What the ranges do not match: ``model``, ``data``, ``samples``.
     """
     return CalibrationUsed(
         source=source,
@@ -54,11 +54,11 @@ GPTQ: Final = "gptq"
 
 
 NEAREST: Final = "nearest"
-"""The codes are those nearest to the weights; data influenced at most the preparation of the model."""
+"""The codes are the nearest to the weights; data influenced at most the preparation of the model."""
 
 
 def data_of_weights(data: DataDescription, choosing: int, *, rounded: int) -> CalibrationUsed:
-    """Return what a report says about the data of a weight-only mode."""
+    """Return the facts about the data of a weight-only mode for a report."""
     return CalibrationUsed(
         source=data.source,
         method=GPTQ if rounded else NEAREST,
@@ -74,12 +74,12 @@ def data_of_weights(data: DataDescription, choosing: int, *, rounded: int) -> Ca
 def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Sequence[str]) -> Notes:
     """Return the metadata of a quantized model about the data that influenced it.
 
-    They are empty where other data could not have given another model.
+    They are empty if other data could not have given another model.
 
     Args:
-        used: The report on the data; None where there was none.
+        used: The report on the data; None if there was no data.
         prepared: The float model; its preparation may have used data.
-        corrected: Products whose bias was corrected by the means of samples.
+        corrected: Products whose bias was corrected with the means of samples.
     """
     if used is None or not (used.method != NEAREST or corrected or _has_used_data(prepared)):
         return {}
@@ -95,7 +95,7 @@ def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Seque
 
 def _has_used_data(prepared: Prepared) -> bool:
     """Return whether other data could have given another model: by parameters from data, or by a trial of a step."""
-    # The means of bias correction count only where a bias was corrected with them.
+    # The means of bias correction matter only if a bias was corrected with them.
     made = (step for step in prepared.record if step.was_made and step.step != BIAS_CORRECTION)
     return any(step.parameters or step.trial is not None for step in made)
 
@@ -104,7 +104,7 @@ MAX_NOTE_BYTES = 1 << 26
 
 
 def preparation_note(record: Sequence[PreparationStep]) -> Notes:
-    """Return the metadata of a quantized model about the steps that changed weights; empty where there was none."""
+    """Return the metadata of a quantized model about the steps that changed weights; empty if there were none."""
     made = [
         StoredStep(step=step.step, parameters=dict(step.parameters))
         for step in record
@@ -114,10 +114,10 @@ def preparation_note(record: Sequence[PreparationStep]) -> Notes:
 
 
 def prepared_like(quantized: Model, baseline: Model) -> Prepared:
-    """Prepare a baseline by the steps that are recorded in ``quantized``.
+    """Prepare a baseline with the steps that are recorded in ``quantized``.
 
     No step changes an output beyond rounding, so a wrong note does no harm: it only decides whether inner tensors can
-    be compared. A note that is malformed, or does not fit the baseline, is ignored. Local functions that quantizing
+    be compared. A note that is malformed, or does not fit the baseline, is ignored. Local functions that quantization
     inlined are inlined first.
     """
     baseline = inline_like(quantized, baseline).model

@@ -48,30 +48,30 @@ class ValidationData:
 
     Attributes:
         feeds: The samples.
-        digest: Their digest, as a ranges file has it of calibration data.
+        digest: The digest of the samples, in the form of the digest of calibration data in a ranges file.
     """
 
     feeds: Feeds
     digest: str
 
     def alone(self) -> MeasuringData:
-        """Return the samples for a measurement where there is no calibration data that could be the same."""
+        """Return the samples for a measurement, if there is no calibration data that could be the same."""
         return MeasuringData(feeds=self.feeds, validation=self.feeds.description.source)
 
     def beside(self, calibration: str | None) -> MeasuringData:
-        """Return the samples for a measurement, with a reason if they turn out to be the calibration data.
+        """Return the samples for a measurement, with a note if they are the same as the calibration data.
 
         Args:
-            calibration: Digest of the calibration data; None where it is not known.
+            calibration: Digest of the calibration data; None if unknown.
         """
         return MeasuringData(feeds=self.feeds, reason=SAME_DATA) if self.digest == calibration else self.alone()
 
 
 def open_validation(model: Model, data: str | Path | FileData) -> ValidationData:
-    """Open validation data and check every sample of it.
+    """Open validation data and check each of its samples.
 
     Args:
-        model: The float model, its input shapes fixed.
+        model: The float model with fixed input shapes.
         data: The file, folder or script.
     """
     digests: list[bytes] = []
@@ -80,7 +80,7 @@ def open_validation(model: Model, data: str | Path | FileData) -> ValidationData
 
 
 PlanSource = str | Path | FileData | RandomData | CachedRanges
-"""Calibration data, a request for random data, or ranges that were found before."""
+"""Calibration data, a request for random data, or existing ranges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +88,13 @@ class PlanInputs:
     """A prepared float model, with the ranges and data for a plan.
 
     Attributes:
-        prepared: The model.
-        feeds: Calibration data; None where there is none.
-        choosing: Its choosing part: nothing is chosen with any other sample, apart from the final ranges.
-        measuring: The samples to measure accuracy on; None where there are none.
-        ranges: The ranges of its activations, from a calibration; None in modes that need none.
-        given: The results of another tool, in place of ranges.
-        used: The origin of the ranges; None where there are none.
+        prepared: The prepared model.
+        feeds: Calibration data; None if there is none.
+        choosing: The selection samples: no other sample influences a choice, except through the final ranges.
+        measuring: The samples to measure accuracy on; None if there are none.
+        ranges: The ranges of the activations, from a calibration; None in modes that do not need them.
+        given: Results of another tool, used instead of ranges.
+        used: The origin of the ranges; None if there are none.
     """
 
     prepared: Prepared
@@ -106,7 +106,7 @@ class PlanInputs:
     used: CalibrationUsed | None = None
 
     def used_for(self, planned: Planned) -> CalibrationUsed | None:
-        """Return the origin of ranges, with the use of a given file; without ranges, the use of the data."""
+        """Return the origin of the ranges, with the use of a given file; without ranges, the use of the data."""
         if self.used is not None:
             return self.used if planned.given is None else replace(self.used, given=planned.given)
         if self.feeds is None or self.choosing is None:
@@ -120,10 +120,10 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class PlanSources:
-    """Where the ranges and samples for a plan come from.
+    """The origin of the ranges and samples for a plan.
 
     Attributes:
-        data: The calibration data or the ranges; None in a mode that needs none.
+        data: The calibration data or the ranges; None in a mode that needs neither.
         validation: Samples to measure accuracy on, so that no hold-out samples are needed; None for none.
         keep: A ranges file for the partial results of a calibration; None for none.
         trial: Tries calibration methods on the quantized model; None to try none.
@@ -145,7 +145,7 @@ def gather_inputs(
         sources: The samples or ranges.
         recipe: What to quantize.
         runs: Runs the model, see :func:`qdqtool.quantization.preparation.calibration.runs_for`.
-        progress: Called after each calibration sample, with the samples so far and their number.
+        progress: Called after each calibration sample, with the number of finished samples and of all samples.
 
     Raises:
         UsageError: Data or ranges do not fit the model or the mode, or are missing.
@@ -171,7 +171,7 @@ def gather_inputs(
 
 
 def _calibrated(found: Calibrated, recipe: Recipe, measured: ValidationData | None) -> PlanInputs:
-    """Return the inputs of a calibration of this run."""
+    """Return the inputs of a plan from a calibration of this run."""
     assert found.feeds is not None
     assert found.split is not None
     read, record = found.feeds.description, found.ranges.record
@@ -190,7 +190,7 @@ def _calibrated(found: Calibrated, recipe: Recipe, measured: ValidationData | No
 
 
 def _from_cache(model: Model, cache: CachedRanges, recipe: Recipe, measured: ValidationData | None) -> PlanInputs:
-    """Return the inputs of a ranges file of ours; data beside it measures only."""
+    """Return the inputs of a plan from a ranges file of qdqtool; additional data only measures."""
     if measured is not None and cache.data is not None:
         raise UsageError(
             "validation data and calibration data beside a ranges file would both measure the accuracy",
@@ -220,7 +220,7 @@ def _without_ranges(
     runs: FloatRuns,
     measured: ValidationData | None,
 ) -> PlanInputs:
-    """Return the inputs of a plan; the model is prepared only if there is data to prove that no output changes."""
+    """Return the inputs of a plan; the model is prepared only if data can prove that no output changes."""
     if data is None:
         return PlanInputs(prepared=Prepared(model), measuring=None if measured is None else measured.alone())
     digests: list[bytes] = []
@@ -237,7 +237,7 @@ def _without_ranges(
 def _given_by_another_tool(
     model: Model, cache: CachedRanges, recipe: Recipe, runs: FloatRuns, measured: ValidationData | None
 ) -> PlanInputs:
-    """Return the inputs for given ranges: they are of the unprepared model, so data is only used to correct biases."""
+    """Return the inputs for given ranges. They fit the unprepared model, so data only serves bias correction."""
     given = given_ranges(model, cache.path, recipe)
     used = used_ranges(str(cache.path), given.ranges.record, recipe)
     used = replace(used, method=given.report.format, given=given.report)

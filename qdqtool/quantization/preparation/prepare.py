@@ -1,4 +1,4 @@
-"""Prepare a float model for quantization, step by step; each step is kept only if it is proven to change no output."""
+"""Prepare a float model for quantization; each step is kept only if it is proven to change no output."""
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -30,14 +30,13 @@ from qdqtool.samples.feeds import Feeds
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The float model that is calibrated and quantized, and how it differs from the given one.
+    """The float model that is calibrated and quantized, and how it differs from the given model.
 
     Attributes:
-        model: The model.
-        reports: What became of each step, in order.
-        record: The steps that were made or tried, for a ranges file.
-        means: The mean of each channel of the inputs of products, for bias correction; empty where that is not asked
-            for.
+        model: The prepared model.
+        reports: The outcome of each step, in order.
+        record: The steps that were carried out or tried, for a ranges file.
+        means: The mean of each channel of the inputs of products, for bias correction; empty if it is not requested.
     """
 
     model: Model
@@ -52,17 +51,17 @@ def prepare(
     runs: FloatRuns,
     request: StepRequest | None = None,
 ) -> Prepared:
-    """Make the steps that are asked for, each unless it changes an output on the data by more than rounding.
+    """Carry out the requested steps; a step that changes an output on the data by more than rounding is left out.
 
-    That is proven on few samples: a step changes the same weights for every sample, so more would show the same. Steps
-    that rescale channels are also tried on the quantized model, and left out where its outputs get worse.
+    Few samples prove this: a step changes the same weights for every sample, so more samples would show the same. Steps
+    that rescale channels are also tried on the quantized model, and left out if its outputs get worse.
 
     Args:
         model: The float model; it is not changed.
-        feeds: The choosing part of the calibration data. Of sharded data that of all shards, so that every shard makes
-            the same steps.
-        runs: Runs the model. Its session is of the prepared model afterwards.
-        request: Which steps, and for which quantization; None for the default steps, none of them on trial.
+        feeds: The selection samples of the calibration data. Of sharded data, those of all shards, so that the steps
+            are the same for every shard.
+        runs: Runs the model. Afterwards its session is of the prepared model.
+        request: The requested steps, and the quantization they are for; None for the default steps, without trials.
     """
     request = request or StepRequest(Preparation())
     correct = request.asked.bias_correction
@@ -89,12 +88,12 @@ def prepare(
 
 
 def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: Preparation | None = None) -> Prepared:
-    """Repeat the steps that an earlier calibration made. Nothing is run.
+    """Repeat the steps of an earlier calibration; nothing is run.
 
     Args:
         model: The float model; it is not changed.
-        record: The steps that were made then.
-        asked: The options of the user, which the record must fit.
+        record: The steps that were carried out.
+        asked: The options of the user, with which the record must agree.
 
     Raises:
         UsageError: The record does not fit the options or the model, or has an unknown step.
@@ -125,7 +124,7 @@ def prepare_as_recorded(model: Model, record: Sequence[PreparationStep], asked: 
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """A change, the difference that it makes to the outputs, and its trial; None where these were not measured."""
+    """A change, the difference that it makes to the outputs, and its trial; None for values that were not measured."""
 
     change: ProposedChange
     difference: float | None = None
@@ -134,7 +133,7 @@ class _Tried:
 
 @dataclass(frozen=True, slots=True)
 class _StepGate:
-    """The gate for changes of one model: the largest difference that is allowed, and how a change is measured."""
+    """The gate for changes of one model: the largest allowed difference, and the function that measures a change."""
 
     limit: float
     difference: Callable[[ProposedChange], float]
@@ -144,17 +143,17 @@ def _first_good(
     changes: Iterator[ProposedChange], gate: _StepGate, run_trial: Callable[[ProposedChange], Trial | None]
 ) -> _Tried:
     """Return the first change that no trial refuses and that passes the gate."""
-    # Where there is none, return the first that a trial refused, otherwise the first that failed the gate. If there is
+    # If there is none, return the first change that a trial refused, else the first that failed the gate. If there is
     # nothing to do, neither the difference nor a trial is measured.
     refused: list[_Tried] = []
     harmful: list[_Tried] = []
     for change in changes:
         if not change.done:
             return [*refused, *harmful, _Tried(change)][0]
-        # A change at the same places differs in the rounding of its factors only, and is not tried again.
+        # A change at the same places differs only in the rounding of its factors, and is not tried again.
         if any(change.done == other.change.done for other in refused):
             continue
-        # A trial with rehearsals makes models of its own: weights are rescaled here only where it accepts the change.
+        # A trial with rehearsals builds its own models. So weights are rescaled here only after it accepts the change.
         trial = run_trial(change if change.rehearsals else replace(change, model=offloaded(change.model)))
         if trial is not None and not trial.kept:
             refused.append(_Tried(change, trial=trial))
@@ -164,7 +163,7 @@ def _first_good(
         if difference <= gate.limit:
             return _Tried(candidate, difference, trial)
         harmful.append(_Tried(candidate, difference))
-    # Not empty: a step proposes at least one change.
+    # This is not empty: a step proposes at least one change.
     return [*refused, *harmful][0]
 
 

@@ -1,7 +1,7 @@
 """Steps that divide the channels of tensors by factors and multiply the weights that read them.
 
-Products are taken in float64 and rounded once to the type of the weight, so the result of the model changes by
-rounding only. Weights are rescaled when the model is saved, one at a time.
+Products with factors are computed in float64 and rounded once to the type of the weight, so the result of the model
+changes by rounding only. Weights are rescaled when the model is saved, one at a time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,8 +43,8 @@ class WeightFactors:
 
     Attributes:
         weight: The weight.
-        inputs: What its input channels are multiplied with; None for nothing.
-        outputs: What its output channels are divided by; None for nothing.
+        inputs: Factors that multiply the input channels; None for no factors.
+        outputs: Factors that divide the output channels; None for no factors.
     """
 
     weight: StoredWeight
@@ -56,11 +56,11 @@ def rescale(index: ModelIndex, factors: Mapping[RescalingPoint, Factors]) -> Tra
     """Divide the channels of tensors by factors, and multiply the weights that read them.
 
     Args:
-        index: The index of the model that the rescaling points were found in. Its model is not changed.
-        factors: Positive, finite, one for each channel of the rescaling point.
+        index: The index of the model with the rescaling points. Its model is not changed.
+        factors: Positive finite factors, one for each channel of the rescaling point.
 
     Returns:
-        The model, with the factors by which the channels of every tensor are divided that a reader reads.
+        The model, with the factors that divide the channels of each tensor that a reader reads.
     """
     model = index.model.fork()
     edits: list[Edit] = []
@@ -83,7 +83,7 @@ def _divided(factors: Mapping[RescalingPoint, Factors]) -> dict[TensorKey, Facto
 
 
 def weight_factors(factors: Mapping[RescalingPoint, Factors]) -> tuple[WeightFactors, ...]:
-    """Return the factors of every weight at these rescaling points; most weights are between two rescaling points."""
+    """Return the factors of every weight at these rescaling points; most weights lie between two of them."""
     found: dict[NodeView, WeightFactors] = {}
     for point, by in factors.items():
         if point.weight is not None:
@@ -134,7 +134,7 @@ class _RescalingParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 
 def encode_factors(factors: Mapping[RescalingPoint, Factors]) -> dict[str, Any]:
-    """Factors as JSON values."""
+    """Return factors as JSON values."""
     return {
         "joints": [
             {"tensor": point.key[1], "scope": list(point.key[0]), "factors": by.tolist()}
@@ -146,10 +146,10 @@ def encode_factors(factors: Mapping[RescalingPoint, Factors]) -> dict[str, Any]:
 def decode_factors(
     parameters: Mapping[str, Any], points: tuple[RescalingPoint, ...], step: str
 ) -> dict[RescalingPoint, Factors]:
-    """The reverse of :func:`encode_factors`.
+    """Return factors from the JSON values of :func:`encode_factors`.
 
     Raises:
-        UsageError: The values are malformed, or the model has no such rescaling point.
+        UsageError: The values are malformed, or the model does not have one of the rescaling points.
     """
     try:
         entries = msgspec.convert(dict(parameters), _RescalingParameters).joints
@@ -171,7 +171,7 @@ def decode_factors(
 
 
 def with_statistics(points: Sequence[RescalingPoint], seen: Mapping[Value, ChannelStatistics]) -> list[RescalingPoint]:
-    """The rescaling points whose every reader has statistics of as many channels as its weight has inputs."""
+    """Return the rescaling points with usable statistics: each reader has one channel for each input of its weight."""
     return [
         point
         for point in points
@@ -180,35 +180,37 @@ def with_statistics(points: Sequence[RescalingPoint], seen: Mapping[Value, Chann
 
 
 def point_site(point: RescalingPoint, note: str) -> Site:
-    """A rescaling point as a report names it."""
+    """Return a rescaling point in the form for reports."""
     return Site(name=point.tensor.name, graph=display(point.tensor.scope.path), note=note)
 
 
 MOST_WEIGHTS = 1 << 22
-"""Elements of all weights of a point; of larger ones, evenly spaced columns are tried. Each is rounded by itself."""
+"""Most elements of all weights of a point. Of larger weights only evenly spaced columns are tried, which are
+independent of each other.
+"""
 
 
 def tried_weights(readers: Sequence[Reader]) -> list[Array]:
     """Return the weight of each reader of a rescaling point, ``[inputs, outputs]``, as a view.
 
-    Every weight loses the same share of its columns, so each keeps its share of the error.
+    All weights lose the same share of their columns, so the share of each in the error stays the same.
     """
     every = max(-(-sum(element_count(each.weight.tensor) for each in readers) // MOST_WEIGHTS), 1)
-    # One group, and no kernel.
+    # Such weights have one group and no kernel axes.
     return [each.weight.layout.canonical(each.weight.read())[0, ::every, :, 0].T for each in readers]
 
 
 LARGEST_FACTOR = 256.0
 """The largest factor, and the reciprocal of the smallest. Only channels that are nearly always zero would get larger
-factors, to become as large as other channels. Weights multiplied by such factors lose precision in float16 or leave its
-range."""
+factors, to become as large as other channels. Weights with such factors lose precision in float16 or leave its range.
+"""
 
 
 class RescalingStep(PreparationMethod):
     """A step that moves factors through the rescaling points of one kind.
 
     Attributes:
-        kind: The kind.
+        kind: The kind of rescaling points.
     """
 
     rescales_tensors = True
@@ -216,12 +218,12 @@ class RescalingStep(PreparationMethod):
     kind: ClassVar[PointKind]
 
     def points(self, index: ModelIndex) -> tuple[tuple[RescalingPoint, ...], tuple[Site, ...]]:
-        """The rescaling points of a model, and the layers that have none, with the reason."""
+        """Return the rescaling points of a model, and the layers without such points, with the reason."""
         points, alone = find_rescaling_points(index, self.kind)
         return points, tuple(Site(name=entry.node, graph=entry.graph, note=entry.reason) for entry in alone)
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> ProposedChange:
-        """Move the recorded factors."""
+        """Carry out the change again with the recorded factors."""
         index = ModelIndex.of(model)
         points, _ = self.points(index)
         factors = decode_factors(parameters, points, self.name)
@@ -237,14 +239,14 @@ def rescalings(
     *,
     of_folds: Mapping[RescalingPoint, Sequence[Factors]],
 ) -> Iterator[ProposedChange]:
-    """Propose these factors, then the nearest powers of two, which round nothing; no change where there are none.
+    """Propose these factors, then the nearest powers of two, which round nothing; no change if there are no factors.
 
     Args:
-        index: The index of the model that the rescaling points were found in.
+        index: The index of the model with the rescaling points.
         factors: Positive factors, one for each channel of a point; they are clipped to :data:`LARGEST_FACTOR`.
         done: The rescaling points that change.
-        left: Those that do not.
-        of_folds: The factors of each rescaling point that each part of the samples alone gives, for the trial.
+        left: The rescaling points that do not change.
+        of_folds: The factors of each rescaling point from each part of the samples alone, for the trial.
     """
     if not factors:
         yield ProposedChange(model=index.model, left=tuple(left))
@@ -267,7 +269,7 @@ def rescalings(
 
 def _rescaled(index: ModelIndex, factors: Mapping[RescalingPoint, Factors]) -> ProposedChange:
     rescaled = rescale(index, factors)
-    # That of the whole data is in memory meanwhile.
+    # The rescaled model of all samples is in memory at the same time.
     return ProposedChange(model=offloaded(rescaled.model), rescaled=rescaled.report)
 
 

@@ -1,4 +1,4 @@
-"""One step of preparing a float model: it changes weights and, up to rounding, no output."""
+"""One step of preparing a float model: it changes weights; outputs change by rounding only."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from qdqtool.quantization.planning.placement import ProposedSlot
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 
 Slots = Callable[[ModelIndex], Sequence[ProposedSlot]]
-"""Gives the places of pairs in a float model."""
+"""Returns the proposed slots of pairs in a float model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,11 @@ class ProposedChange:
         model: The changed model.
         parameters: The JSON values with which the step repeats the same change without data.
         done: Places that change.
-        left: Places of the same kind that stay as they are.
-        rescaled: Factors that divide the channels of tensors that products read.
-        on_trial: Whether the change is made only if it improves the quantized model.
-        rehearsals: Each makes the change from one part of the samples, so that the other parts can judge it; empty
-            where no data decides, or there is only one part.
+        left: Places of the same kind that do not change.
+        rescaled: Factors that divide the channels of inputs of products.
+        on_trial: Whether the change is kept only if it improves the quantized model.
+        rehearsals: Functions that each make the change from one part of the samples, so that the other parts can judge
+            it. Empty if no data decides, or if there is one part.
     """
 
     model: Model
@@ -45,14 +45,14 @@ class ProposedChange:
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """The options that decide which steps are made, and how.
+    """The options that decide which steps are carried out, and how.
 
     Attributes:
         asked: The options of the user.
         integer_activations: Whether activations are quantized to integers, so that all channels of a tensor have the
-            same step. Floating-point codes keep small channels precise beside large ones.
-        slots: Where pairs will go; None to try nothing.
-        few_bits: Whether weights get few bits, and codes that data chooses.
+            same step. Floating-point codes represent small channels precisely even if others are large.
+        slots: Returns the slots of pairs; None to try nothing on the quantized model.
+        few_bits: Whether weights get few bits, and codes that are chosen with data.
     """
 
     asked: Preparation
@@ -62,17 +62,17 @@ class StepRequest:
 
 
 class PreparationMethod(ABC):
-    """A step. Each module of :mod:`qdqtool.quantization.preparation.steps` has one as ``STEP``.
+    """A preparation step. Each module of :mod:`qdqtool.quantization.preparation.steps` has one, with the name ``STEP``.
 
     Attributes:
-        order: Steps are made from the smallest to the largest; no two steps have the same.
-        thing: The name in reports of what the step changes: ``layer``.
+        order: Steps run in ascending order of this number, which is unique.
+        thing: The name in reports of the thing that the step changes: ``layer``.
         done: The name of the change: ``equalized``.
-        doing: The change in a message: ``equalizing the model``.
-        off: The options that disable the step; empty where there are none.
-        rescales_tensors: Whether inner tensors have other values afterwards, so that their ranges are not those of the
-            given model.
-        refused_parameters: Parameters that a ranges file records where a trial refused the step.
+        doing: The change as words in a message: ``equalizing the model``.
+        off: The options that disable the step; empty if there are none.
+        rescales_tensors: Whether inner tensors have other values afterwards, so that the ranges of the given model no
+            longer fit.
+        refused_parameters: Parameters that a ranges file records if a trial refused the step.
     """
 
     order: ClassVar[int]
@@ -89,33 +89,33 @@ class PreparationMethod(ABC):
         return type(self).__module__.rpartition(".")[2]
 
     def is_asked(self, request: StepRequest) -> bool:
-        """Return whether the step is made."""
+        """Return whether the step is to be carried out."""
         return self.is_allowed(request.asked)
 
     def disagreement(self, asked: Preparation, *, made: bool) -> str:
-        """Return why ranges cannot be used with these options; empty where they can."""
+        """Return why ranges cannot be used with these options; empty if they can."""
         if made and not self.is_allowed(asked):
             return f"the ranges were found after {self.doing}, which {self.off} forbids"
         return ""
 
     def is_allowed(self, asked: Preparation) -> bool:
-        """Return whether the options leave the step on; a step without an option always is."""
+        """Return whether the options allow the step; a step without an option is always allowed."""
         del asked
         return True
 
     def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
-        """Propose changes, the best first: the next one is made only if that fails its trial or changes an output.
+        """Propose changes, the best first; a later one is used only if all before it fail the trial or the gate.
 
-        At least one, with ``done`` empty where there is nothing to do. Here for a step that needs no data.
+        There is at least one; its ``done`` is empty if there is nothing to do. This default is for steps without data.
         """
         del data, request
         yield self.replay(model, {})
 
     @abstractmethod
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> ProposedChange:
-        """Make a recorded change again, without data.
+        """Carry out a recorded change again, without data.
 
         Args:
             model: The float model; it is not changed.
-            parameters: Those of the :class:`ProposedChange` that was made then.
+            parameters: The parameters of the :class:`ProposedChange` that was recorded.
         """

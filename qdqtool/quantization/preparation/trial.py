@@ -1,23 +1,22 @@
 """Measure whether a change of weights improves the accuracy of the quantized model.
 
-A step proposes a change because it expects less noise where the changed tensors are read. How much of that noise
-reaches the outputs is measured here: the model is quantized with and without the change, both are run on a few samples
-in the reference session, and their outputs are compared with those of the float model.
+A step proposes a change because it expects less noise in the products that read the changed tensors. This module
+measures how much of that noise reaches the outputs. The model is quantized with and without the change, both run on a
+few samples in the reference session, and their outputs are compared with those of the float model.
 
-Factors follow the largest values of the samples that they come from, without a margin for larger ones. A PointNet,
+Factors follow the largest values of the samples that they come from, without a margin for larger values. A PointNet,
 whose outputs are the largest of many points, gained 2.9 dB on these samples, and lost 11 dB on others. So samples
-alternate between two folds. The change is made, and ranges are found, with each fold alone, and the outputs are
-compared on the other fold. All samples judge.
+alternate between two folds. The change and the ranges are computed from one fold, and the outputs are compared on the
+other fold; then the folds swap roles. So all samples judge.
 
-Few samples often gain by chance: a digit classifier lost 14 dB on unseen samples by a change that 2 samples had praised
-with 0.3 dB. So the mean of the gains of the samples must exceed its standard error. Measured on the five sample models
-and the five real ones with 4 to 32 samples: 12 of 53 changes that were made lost more than 0.5 dB on unseen samples,
-and 2 of 39 with both rules.
+Few samples often show a gain by chance: a change that gained 0.3 dB on 2 samples cost a digit classifier 14 dB on
+unseen samples. So the mean gain of the samples must exceed its standard error. Measured on the five sample models and
+the five real models with 4 to 32 samples: 12 of 53 changes that were made lost more than 0.5 dB on unseen samples; with
+both rules, 2 of 39 did.
 
-Pairs are placed where placement proposes them, on all weights and on all activations that weights are multiplied with:
-these change, and their ranges are known already. Activations that are multiplied with no weight (both inputs of a
-residual Add) have the same values with and without the change, and stay float here. Ranges are the largest magnitudes
-seen.
+Pairs are placed on all weights and on all activations that are multiplied with weights: these tensors change, and their
+ranges are already known. Activations that are multiplied with no weight (both inputs of a residual Add) have the same
+values with and without the change, and stay float here. Ranges are the largest magnitudes that were measured.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,19 +49,20 @@ from qdqtool.quantization.preparation.step import ProposedChange, Slots
 from qdqtool.quantization.statistics.channel_statistics import FOLDS, ChannelData, ChannelStatistics
 
 MIN_SAMPLES, MAX_SAMPLES = 2, 64
-"""Bounds of the number of samples that are run, if there are so many."""
+"""Smallest and largest number of samples to run, if there are so many."""
 
 ENOUGH_VALUES = 1 << 22
-"""Values of activations in all samples that suffice to average chance out: smaller models run more samples."""
+"""Number of activation values in all samples that averages chance out; smaller models run more samples."""
 
 OutputErrors = Sequence[Mapping[str, AccumulatedError]]
-"""The errors of the outputs by name, one entry a sample."""
+"""The errors of the outputs by name, one entry for each sample."""
 
 LEAST_GAIN_DB = 0.05
-"""Smallest gain for which a change is made: one that makes no difference is not."""
+"""Smallest gain for which a change is made; a change without effect is not made."""
 
 LARGEST_LOSS_DB = 1.0
-"""By how much one output may get worse while all get better on average: chance does as much to one of several."""
+"""How much one output may get worse if all get better on average: chance alone can do this to one of several outputs.
+"""
 
 
 class TrialRunner:
@@ -70,7 +70,7 @@ class TrialRunner:
 
     Args:
         data: Statistics of the channels, with the samples and the sessions to run them in.
-        slots: Where pairs go.
+        slots: Returns the slots of the pairs.
         correct: Whether biases are corrected.
     """
 
@@ -85,7 +85,7 @@ class TrialRunner:
         """Quantize a model with and without a change.
 
         Returns:
-            What was measured. Where nothing can be measured, the change is kept: it is expected to help.
+            The measured effect. If nothing can be measured, the change is kept, because it is expected to help.
         """
         seen = {tensor_key(value): found for value, found in self._data.of(ModelIndex.of(model)).items()}
         splits = len(change.rehearsals) == FOLDS and all(found.folds for found in seen.values())
@@ -101,25 +101,25 @@ class TrialRunner:
     def _judged(
         self, changes: Sequence[Callable[[], ProposedChange]], seen: Mapping[TensorKey, ChannelStatistics]
     ) -> OutputErrors:
-        """The errors of the change from each part of the samples, on the other part; of a single one on all samples."""
+        """Return the errors: of each fold's change on the other fold, or of a single change on all samples."""
         errors: list[Mapping[str, AccumulatedError]] = []
         for fold, make in enumerate(changes):
             splits, change = len(changes) > 1, make()
             known = {key: found.of_fold(fold) for key, found in seen.items()} if splits else dict(seen)
             rescaled = {key: known[key].divided(by) for key, by in change.rescaled.items() if key in known}
             errors += self._errors(_Variant(change.model, {**known, **rescaled}), fold if splits else None)
-            # Its weights leave the disk before those of the next one come.
+            # The weights on disk are freed before the weights of the next change are written.
             del change
         return errors
 
     def _errors(self, variant: "_Variant", fold: int | None) -> OutputErrors:
-        """The error of each float output of the quantized variant, on each sample that is not of this part."""
+        """Return the error of each float output of the quantized variant, on each sample outside this fold."""
         if not self._expected:
             self._expected = list(self._float_outputs(variant.model))
         feeds, errors = self._data.feeds.first(len(self._expected)), []
         # The float session is closed, so that only one model is in memory; its outputs are kept.
         self._data.runs.close()
-        # Spilled, so that the session maps the codes, which are made on all cores.
+        # Offloaded to disk, so that the session maps the codes into memory; all cores compute them.
         quantized = offloaded(self._quantized(variant))
         with open_session(quantized, plan_split(ModelIndex.of(quantized))) as session:
             judges = [number for number in range(len(self._expected)) if number % FOLDS != fold]
@@ -131,7 +131,7 @@ class TrialRunner:
         return errors
 
     def _float_outputs(self, model: Model) -> Iterator[Mapping[str, Array]]:
-        """The float outputs of the model without the change, sample by sample: kept from earlier runs, or run now."""
+        """Yield the float outputs of the model without the change, by sample: from earlier runs, or run now."""
         runs, feeds = self._data.runs, self._data.feeds
         index = runs.index_of(model)
         main = index.view.main
@@ -150,18 +150,18 @@ class TrialRunner:
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """A float model to be quantized, and statistics of the tensors that its weights are multiplied with."""
+    """A float model to quantize, and statistics of the tensors that are multiplied with its weights."""
 
     model: Model
     seen: Mapping[TensorKey, ChannelStatistics]
 
     def placements(self, index: ModelIndex, slots: Slots) -> Iterator[Placement]:
-        """The pairs, less those whose tensor has no known type or finite range."""
+        """Yield the pairs, except pairs of tensors without a known type or a finite range."""
         ranges = side_by_side(_placed, self._ranged(index, slots), lambda each: each[2].nbytes > LARGE)
         yield from (placement for placement in ranges if placement is not None)
 
     def _ranged(self, index: ModelIndex, slots: Slots) -> Iterator[tuple[ProposedSlot, int, Array]]:
-        """Yield each slot with the type of its tensor, and the constant or the largest magnitude of its activation."""
+        """Yield each slot with the type of its tensor, and the constant or the largest magnitude of the activation."""
         for entry in slots(index):
             value = index.value(entry.slot)
             array = self._range(entry, value) if entry.kind == "activation" else index.constant(value)
@@ -189,16 +189,16 @@ def _placed(found: tuple[ProposedSlot, int, Array]) -> Placement | None:
 def decide(before: OutputErrors, after: OutputErrors) -> Trial:
     """Decide whether a change is kept.
 
-    The noise of an output is compared with its own noise before, in dB, so large or noisy outputs count no more than
-    others. A change is kept if
+    The noise of an output is compared with its own noise before, in dB, so large or noisy outputs do not matter more
+    than others. A change is kept if
 
     * the noise over all samples falls by :data:`LEAST_GAIN_DB` or more in the mean of the outputs, and grows by more
-      than :data:`LARGEST_LOSS_DB` in none: that is the SQNR, which the samples with most noise decide;
-    * the noise of single samples falls by as much, and by its standard error, in the mean of samples and outputs.
+      than :data:`LARGEST_LOSS_DB` in none: this is the SQNR, which the samples with the most noise decide;
+    * the mean decrease for single samples and outputs is at least :data:`LEAST_GAIN_DB` and its standard error.
 
     Args:
-        before: The errors of the outputs without the change, one entry a sample, at least one.
-        after: The same with it.
+        before: The errors of the outputs without the change, one entry for each sample, at least one.
+        after: The errors of the outputs with the change.
     """
     first, last = _joined(before), _joined(after)
     names = [name for name, error in first.items() if error.elements]
@@ -225,7 +225,7 @@ def _joined(errors: OutputErrors) -> dict[str, AccumulatedError]:
 
 
 def _sample_gain_db(before: OutputErrors, after: OutputErrors, names: Sequence[str]) -> tuple[float, float]:
-    """Return the mean of the gains of samples in dB, and its standard error; 0 for one sample, which has no spread."""
+    """Return the mean gain of the samples in dB, and its standard error, which is 0 for one sample."""
     one, two = _noises(before, after, names)
     gains = one.sample_gains_db(two).mean(axis=1)
     left_out = (gains.sum() - gains) / max(len(gains) - 1, 1)
@@ -233,7 +233,7 @@ def _sample_gain_db(before: OutputErrors, after: OutputErrors, names: Sequence[s
 
 
 def _noises(before: OutputErrors, after: OutputErrors, names: Sequence[str]) -> tuple[Noise, Noise]:
-    """Return the noise without and with the change; the one with more values that are not finite has infinite noise."""
+    """Return the noise without and with the change; the side with more NaN or infinite values has infinite noise."""
 
     def of(errors: OutputErrors, others: OutputErrors) -> Noise:
         noise = [

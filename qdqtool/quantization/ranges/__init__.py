@@ -1,1 +1,1 @@
-"""The ranges of activations: how they are collected, chosen, kept in files and merged."""
+"""The ranges of activations: how they are collected, chosen, stored in files and merged."""

@@ -1,4 +1,4 @@
-"""The chosen range of an activation, and what a report says of it: values seen, other methods."""
+"""The chosen range of an activation, and its description for a report: values, and ranges of other methods."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from qdqtool.quantization.ranges.types import CalibrationRecord, Ranges, TensorR
 from qdqtool.quantization.report import ActivationRange, MagnitudeHistogram, MethodRange
 
 BOUND: Final = "bound"
-"""In place of a method: the operator that makes the tensor limits its values."""
+"""Used instead of a method name if the operator that makes the tensor limits its values."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,11 +25,11 @@ class RangeChoice:
     """How the range of one activation was chosen.
 
     Attributes:
-        slot: Its pair.
-        seen: Its statistics.
+        slot: The slot of the pair of the activation.
+        seen: The statistics of the activation.
         goal: The purpose of the threshold.
-        own: Its threshold, before it is shared with the other members of its group.
-        group: Activations with the same number get one scale; None for a scale of its own.
+        own: The threshold of this activation, before it is shared with the other members of its group.
+        group: Activations with the same number share one scale; None for a separate scale.
     """
 
     slot: Slot
@@ -44,9 +44,9 @@ class RangeChoice:
         return self.own.method == BOUND
 
     def by(self, method: str, record: CalibrationRecord) -> "RangeChoice":
-        """Return the choice with the calibration method that a user names, from the same statistics."""
+        """Return the choice that another calibration method makes from the same statistics."""
         if self.is_bound or (self.own.method == method and self.own.apart is None):
-            # The method found it, asked by itself or by `auto`; to ask it again would take milliseconds.
+            # This method already found the threshold, directly or for `auto`; another search would take milliseconds.
             return self
         automatic = method == calibrators.DEFAULT
         found = threshold(chosen_method(record, method), self.seen, self.goal, automatic=automatic)
@@ -59,17 +59,17 @@ def bound_threshold(bound: float) -> Threshold:
 
 
 def final_thresholds(choices: Sequence[RangeChoice]) -> tuple[Threshold, ...]:
-    """Return the threshold of each activation: in a group, that of the member with the largest range."""
+    """Return the threshold of each activation; in a group, the threshold of the member with the largest range."""
     leaders = largest_members([choice.group for choice in choices], lambda number: choices[number].own.amax)
     return tuple(choices[leader].own for leader in leaders)
 
 
 def largest_members(groups: Sequence[int | None], size: Callable[[int], float]) -> tuple[int, ...]:
-    """Return for each member the number of the largest one of its group, the first on a tie; its own without a group.
+    """Return, for each member, the number of the largest member of its group (first on a tie; itself without group).
 
     Args:
         groups: The group of each member.
-        size: Returns the size of a member that is in a group, by its number; the largest member leads.
+        size: Returns the size of a member of a group, by its number.
     """
     largest: dict[int, int] = {}
     for number, group in enumerate(groups):
@@ -79,7 +79,7 @@ def largest_members(groups: Sequence[int | None], size: Callable[[int], float]) 
 
 
 MOST_BINS = 64
-"""Most bins that a coarse histogram has. It fills more than half of them."""
+"""Most bins of a coarse histogram; it uses more than half of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ class CoarseCounts:
     Attributes:
         bin_width: Width of a bin, a power of two: bin i counts ``i * bin_width <= |x| < (i + 1) * bin_width``.
         counts: int64, at most :data:`MOST_BINS`, the last one not 0. Values that are exactly zero are not counted.
-        beyond: Values behind the last bin.
+        beyond: Number of values above the last bin.
     """
 
     bin_width: float
@@ -98,19 +98,19 @@ class CoarseCounts:
 
 
 def coarse_counts(histogram: Histogram, upto: float = inf) -> CoarseCounts | None:
-    """Merge the bins of a histogram exactly, to the narrowest that show its values.
+    """Merge the bins of a histogram exactly, to the narrowest bins in which its values fit.
 
     Args:
         histogram: The histogram.
-        upto: The magnitude up to which values are shown at least; larger ones are counted as beyond.
+        upto: Values up to this magnitude, or more, are shown; larger values are counted as ``beyond``.
 
     Returns:
-        The counts; None where all values are zeros.
+        The counts, or None if all values are zeros.
     """
     if histogram.exponent is None:
         return None
     last = int(np.flatnonzero(histogram.counts)[-1])
-    # In the histogram's own bins. A magnitude of `upto` itself is shown.
+    # Unit: bins of this histogram. A magnitude of exactly `upto` is shown.
     with np.errstate(over="ignore"):
         shown = int(min(last, np.ldexp(upto, -histogram.exponent))) + 1
     doublings = max((shown - 1).bit_length() - (MOST_BINS.bit_length() - 1), 0)
@@ -124,19 +124,20 @@ def coarse_counts(histogram: Histogram, upto: float = inf) -> CoarseCounts | Non
 
 
 SHOWN = 4
-"""A histogram reaches at least to the largest magnitude or to this many times the chosen range: of a tensor with
-values far apart from all others it shows the others."""
+"""A histogram shows values up to this many times the chosen range, or up to the largest magnitude. So outliers do not
+hide the other values.
+"""
 
 
 def activation_ranges(
     choices: Sequence[RangeChoice], ranges: Ranges | None, method: str
 ) -> tuple[ActivationRange, ...]:
-    """Describe the ranges of a plan, in its order.
+    """Describe the ranges of a plan, in the order of the plan.
 
     Args:
-        choices: How they were chosen.
-        ranges: What the calibration found; None where another tool gave the ranges, or the mode needs none.
-        method: Id of the calibration method that was asked for.
+        choices: How the ranges were chosen.
+        ranges: The ranges from the calibration; None if another tool gave the ranges, or the mode needs none.
+        method: Id of the requested calibration method.
     """
     chosen = final_thresholds(choices)
     if ranges is None:
@@ -178,7 +179,7 @@ def _given(choice: RangeChoice, chosen: Threshold) -> ActivationRange:
 def _methods(seen: TensorRange, others: dict[str, Threshold]) -> Iterator[MethodRange]:
     for name, found in others.items():
         clipped = _clipped(seen, found.amax)
-        # Without counts, methods that need them would be said to clip nothing.
+        # Without counts, the report would state that methods that need counts clip nothing.
         if clipped is not None and (seen.histogram is not None or not calibrators.get(name).needs_histogram):
             yield MethodRange(method=name, range=found.amax, clipped=clipped)
 

@@ -10,21 +10,21 @@ from qdqtool.quantization.ranges.file import encode_ranges, read_ranges
 from qdqtool.quantization.ranges.types import Ranges, TensorKey
 
 INTERVAL = 5.0
-"""Smallest number of seconds between two writes: what a kill loses at most, besides the current chunk."""
+"""Least seconds between two writes. A kill loses the results of at most this time, besides the current chunk."""
 SHARE = 0.05
-"""Largest share of the time that writing may take."""
+"""Largest share of the run time that writing may take."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a message on what was kept."""
+    """Ctrl-C, with a message about the results that were kept."""
 
 
 class RangesCheckpoint:
-    """Writes partial ranges to a file, each time whole, and reads those that an earlier run left there.
+    """Writes partial ranges to a file, each time completely, and reads the partial ranges of an earlier run.
 
     Args:
         path: The ranges file.
-        clock: The time in seconds.
+        clock: Returns the time in seconds.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -34,10 +34,10 @@ class RangesCheckpoint:
         self._cost = 0.0
 
     def earlier(self, wanted: Ranges) -> Ranges | None:
-        """Return what an interrupted run of the same calibration left; None where the file is absent or another.
+        """Return the partial ranges of an interrupted run of the same calibration, or None if the file has none.
 
         Raises:
-            UsageError: The file holds what an interrupted run of another calibration left.
+            UsageError: The file has partial ranges of another calibration.
         """
         try:
             found = read_ranges(self._path) if self._path.is_file() else None
@@ -54,7 +54,7 @@ class RangesCheckpoint:
         return found
 
     def offer(self, make: Callable[[], Ranges]) -> None:
-        """Write the partial ranges, if the last write is long enough ago."""
+        """Write the partial ranges if enough time has passed since the last write."""
         if self._clock() - self._last >= max(INTERVAL, self._cost / SHARE):
             self.keep(make())
 
@@ -66,7 +66,7 @@ class RangesCheckpoint:
         self._cost = self._last - start
 
     def interrupted(self, ranges: Ranges) -> Interrupted:
-        """Write the partial ranges, and return the exception that reports it."""
+        """Write the partial ranges, and return the exception that reports this."""
         part = ranges.part
         assert part is not None
         if part.done == part.start:
@@ -79,6 +79,6 @@ class RangesCheckpoint:
 
 
 def _identity(ranges: Ranges) -> tuple[bytes, list[TensorKey], tuple[int, int] | None]:
-    """Return what must be equal for a run to resume another: the record as written, the tensors, the bounds."""
+    """Return the data that must be equal to resume a run: the record as written, the tensors, the bounds."""
     bounds = None if ranges.part is None else (ranges.part.start, ranges.part.stop)
     return encode_ranges(Ranges(ranges.record)), list(ranges.tensors), bounds

@@ -1,6 +1,6 @@
 """Run a model over data and collect the ranges of its tensors.
 
-While a sample runs, the tensors of the sample before are counted in another thread, and then freed.
+While a sample runs, another thread counts the tensors of the previous sample, and then frees them.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ from qdqtool.samples.sample import sample_digest
 
 
 class TensorStatistics:
-    """Counts arrays of one tensor; the result depends neither on their order nor on the grouping of values.
+    """Counts arrays of one tensor; the result does not depend on their order or on the grouping of values.
 
     Args:
         counter: Counts the histogram; None for no histogram.
@@ -40,7 +40,7 @@ class TensorStatistics:
         self._table: Table | None = None
 
     def add(self, array: Array) -> bool:
-        """Count an array and return whether all its values are finite; an array with other values is not counted."""
+        """Count an array and return True if all its values are finite; else return False and count nothing."""
         seen = range_of(array)
         if not np.isfinite(seen.amax):
             return False
@@ -71,19 +71,19 @@ class TensorStatistics:
 
 
 def range_of(array: Array) -> TensorRange:
-    """Return the range of the values of one array; NaN where any value is NaN."""
+    """Return the range of the values of one array; NaN if any value is NaN."""
     if not array.size:
         return UNSEEN
-    # Adding 0.0 turns -0.0 into 0.0: which of the two zeros min() and max() find depends on their order.
+    # Adding 0.0 turns -0.0 into 0.0: which zero min() and max() return depends on the order of the values.
     low, high = float(array.min()) + 0.0, float(array.max()) + 0.0
     return TensorRange(low, high, max(abs(low), abs(high)), array.size)
 
 
 class CollectedRanges(ABC):
-    """The ranges that a collector has merged, of all samples and of those that choose.
+    """The merged ranges of a collector: on all samples, and on the selection samples only.
 
     Attributes:
-        unreadable: Why a tensor could not be read everywhere; such a tensor counts as unseen.
+        unreadable: Why a tensor could not be read in every sample; such a tensor is treated as unseen.
     """
 
     def __init__(self, keys: Iterable[TensorKey], *, holds_back: bool) -> None:
@@ -98,14 +98,14 @@ class CollectedRanges(ABC):
 
     @property
     def choosing(self) -> dict[TensorKey, TensorRange] | None:
-        """The ranges without the hold-out samples; None where there are no hold-out samples, or they are not known."""
+        """The ranges on selection samples only; None if there are no hold-out samples, or the ranges are unknown."""
         return None if self._choosing is None else self._readable(self._choosing)
 
     @abstractmethod
     def chunks(
         self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
     ) -> Iterator[int]:
-        """Run the samples of a part that are not done, and yield one past the last that is done."""
+        """Run the remaining samples of a part; yield one past the last finished sample."""
 
     def resume(self, ranges: Ranges) -> None:
         """Continue from ranges of the same tensors."""
@@ -127,7 +127,7 @@ class CollectedRanges(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """The result of the run of one sample: the arrays of each tensor."""
+    """The result of running one sample: the arrays of each tensor."""
 
     number: int
     sample: Mapping[str, Array]
@@ -135,14 +135,14 @@ class _Taken:
 
 
 class RangeCollector(CollectedRanges):
-    """Ranges of some tensors of a model over data.
+    """Collects the ranges of some tensors of a model over data.
 
     Args:
-        index: The model.
+        index: The index of the model.
         values: Tensors of any scope, inputs included.
-        runs: Runs it.
-        histograms: Whether histograms are made as well.
-        held: Numbers of the hold-out samples. The ranges of the others are collected too, beside those of all.
+        runs: Runs the model.
+        histograms: Whether histograms are counted too.
+        held: Numbers of the hold-out samples. Ranges of the other samples are also collected separately.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class RangeCollector(CollectedRanges):
     def chunks(
         self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
     ) -> Iterator[int]:
-        """Run the samples of a part that are not done; pause after each chunk.
+        """Run the remaining samples of a part; yield after each chunk.
 
         Args:
             feeds: All samples.
@@ -173,7 +173,7 @@ class RangeCollector(CollectedRanges):
             progress: Called for every sample of the part.
 
         Yields:
-            One past the last sample that is done.
+            One past the last finished sample.
         """
         observer = self._runs.observer(self._index.view.model, self._values)
         with ThreadPoolExecutor(1) as beside:
@@ -185,8 +185,8 @@ class RangeCollector(CollectedRanges):
                 self._raise_for(chunk.wait(), feeds)
                 arrays = [(value, list(observer.arrays(run, sample, value))) for value in self._values]
                 chunk.counting = beside.submit(chunk.count, _Taken(number, sample, arrays))
-                # The session's arrays of one sample are the largest memory of a calibration; only the counting thread
-                # still needs them.
+                # The arrays of one sample take the most memory of a calibration; now only the counting thread needs
+                # them.
                 del run, arrays
                 if (number + 1) % CHUNK and number + 1 < part.stop:
                     continue
@@ -215,7 +215,7 @@ class RangeCollector(CollectedRanges):
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """A fault of a sample: in an array of a tensor, or, without a tensor, in the sample itself."""
+    """A fault of a sample: in an array of a tensor or, without a tensor, in the sample itself."""
 
     taken: _Taken
     value: Value | None
@@ -223,7 +223,7 @@ class _Fault:
 
 
 class _Chunk:
-    """The statistics of the samples of one chunk: selection samples and hold-out samples apart."""
+    """The statistics of the samples of one chunk: selection samples and hold-out samples separately."""
 
     def __init__(
         self, values: Sequence[Value], counter: Counter | None, digests: Sequence[bytes], held: frozenset[int]
@@ -236,7 +236,7 @@ class _Chunk:
         self._digests = digests
 
     def count(self, taken: _Taken) -> _Fault | None:
-        """Count one sample, and return its fault; None where it has none."""
+        """Count one sample, and return its fault, or None if it has none."""
         if sample_digest(taken.sample) != self._digests[taken.number]:
             return _Fault(taken, None, np.empty(0))
         if self._counter is not None:

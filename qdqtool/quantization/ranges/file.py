@@ -43,7 +43,7 @@ MAX_RANGES_BYTES = 1 << 28
 def encode_ranges(ranges: Ranges) -> bytes:
     """Encode ranges as indented JSON.
 
-    Those of the choosing part are left out where the calibration has ended: only a calibration that goes on needs them.
+    The file of a complete calibration has no ranges of selection samples: only a resumed one needs them.
     """
     record, part = ranges.record, ranges.part
     choosing = None if part is None or part.is_whole else ranges.choosing
@@ -76,7 +76,7 @@ def read_ranges(path: Path) -> Ranges:
     """Read a ranges file strictly.
 
     Raises:
-        UsageError: It is missing, not a ranges file, of another schema version, or contradicts itself.
+        UsageError: The file is missing, not a ranges file, of another schema version, or contradicts itself.
     """
     document = _decode(path)
     record = CalibrationRecord(
@@ -231,12 +231,12 @@ def read_stored(path: Path, method: str | None = None, *, force: bool = False) -
 
     Args:
         path: The file.
-        method: Id of the calibration method that will use them; None for the one that they were made for.
-        force: Whether ranges of a part of the samples are accepted.
+        method: Id of the calibration method that will use the ranges; None for the method in the file.
+        force: Whether ranges of only some of the samples are accepted.
 
     Raises:
-        UsageError: It is not a ranges file, covers only a part of the samples, or lacks the histograms that the method
-            reads.
+        UsageError: The file is not a ranges file, covers only some of the samples, or lacks the histograms that the
+            method reads.
     """
     ranges = read_ranges(path)
     method = method or ranges.record.method

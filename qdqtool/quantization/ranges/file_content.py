@@ -1,4 +1,4 @@
-"""The decoded content of a ranges file (``docs/reference/files.md``): ``file.py`` turns it into ranges."""
+"""The decoded content of a ranges file (``docs/reference/files.md``); ``file.py`` converts it to ranges."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ class StoredHistogram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """A histogram of magnitudes.
 
     Attributes:
-        exponent: A bin is ``2**exponent`` wide; None where every value is 0.
-        zeros: Number of zeros, which no bin has.
+        exponent: A bin is ``2**exponent`` wide; None if every value is 0.
+        zeros: Number of zeros, which are not counted in any bin.
         counts: The counts of the bins: ``3 0*40 17`` for 3, forty zeros, 17; zeros at the end are left out.
     """
 
@@ -26,14 +26,14 @@ class StoredRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """The range of a tensor.
 
     Attributes:
-        tensor: Its name.
-        scope: The nodes whose bodies lead to it; empty for the main graph.
-        min: Smallest value; None where the tensor had no values.
-        max: Largest value; None where the tensor had no values.
+        tensor: Name of the tensor.
+        scope: The nodes whose bodies lead to the tensor; empty for the main graph.
+        min: Smallest value; None if the tensor had no values.
+        max: Largest value; None if the tensor had no values.
         amax: Largest magnitude.
         count: Number of values.
-        histogram: Its histogram; absent for methods that need none.
-        unreadable: Why it could not be read; absent where it could.
+        histogram: Histogram of the magnitudes; absent for methods that do not need it.
+        unreadable: Why the tensor could not be read; absent if it could.
     """
 
     tensor: str
@@ -47,12 +47,12 @@ class StoredRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class StoredStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A step of preparation.
+    """A preparation step.
 
     Attributes:
-        step: Its name.
-        parameters: What it needs to be made again.
-        trial: What a trial of the step showed; absent where there was none.
+        step: Name of the step.
+        parameters: The values that the step needs to be repeated.
+        trial: The result of a trial of the step; absent if there was none.
     """
 
     step: str
@@ -64,9 +64,9 @@ class StoredModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """The float model.
 
     Attributes:
-        sha256: Digest of its content, independent of how it is stored.
-        preparation: The steps that changed it before the calibration.
-        batchnorm_folded: In files of version 1, when there was no other step.
+        sha256: Digest of the content of the model, however it is stored.
+        preparation: The steps that changed the model before the calibration.
+        batchnorm_folded: Only in files of version 1, which had no other step.
     """
 
     sha256: str
@@ -78,12 +78,12 @@ class StoredData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """The samples.
 
     Attributes:
-        sha256: Digest of their content.
+        sha256: Digest of the content of the samples.
         samples: Number of samples.
-        random: Whether they were random.
-        seed: Seed of random samples; None for others.
-        chunk: Samples of a chunk of the digest; absent in files of an earlier version.
-        preprocessing: How files became samples; absent for samples that were arrays.
+        random: Whether the samples were random.
+        seed: Seed of random samples; None for other samples.
+        chunk: Number of samples in a chunk of the digest; absent in files of an earlier version.
+        preprocessing: How files became samples; absent if the samples were arrays.
     """
 
     sha256: str
@@ -98,8 +98,8 @@ class StoredMethod(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """The calibration method.
 
     Attributes:
-        name: Its name.
-        parameters: Its parameters.
+        name: Name of the method.
+        parameters: Parameters of the method.
     """
 
     name: str
@@ -110,9 +110,9 @@ class StoredPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """The part of the samples that was calibrated.
 
     Attributes:
-        start: Number of its first sample, from 0.
-        stop: Number behind its last sample.
-        done: Number of the next sample; ``stop`` when the part is done.
+        start: Number of the first sample of the part, from 0.
+        stop: One past the number of the last sample of the part.
+        done: Number of the next sample to run; ``stop`` if the part is complete.
     """
 
     start: int
@@ -128,9 +128,9 @@ class RangesFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         model: The float model.
         data: The samples.
         method: The calibration method.
-        part: The part that was calibrated; absent for all samples.
-        tensors: The ranges.
-        choosing: In the file of an unfinished calibration: the ranges on the samples that choose.
+        part: The part of the samples that was calibrated; absent for all samples.
+        tensors: The ranges of the tensors.
+        choosing: The ranges on the selection samples; only in the file of an unfinished calibration.
     """
 
     schema_version: int

@@ -1,9 +1,9 @@
 """Histograms of magnitudes that merge exactly: the same values give the same counts in any order and grouping.
 
-Bins are ``2**exponent`` wide and begin at 0. When a value lies past the last bin, neighbours are added up in pairs and
-every bin is twice as wide, so the exponent follows from the largest magnitude alone, and no count is ever split.
+Bins are ``2**exponent`` wide and begin at 0. If a value lies past the last bin, neighboring bins are added up in pairs,
+and every bin becomes twice as wide. So the exponent depends only on the largest magnitude, and no count is ever split.
 
-Zeros at the end are left out, and equal neighbours are always joined, so every histogram has exactly one text.
+As text, zeros at the end are left out and equal neighbors are always joined, so every histogram has exactly one text.
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Histogram:
     """The counts of the magnitudes of a tensor.
 
     Attributes:
-        exponent: A bin is ``2**exponent`` wide: bin i counts ``i <= |x| / 2**exponent < i + 1``. None where only zeros
-            were seen.
+        exponent: A bin is ``2**exponent`` wide: bin i counts ``i <= |x| / 2**exponent < i + 1``. None if all values
+            were zeros.
         counts: One int64 for each of the :data:`BINS` bins; values that are exactly zero are not counted here.
         zeros: Number of values that are exactly zero.
     """
@@ -34,7 +34,7 @@ class Histogram:
 
     @classmethod
     def empty(cls) -> Self:
-        """Return the histogram of no values."""
+        """Return a histogram without values."""
         return cls(None, np.zeros(BINS, np.int64))
 
     def merge(self, other: "Histogram") -> "Histogram":
@@ -47,13 +47,13 @@ class Histogram:
         return Histogram(exponent, self.widened(exponent) + other.widened(exponent), zeros)
 
     def widened(self, exponent: int) -> Counts:
-        """Return the counts in bins of ``2**exponent``, at least as wide as its own."""
+        """Return the counts in bins of ``2**exponent``, which is not less than the current bin width."""
         if self.exponent is None:
             return self.counts
         return widen(self.counts, exponent - self.exponent)
 
     def edges(self) -> npt.NDArray[np.float64]:
-        """Return the ``BINS + 1`` bounds of the bins, exact."""
+        """Return the exact ``BINS + 1`` bounds of the bins."""
         return np.ldexp(np.arange(BINS + 1, dtype=np.float64), self.exponent or 0)
 
     def __eq__(self, other: object) -> bool:
@@ -66,7 +66,7 @@ class Histogram:
 
 
 def exponent_for(amax: float) -> int | None:
-    """Return the exponent of a histogram whose largest magnitude is ``amax``, finite; None for 0."""
+    """Return the exponent of a histogram whose largest magnitude is ``amax``, which is finite; None for 0."""
     if amax == 0:
         return None
     # frexp gives amax = fraction * 2**e with fraction from 0.5 up to 1: amax falls into the upper half of 2**14 bins.
@@ -74,7 +74,7 @@ def exponent_for(amax: float) -> int | None:
 
 
 def widen(counts: Counts, doublings: int) -> Counts:
-    """Return the counts after every bin becomes ``2**doublings`` times as wide, in the same number of bins."""
+    """Return the counts after every bin becomes ``2**doublings`` times as wide; the number of bins stays the same."""
     if doublings <= 0:
         return counts
     group = 1 << min(doublings, BINS.bit_length() - 1)
@@ -88,7 +88,7 @@ _LONGEST = 32
 
 
 def encode_counts(counts: Counts) -> str:
-    """Write counts as text.
+    """Return counts as text.
 
     Args:
         counts: int64, shape [BINS].
@@ -104,7 +104,7 @@ def encode_counts(counts: Counts) -> str:
 
 
 def decode_counts(text: str) -> Counts:
-    """Read counts from text.
+    """Return counts from their text.
 
     Raises:
         ValueError: The text has another form, holds more than :data:`BINS` counts, or more than an int64 can count.

@@ -1,8 +1,8 @@
-"""The calibration method that ``auto`` uses for a whole model, where the outputs keep more with it.
+"""The calibration method that ``auto`` uses for a whole model, if the outputs get more precise with it.
 
-``auto`` judges each tensor by itself. But only the noise that reaches the outputs matters. So a calibration may try
-other methods on the quantized model, and records here which one it chose. Every method clips values far apart from all
-others, such as those of a mask, as ``auto`` does.
+``auto`` judges each tensor separately, but only the noise that reaches the outputs matters. So a calibration may try
+other methods on the quantized model, and records the chosen method here. Every method then clips values far from all
+others, such as masks, as ``auto`` does.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ from qdqtool.quantization.ranges.calibrators import RangeGoal, Threshold
 from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, TensorRange
 
 METHOD_CHOICE = "calibration-method"
-"""Name under which a ranges file keeps the choice, among the steps of preparation."""
+"""Name under which a ranges file stores the choice, among the preparation steps."""
 
 
 def encode_choice(method: str) -> PreparationStep:
-    """Return the choice as a ranges file keeps it."""
+    """Return the choice as the preparation step that a ranges file stores."""
     return PreparationStep(METHOD_CHOICE, {"method": method})
 
 
 def chosen_method(record: CalibrationRecord, method: str) -> str:
-    """Return the method that chooses thresholds where a caller asks for ``method``."""
+    """Return the method that chooses thresholds if a caller requests ``method``."""
     return method if method != calibrators.DEFAULT else _choice(record.preparation)
 
 
@@ -36,8 +36,8 @@ def threshold(method: str, seen: TensorRange, goal: RangeGoal, *, automatic: boo
     Args:
         method: Id of the method, from :func:`chosen_method`.
         seen: Statistics of the tensor.
-        goal: The purpose.
-        automatic: Whether the method was chosen for ``auto``, which clips values that lie far apart in any case.
+        goal: The purpose of the threshold.
+        automatic: Whether the method was chosen for ``auto``, which always clips outliers.
     """
     if automatic and method != calibrators.DEFAULT:
         found = calibrators.get(calibrators.DEFAULT).threshold(seen, goal)
@@ -60,21 +60,21 @@ def _choice(steps: Sequence[PreparationStep]) -> str:
 
 
 DOMINANT_LAYER = "float-layer"
-"""Name under which a ranges file keeps the layer, among the steps of preparation."""
+"""Name under which a ranges file stores the layer, among the preparation steps."""
 
 PLANNED = frozenset({METHOD_CHOICE, DOMINANT_LAYER})
-"""Steps that change no weight: planners read them."""
+"""Recorded steps that change no weight; planners read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DominantLayer:
-    """A layer that makes most of the noise at the worst output, and costs next to nothing in float.
+    """A layer that makes most of the noise at the worst output, and costs almost nothing in float.
 
     Attributes:
-        nodes: Its nodes: the scope path and the output names of each.
-        noise_share: By which share the noise of that output falls without its pairs, 0 to 1.
-        macs_share: Its share of the multiply-accumulates of all quantized layers.
-        weights_share: Its share of their weights.
+        nodes: The scope path and the output names of each node of the layer.
+        noise_share: The share of the noise of that output that disappears without the pairs of the layer, 0 to 1.
+        macs_share: The share of the layer in the multiply-accumulates of all quantized layers.
+        weights_share: The share of the layer in the weights of all quantized layers.
     """
 
     nodes: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
@@ -84,12 +84,12 @@ class DominantLayer:
 
 
 def encode_dominant(layer: DominantLayer) -> PreparationStep:
-    """Return the layer as a ranges file keeps it."""
+    """Return the layer as the preparation step that a ranges file stores."""
     return PreparationStep(DOMINANT_LAYER, msgspec.to_builtins(layer))
 
 
 def recorded_dominant(steps: Sequence[PreparationStep]) -> DominantLayer | None:
-    """Return the layer that a calibration recorded; None where there is none.
+    """Return the layer that a calibration recorded, or None if it recorded none.
 
     Raises:
         UsageError: The record is malformed.
@@ -109,11 +109,11 @@ def recorded_dominant(steps: Sequence[PreparationStep]) -> DominantLayer | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTrial:
-    """What was tried on the quantized model.
+    """The results of trials on the quantized model.
 
     Attributes:
         methods: The effect of the calibration methods.
-        dominant: The small layer that stays in float; None where none does.
+        dominant: The small layer that stays in float; None if there is none.
     """
 
     methods: MethodTrial

@@ -18,18 +18,18 @@ from qdqtool.quantization.ranges.types import (
 )
 
 Named = tuple[str, Ranges]
-"""The origin of ranges, in words, and the ranges."""
+"""The origin of ranges, as text, and the ranges."""
 
 
 def merge_ranges(shards: Sequence[tuple[str, Ranges]]) -> Ranges:
-    """Merge shards that cover each sample once to the ranges of all samples.
+    """Merge shards that together cover each sample once into the ranges of all samples.
 
     Args:
-        shards: Where the ranges of each come from, in words, and the ranges; in any order.
+        shards: The origin (as text) and the ranges of each shard, in any order.
 
     Raises:
-        UsageError: They have different models, data, methods or tensors; one is not a shard or was interrupted; samples
-            are missing or covered twice.
+        UsageError: The shards have different models, data, methods or tensors; one is not a shard or was interrupted;
+            samples are missing or covered twice.
     """
     ordered = sorted(((name, ranges, _part(name, ranges)) for name, ranges in shards), key=lambda shard: shard[2].start)
     if not ordered:
@@ -99,14 +99,14 @@ def _require_cover(parts: Sequence[tuple[str, RangesPart]], samples: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of several runs that share the samples of a calibration.
+    """One of several runs that divide the samples of a calibration among them.
 
     Attributes:
-        number: Its number, from 1.
+        number: Number of the shard, from 1.
         of: Number of shards.
 
     Raises:
-        ArgumentError: There is no such shard.
+        ArgumentError: The number is not between 1 and the number of shards.
     """
 
     number: int
@@ -119,7 +119,7 @@ class Shard:
             raise ArgumentError(f"shard {self.number}/{self.of} does not exist; shards count from 1 to {self.of}")
 
     def part(self, samples: int) -> RangesPart:
-        """Return the samples of the shard: whole chunks, whose number differs between shards by at most one.
+        """Return the samples of the shard: whole chunks; the numbers of chunks of two shards differ by at most one.
 
         Raises:
             UsageError: There are more shards than chunks.
@@ -135,7 +135,7 @@ class Shard:
 
 
 def parse_shard(text: str, option: str) -> Shard:
-    """Parse ``I/N`` to a shard.
+    """Return the shard from the text ``I/N``.
 
     Raises:
         UsageError: The text has another form, or there is no such shard.

@@ -1,8 +1,8 @@
 """The results of calibration: the range of each tensor, and the record of the runs that gave it.
 
 Ranges merge exactly: the same values give the same range in any order and grouping.
-:mod:`qdqtool.quantization.ranges.file` keeps ranges in files, :mod:`qdqtool.quantization.ranges.shard` merges those of
-shards.
+:mod:`qdqtool.quantization.ranges.file` stores ranges in files, :mod:`qdqtool.quantization.ranges.shard` merges the
+ranges of shards.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,8 @@ from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.samples.preprocessing import Preprocessing
 
 CHUNK = 16
-"""Samples whose digests and statistics are merged together: data is divided into shards only between chunks."""
+"""Number of samples whose digests and statistics are merged together; data is divided into shards only between chunks.
+"""
 
 TensorKey = tuple[tuple[str, ...], str]
 """Scope path (empty for the main graph) and name of a tensor."""
@@ -26,11 +27,11 @@ class TensorRange:
     """The range of the values of a tensor.
 
     Attributes:
-        min: Smallest value; infinity where there was none.
-        max: Largest value; minus infinity where there was none.
-        amax: Largest magnitude; 0 where there was none.
+        min: Smallest value; infinity if there are no values.
+        max: Largest value; minus infinity if there are no values.
+        amax: Largest magnitude; 0 if there are no values.
         count: Number of values.
-        histogram: Histogram of their magnitudes; None where none was made.
+        histogram: Histogram of the magnitudes; None if none was counted.
     """
 
     min: float = inf
@@ -40,7 +41,7 @@ class TensorRange:
     histogram: Histogram | None = None
 
     def merge(self, other: "TensorRange") -> "TensorRange":
-        """Return the range of the values of both; without a histogram where one of them has none."""
+        """Return the range of the values of both; without a histogram if one of them has none."""
         if not self.count or not other.count:
             return self if self.count else other
         one, two = self.histogram, other.histogram
@@ -58,13 +59,13 @@ UNSEEN = TensorRange()
 
 @dataclass(frozen=True, slots=True)
 class PreparationStep:
-    """One change of the model's weights that was made, or tried, before the model was calibrated.
+    """One change of the model's weights that was made, or only tried, before the model was calibrated.
 
     Attributes:
         step: Name of the step.
-        parameters: The values that make the change again without data, as JSON.
-        trial: Its effect on the quantized model; None where that was not measured. Steps that made the same change are
-            equal, since another machine may measure a hundredth of a dB more or less.
+        parameters: The JSON values that repeat the change without data.
+        trial: The effect of the step on the quantized model; None if that was not measured. It is not compared: another
+            machine may measure a hundredth of a dB more or less for the same change.
     """
 
     step: str
@@ -82,16 +83,16 @@ class CalibrationRecord:
     """The record of the runs that gave ranges.
 
     Attributes:
-        method: Id of the calibration method that the ranges were made for.
-        parameters: Parameters of the method: JSON values.
-        samples: Number of samples, those of other shards included.
-        random: Whether they were random.
-        seed: Seed of random samples; None for real ones.
+        method: Id of the calibration method for which the ranges were collected.
+        parameters: Parameters of the method, as JSON values.
+        samples: Number of samples, including the samples of other shards.
+        random: Whether the samples were random.
+        seed: Seed of random samples; None for real samples.
         data_sha256: Digest of every sample (:func:`qdqtool.samples.sample.data_digest`).
-        chunk: Samples of a chunk of that digest; None for the digest of an earlier version, which had no chunks.
-        model_sha256: Digest of the model that was run, weights included, independent of how they are stored.
-        preparation: The steps that made that model from the given one, in order.
-        preprocessing: How files became samples; None for samples that were arrays.
+        chunk: Number of samples in a chunk of that digest; None for a digest of an earlier version, without chunks.
+        model_sha256: Digest of the model that was run, including weights, however they are stored.
+        preparation: The steps that made the model that was run from the given model, in order.
+        preprocessing: How files became samples; None if the samples were arrays.
     """
 
     method: str
@@ -113,7 +114,7 @@ class RangesPart:
     Attributes:
         start: The first sample of the part.
         stop: One past the last sample.
-        done: One past the last sample that was run; less than ``stop`` where calibration was interrupted.
+        done: One past the last sample that was run; less than ``stop`` if calibration was interrupted.
     """
 
     start: int
@@ -122,7 +123,7 @@ class RangesPart:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its samples were run."""
+        """Whether all samples of the part were run."""
         return self.done == self.stop
 
 
@@ -132,11 +133,11 @@ class Ranges:
 
     Attributes:
         record: The record of the runs.
-        tensors: The range of each requested tensor, those that were never computed included.
+        tensors: The range of each requested tensor, including tensors that were never computed.
         unreadable: Why tensors could not be read while the model ran; they have no range.
-        part: The samples that were run; None for all.
-        choosing: The range of each tensor on the samples of the choosing part alone (:mod:`qdqtool.samples.split`);
-            None where they are not known. A file keeps them until the calibration has ended.
+        part: The samples that were run; None for all samples.
+        choosing: The range of each tensor on the selection samples only (:mod:`qdqtool.samples.split`); None if
+            unknown. A file stores them until the calibration is complete.
     """
 
     record: CalibrationRecord
@@ -147,7 +148,7 @@ class Ranges:
 
     @property
     def samples(self) -> int:
-        """The number of samples that they cover."""
+        """The number of samples that the ranges cover."""
         return self.record.samples if self.part is None else self.part.done - self.part.start
 
     def unseen(self) -> tuple[TensorKey, ...]:

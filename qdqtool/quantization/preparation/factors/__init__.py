@@ -1,1 +1,1 @@
-"""Compute factors that make the ranges of a tensor's channels even, from statistics and weights alone."""
+"""Compute factors that equalize the ranges of a tensor's channels, from statistics and weights only."""

@@ -1,12 +1,12 @@
-"""AWQ: multiply the input channels of weights of few bits by factors, larger ones where the inputs are large.
+"""AWQ: multiply the input channels of low-bit weights by factors, which are larger where the inputs are large.
 
 Lin et al., AWQ: Activation-aware Weight Quantization (2023): ``s_j = mean|x_j|**alpha``, divided by ``sqrt(max(s) *
-min(s))``. What makes ``x`` is divided by the factors. A weight that is multiplied by a large factor is rounded in finer
-steps, relative to its size, at the cost of the others in its block.
+min(s))``. The operator that makes ``x`` is divided by the factors. A weight with a large factor is rounded in finer
+steps, relative to its size; the other weights in its block get coarser steps.
 
-Alpha is searched for: the best of :data:`ALPHAS` is the one whose products differ least from the float ones with the
-nearest codes. Since the codes are chosen by data afterwards (GPTQ), which makes part of the gain superfluous, the
-factors are taken only where products with such codes gain too, on rows that chose neither factors nor codes.
+Alpha is searched: the best of :data:`ALPHAS` is the one whose products, with nearest codes, differ least from the float
+products. But the codes are later chosen with data (GPTQ), which makes part of the gain superfluous. So factors are used
+only if products with GPTQ codes gain too, on rows that chose neither factors nor codes.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,12 @@ from qdqtool.numerics.product import Factors
 from qdqtool.numerics.scheme import QuantScheme
 
 ALPHAS = tuple(step / 20 for step in range(1, 21))
-"""The exponents that are tried, besides no factors at all; the paper tries as many."""
+"""The exponents that are tried, besides no factors at all; the paper tries the same number."""
 
 LEAST_GAIN_DB = 0.5
-"""By how much the error of the products must fall. So few rows show no smaller gain: on the sample models, gains of 0.1
-to 0.4 dB at single rescaling points moved the outputs by -0.1 to +0.1 dB."""
+"""Smallest decrease of the error of the products. With so few rows, smaller gains mean nothing. On the sample models,
+gains of 0.1 to 0.4 dB at single rescaling points moved the outputs by -0.1 to +0.1 dB.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +37,11 @@ class TriedBlockProduct:
     """One product with a weight in blocks, at a rescaling point.
 
     Attributes:
-        weight: ``[K, N]``; of a large weight, some of its columns.
+        weight: ``[K, N]``; only some columns of a large weight.
         scheme: The scheme of the weight, with blocks along the axis 0.
-        rows: The activation that it is multiplied with, ``[n, K]``: the first half of the rows chooses, the other half
-            judges.
-        repeat: How many neighboring input channels share a factor.
+        rows: The activation that is multiplied with the weight, ``[n, K]``: the first half of the rows chooses, the
+            other half judges.
+        repeat: Number of neighboring input channels that share a factor.
     """
 
     weight: Array
@@ -50,12 +51,12 @@ class TriedBlockProduct:
 
     @property
     def choosing(self) -> Array:
-        """The rows that choose, float64."""
+        """The rows that choose factors and codes, float64."""
         return self.rows[: len(self.rows) // 2].astype(FLOAT64)
 
     @property
     def judging(self) -> Array:
-        """The rows that judge, float64."""
+        """The rows that judge the result, float64."""
         return self.rows[len(self.rows) // 2 :].astype(FLOAT64)
 
 
@@ -65,8 +66,8 @@ class AwqFactors:
 
     Attributes:
         factors: One for each channel.
-        alpha: The exponent.
-        gain_db: By how much the error of the products fell on rows that chose nothing.
+        alpha: The exponent that gave the factors.
+        gain_db: How much the error of the products fell on the judging rows, in dB.
     """
 
     factors: Factors
@@ -78,19 +79,19 @@ def awq_factors(products: Sequence[TriedBlockProduct], alpha: float) -> Factors:
     """Return the factors of one rescaling point, from the rows that choose.
 
     Args:
-        products: The products that read its tensor, of the same number of channels over their repeats.
+        products: The products that read the tensor of the point; without repeats they have as many channels.
         alpha: From 0 to 1; 0 gives factors of 1.
     """
     sizes = [np.abs(each.choosing).mean(axis=0).reshape(-1, each.repeat).mean(axis=1) for each in products]
     mean = np.mean(sizes, axis=0)
-    # A channel that is always 0 follows the median channel: no weight that reads it matters.
+    # A channel that is always 0 is treated like the median channel: weights that read it have no effect.
     mean = np.where(mean > 0, mean, np.median(mean[mean > 0]) if np.any(mean > 0) else 1.0)
     powers = mean**alpha
     return np.asarray(powers / np.sqrt(powers.max() * powers.min()), FLOAT64)
 
 
 def searched_factors(products: Sequence[TriedBlockProduct]) -> AwqFactors | None:
-    """Return the best factors of one point; None where none gain :data:`LEAST_GAIN_DB` on rows that chose nothing."""
+    """Return the best factors of one point, or None if the gain on judging rows is below :data:`LEAST_GAIN_DB`."""
     found = {alpha: awq_factors(products, alpha) for alpha in ALPHAS}
     errors = {alpha: sum(_nearest_error(each, by) for each in products) for alpha, by in found.items()}
     best = min(errors, key=lambda alpha: errors[alpha])
@@ -104,7 +105,7 @@ def searched_factors(products: Sequence[TriedBlockProduct]) -> AwqFactors | None
 
 
 def _nearest_error(product: TriedBlockProduct, factors: Factors) -> float:
-    """The squared error of a product with nearest codes, on the rows that choose."""
+    """Return the squared error of a product with nearest codes, on the rows that choose."""
     scaled = _scaled(product, factors)
     params, _ = search.least_error(scaled, product.scheme, ScaleRule())
     codes = quantize(scaled, params.scale, product.scheme.format, product.scheme.granularity)
@@ -112,7 +113,7 @@ def _nearest_error(product: TriedBlockProduct, factors: Factors) -> float:
 
 
 def _judged_error(product: TriedBlockProduct, factors: Factors) -> float:
-    """The squared error of a product on the judging rows, with GPTQ codes that the choosing rows gave."""
+    """Return the squared error of a product on the judging rows, with GPTQ codes from the choosing rows."""
     scaled, x = _scaled(product, factors), product.choosing / np.repeat(factors, product.repeat)
     params, _ = search.least_error(scaled, product.scheme, ScaleRule())
     codes = round_weights(scaled, params, x.T @ x)

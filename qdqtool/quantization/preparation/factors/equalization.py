@@ -1,17 +1,16 @@
-"""Cross-layer equalization: factors for the channels of a tensor between two layers, so that one scale serves them all.
+"""Cross-layer equalization: factors for the channels of a tensor between two layers, so that one scale fits them all.
 
 Nagel, van Baalen, Blankevoort, Welling: Data-Free Quantization Through Weight Equalization and Bias Correction (2019).
 The paper divides channel i by ``s_i = sqrt(r1_i / r2_i)``. There r1 is the range of the weights that make channel i,
-and r2 the range of the weights that read it: half of the unevenness goes to either side. Two things differ here.
+and r2 the range of the weights that read it: each side gets half of the unevenness. Two things differ here.
 
-First, r1 is the largest magnitude that channel i takes on calibration data. Weights have one scale for each output
-channel here, so uneven channels do no harm to the weights that make them, but to the tensor, which has one scale.
+First, r1 is the largest magnitude of channel i on calibration data. Weights have one scale for each output channel
+here. So uneven channels do not harm the weights that make them; they harm the tensor, which has one scale.
 
-Second, shares other than half are tried, too. If all of the unevenness leaves the tensor, its rounding noise is as
-small as if each channel had a step of its own. But the weights that read it become uneven. And a channel that has
-larger values in use than in calibration then enlarges the step of all others. So several shares are tried for each
-tensor: factors are found on one part of the samples, and their expected noise is computed on all of them.
-
+Second, other shares than half are also tried. If all of the unevenness moves from the tensor to the weights that read
+it, the rounding noise of the tensor is as small as if each channel had its own step. But these weights become uneven.
+And a channel with larger values in use than in calibration then enlarges the step of all others. So several shares are
+tried for each tensor. Factors are found on one part of the samples, and their expected noise is computed on all.
 Rounding to steps of ``d`` adds noise of mean square ``d**2 / 12``, which is assumed to be independent of everything
 else (Widrow and Kollar, Quantization Noise, 2008). A product ``y_o = sum_i W_oi x_i`` then gets
 
@@ -42,7 +41,7 @@ class ProductNoise:
         weight: The weight as stored.
         layout: Its layout.
         seen: Statistics of the input channels.
-        importance: How much the noise of each output channel counts
+        importance: The weight of the noise of each output channel
             (:func:`qdqtool.quantization.preparation.factors.importance.channel_importance`), shape ``(outputs,)``; None
             for ones.
     """
@@ -62,15 +61,15 @@ class ProductNoise:
 
     @property
     def weight_peaks(self) -> Factors:
-        """The largest weight that each input channel is multiplied with, weighted by the importance of its output."""
+        """The largest weight that multiplies each input channel, weighted by the importance of its output."""
         return np.asarray((self._peaks * np.sqrt(self._importance)).max(axis=1, initial=0.0).reshape(-1))
 
     def expected(self, factors: Factors, *, rounded_inputs: bool = True) -> float:
-        """The noise of all outputs together when input channels are divided by ``factors`` and weights multiplied.
+        """Return the total noise of all outputs if ``factors`` divide the input channels and multiply the weights.
 
         Args:
             factors: One for each input channel.
-            rounded_inputs: Whether x is rounded, to steps of one size; else only W is.
+            rounded_inputs: Whether x is rounded too, to steps of one size; otherwise only W is rounded.
         """
         spread = self._layout.input_factors(factors)[..., 0]
         step = float(np.max(self._seen.peak / factors, initial=0.0))
@@ -82,31 +81,32 @@ class ProductNoise:
 
 
 MIGRATION = 0.5
-"""The exponent of the activation's range in ``a**m / w**(1 - m)``: half of the unevenness goes to either side."""
+"""The exponent of the activation range in ``a**m / w**(1 - m)``: each side gets half of the unevenness."""
 
 MIGRATIONS = (0.25, 0.5, 0.75, 1.0)
-"""Exponents that are tried."""
+"""Exponents to try."""
 
 DIGITS = 4
-"""Significant digits of a factor. Any positive number will do, and a ranges file keeps them all: short ones suffice."""
+"""Significant digits of a factor. Any positive number works, and a ranges file stores all factors, so they are short.
+"""
 
 Statistics = Mapping[Value, ChannelStatistics]
 
 
 def channel_factors(peaks: Factors, weight_peaks: Factors, migration: float = MIGRATION) -> Factors:
-    """The factors of a tensor's channels: ``peaks**m / weight_peaks**(1 - m)``.
+    """Return the factors of a tensor's channels: ``peaks**m / weight_peaks**(1 - m)``.
 
-    A channel that is always zero gets the factor that makes its weights as large as those of the median channel; one
-    that no weight reads, the factor that makes its values so. So networks that differ only by factors moved between
-    their layers get the same tensors and weights.
+    A channel that is always zero gets the factor that makes its weights as large as the weights of the median channel.
+    A channel that no weight reads gets the factor that makes its values as large as those of the median channel. So
+    networks that differ only by factors moved between their layers get the same tensors and weights.
 
     Args:
         peaks: Largest magnitude of each channel.
-        weight_peaks: Largest magnitude of the weights that each channel is multiplied with.
-        migration: From 0, where weights become even, to 1, where the tensor does.
+        weight_peaks: Largest magnitude of the weights that multiply each channel.
+        migration: From 0, which equalizes the weights, to 1, which equalizes the tensor.
 
     Returns:
-        Positive factors of geometric mean 1, of :data:`DIGITS` digits.
+        Positive factors with geometric mean 1 and :data:`DIGITS` digits.
     """
     factors = np.ones_like(peaks)
     live = (peaks > 0) & (weight_peaks > 0)
@@ -122,7 +122,7 @@ def channel_factors(peaks: Factors, weight_peaks: Factors, migration: float = MI
 
 
 def powers_of_two(factors: Factors) -> Factors:
-    """The nearest powers of two. Unless a value overflows, moving such factors changes no bit of any output."""
+    """Return the nearest powers of two. Unless a value overflows, such factors change no bit of any output."""
     return np.asarray(np.exp2(np.rint(np.log2(factors))), np.float64)
 
 
@@ -132,8 +132,8 @@ class BestFactors:
 
     Attributes:
         factors: One for each channel.
-        gain_db: By how much the noise of what reads the tensor is expected to fall, in dB.
-        of_folds: The factors that each part of the samples alone gives; empty where there is one part.
+        gain_db: How much the noise of the products that read the tensor is expected to fall, in dB.
+        of_folds: The factors from each part of the samples alone; empty if there is only one part.
     """
 
     factors: Factors
@@ -142,14 +142,14 @@ class BestFactors:
 
 
 class PointNoise:
-    """The noise that is expected behind a rescaling point: in the products that read its tensor.
+    """The expected noise of the products that read the tensor of a rescaling point.
 
     Args:
         point: The rescaling point.
-        seen: Statistics of every tensor that a reader reads.
-        read: Gives the values of a stored weight; each is read once.
-        importance: How much the channels of tensors count; empty for all the same.
-        rounded_inputs: As :meth:`ProductNoise.expected` takes it.
+        seen: Statistics of every tensor that a reader of the point reads.
+        read: Returns the values of a stored weight; each weight is read once.
+        importance: How much each channel of a tensor matters; empty if all channels matter equally.
+        rounded_inputs: Whether activations are rounded too; see :meth:`ProductNoise.expected`.
     """
 
     def __init__(
@@ -166,12 +166,12 @@ class PointNoise:
         self._rounded_inputs = rounded_inputs
 
     def gain_db(self, factors: Factors) -> float:
-        """By how many dB factors lower the noise."""
+        """Return by how many dB factors lower the noise."""
         before, after = self._expected(np.ones(self._channels)), self._expected(factors)
         return 10 * log10(before / after) if before and after else 0.0
 
     def best_factors(self) -> BestFactors:
-        """The best factors of all :data:`MIGRATIONS`, with their gain on samples that they were not found on."""
+        """Return the best factors over all :data:`MIGRATIONS`, with their gain on samples that did not choose them."""
         weight_peaks = self._largest([product.weight_peaks for product in self._products])
         folds = [self._largest(peaks) for peaks in zip(*(seen.folds for seen, _ in self._seen), strict=False)]
         peaks = self._largest([seen.peak for seen, _ in self._seen])
@@ -192,7 +192,7 @@ class PointNoise:
         )
 
     def _largest(self, of_inputs: Sequence[Factors]) -> Factors:
-        """The largest number for each channel of the point, from numbers for each input channel of its readers."""
+        """Return the largest number for each channel of the point, from numbers by input channel of its readers."""
         folded = (folded_peaks(found, repeat) for found, (_, repeat) in zip(of_inputs, self._seen, strict=True))
         return np.asarray(np.max(list(folded), axis=0), np.float64)
 

@@ -5,8 +5,8 @@ A product ``y_o = sum_i W_oi x_i`` turns noise of mean square 1 in ``x_i`` into 
 is computed from the outputs of the model back to its inputs. It makes the noises of different channels comparable:
 factors that move between layers change both the noise of a channel and the weights that read it, and the two cancel.
 
-The estimate is rough. Operators other than products are assumed to pass noise on unchanged. Where channels cannot be
-followed (a Reshape that mixes them, a product of two activations), each has the mean of all.
+The estimate is rough. Operators other than products are assumed to pass noise on unchanged. If channels cannot be
+followed (a Reshape that mixes them, a product of two activations), each gets the mean of all.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,11 +20,11 @@ from qdqtool.models.ops.support.weights import StoredWeight, WeightProblem, stor
 from qdqtool.numerics.product import Factors
 
 Importance = Mapping[Value, Factors]
-"""For each tensor that reaches an output: one number for each channel, or a single one for all of them."""
+"""For each tensor that reaches an output: one number for each channel, or one number for all channels."""
 
 
 def channel_importance(index: ModelIndex) -> Importance:
-    """The importance of the channels of every activation that reaches an output of its graph or body."""
+    """Return the channel importance of every activation that reaches an output of its graph or body."""
     walk = _Backward(index)
     for scope in reversed(index.view.scopes):
         for name in scope.output_names():
@@ -37,15 +37,15 @@ def channel_importance(index: ModelIndex) -> Importance:
 
 
 def of_outputs(importance: Importance, product: NodeView, channels: int) -> Factors:
-    """The importance of each output channel of a product.
+    """Return the importance of each output channel of a product.
 
     Args:
-        importance: That of tensors; empty where nothing is known of the model.
+        importance: The importance by tensor; empty if nothing is known about the model.
         product: The operator.
-        channels: How many output channels it has.
+        channels: Number of output channels of the operator.
 
     Returns:
-        Shape ``(channels,)``: zeros where no output of the model depends on them, ones where nothing is known.
+        Shape ``(channels,)``: zeros if no output of the model depends on the channels, ones if nothing is known.
     """
     output = product.output()
     found = importance.get(output, np.zeros(1)) if output is not None and importance else np.ones(1)
@@ -64,14 +64,14 @@ class _Backward:
         self.found: dict[Value, Factors] = {}
 
     def add(self, value: Value, more: Factors) -> None:
-        """Count one more path on which the noise of a tensor reaches an output."""
+        """Add one more path on which the noise of a tensor reaches an output."""
         before = self.found.get(value)
         if before is not None and before.size != more.size and 1 not in (before.size, more.size):
             before, more = _mean(before), _mean(more)
         self.found[value] = more if before is None else before + more
 
     def pass_on(self, node: NodeView) -> None:
-        """Give the importance of a node's results to its inputs."""
+        """Pass the importance of a node's results on to its inputs."""
         arriving = [self.found[value] for value in node.present_outputs if value in self.found]
         if not arriving:
             return
@@ -125,7 +125,7 @@ def _stored_weights(index: ModelIndex) -> Iterator[tuple[NodeView, StoredWeight]
 
 
 def _channel_counts(view: GraphView, weights: Mapping[NodeView, StoredWeight]) -> dict[Value, int]:
-    """The number of channels of tensors, as far as it follows from weights."""
+    """Return the number of channels of each tensor for which the weights determine it."""
     counts: dict[Value, int] = {}
     for node in view.nodes():
         output = node.output()

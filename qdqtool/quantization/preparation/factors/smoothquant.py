@@ -1,12 +1,12 @@
 """SmoothQuant: divide outlier channels of a normalized tensor by factors, and multiply the weights that read them.
 
 Xiao, Lin, Seznec, Wu, Demouth, Han: SmoothQuant (2023): ``s_j = max|X_j|**alpha / max|W_j|**(1 - alpha)``. The scale
-and bias of the normalization in front are divided by the factors. Alpha is given, or searched for each tensor: the best
-of :data:`CANDIDATES` is the one whose quantized products differ least from the float ones on rows of calibration data.
+and bias of the preceding normalization are divided by the factors. Alpha is given, or searched for each tensor: the
+quantized products of the best of :data:`CANDIDATES` differ least from the float products on rows of calibration data.
 
-A search finds factors and steps on one part of the samples and measures on rows of all of them. Large factors follow
-the peaks of single channels, and few samples show little of what a channel takes in use: on 48 rows of 128 channels, of
-a decoder whose tokens are drawn at random, smoothing gained 1.5 dB on these rows and lost 11 dB on others.
+A search finds factors and steps on one part of the samples, and measures on rows of all samples. Large factors follow
+the peaks of single channels, and few samples show little of the values that a channel has in use. On 48 rows of 128
+channels of a decoder with random tokens, smoothing gained 1.5 dB on these rows and lost 11 dB on others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,14 +28,14 @@ CANDIDATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Alphas that a search tries, besides leaving the tensor unchanged."""
 
 WORTHWHILE = 0.9
-"""Largest share of the error that may be left: some half a dB less than before. So few rows show no smaller gain."""
+"""Largest share of the error that may remain: about half a dB less than before. So few rows show no smaller gain."""
 
 HIGH = 127
-"""Largest code of the format that a search rounds to: int8, in place of every format with some 256 codes."""
+"""Largest code of the format that a search rounds to: int8 represents every format with about 256 codes."""
 
 
 def weight_peaks(point: RescalingPoint) -> Factors:
-    """The largest weight that each channel of the point is multiplied with."""
+    """Return the largest weight that multiplies each channel of the point."""
     peaks = [folded_peaks(each.weight.layout.input_peaks(each.weight.read()), each.repeat) for each in point.readers]
     return np.asarray(np.max(peaks, axis=0), np.float64)
 
@@ -43,13 +43,13 @@ def weight_peaks(point: RescalingPoint) -> Factors:
 def smoothing_factors(
     point: RescalingPoint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float
 ) -> Factors:
-    """The factors of one rescaling point.
+    """Return the factors of one rescaling point.
 
     Args:
-        point: The tensor and what reads it.
-        seen: Statistics of every tensor that a reader reads.
-        weights: Its :func:`weight_peaks`.
-        alpha: From 0 to 1: how much of the unevenness goes into the weights.
+        point: The tensor, and the products that read it.
+        seen: Statistics of every tensor that a reader of the point reads.
+        weights: The :func:`weight_peaks` of the point.
+        alpha: From 0 to 1: the share of the unevenness that moves into the weights.
     """
     return _factors(point, {reader.tensor: seen[reader.tensor].peak for reader in point.readers}, weights, alpha)
 
@@ -57,20 +57,20 @@ def smoothing_factors(
 def fold_factors(
     point: RescalingPoint, seen: Mapping[Value, ChannelStatistics], weights: Factors, alpha: float
 ) -> list[Factors]:
-    """The factors that each part of the samples alone gives; one list entry where there is one part."""
+    """Return the factors from each part of the samples alone; one list entry if there is one part."""
     return [_factors(point, part, weights, alpha) for part in _parts(point, seen)]
 
 
 def searched_alpha(
     point: RescalingPoint, seen: Mapping[Value, ChannelStatistics], weights: Factors, products: Sequence["TriedProduct"]
 ) -> float | None:
-    """The alpha with the least error at one point; None where none is clearly better than leaving the point alone.
+    """Return the alpha with the least error at one point; None if none is clearly better than an unchanged point.
 
     Args:
-        point: A tensor with its channels on the last axis, and what reads it.
-        seen: Statistics of every tensor that a reader reads.
-        weights: Its :func:`weight_peaks`.
-        products: The products that read it, with some rows of their activations.
+        point: A tensor with its channels on the last axis, and the products that read it.
+        seen: Statistics of every tensor that a reader of the point reads.
+        weights: The :func:`weight_peaks` of the point.
+        products: The products that read the tensor, with some rows of their activations.
     """
     parts = _parts(point, seen)
 
@@ -92,7 +92,7 @@ def _factors(point: RescalingPoint, seen: Peaks, weights: Factors, alpha: float)
 
 
 def _parts(point: RescalingPoint, seen: Mapping[Value, ChannelStatistics]) -> list[Peaks]:
-    """The peaks of every tensor that a reader reads, for each part of the samples; without parts, for all samples."""
+    """Return the peaks of every tensor that a reader reads, for each part of the samples (or once for all samples)."""
     tensors = {reader.tensor for reader in point.readers}
     count = min(len(seen[tensor].folds) for tensor in tensors)
     if not count:
@@ -106,8 +106,8 @@ class TriedProduct:
 
     Attributes:
         tensor: The activation.
-        repeat: How many channels of the activation share a factor.
-        rows: Rows of the activation, ``[n, inputs]``, in float32: candidates differ by far more than its rounding.
+        repeat: Number of channels of the activation that share a factor.
+        rows: Rows of the activation, ``[n, inputs]``, float32: candidates differ by far more than float32 rounding.
         weight: The weight, ``[inputs, outputs]``, float32.
         exact: ``rows @ weight``.
     """
@@ -125,7 +125,7 @@ class TriedProduct:
         return cls(reader.tensor, reader.repeat, rows, weight, rows @ weight)
 
     def error(self, factors: Factors, peaks: Factors) -> float:
-        """The squared error with these factors, and both sides rounded to the steps that the peaks give."""
+        """Return the squared error with these factors, if both operands are rounded to the steps from the peaks."""
         by = np.repeat(factors, self.repeat)
         step = np.float32(np.max(peaks / by) / HIGH)
         by = by.astype(np.float32)

@@ -1,6 +1,6 @@
-"""The steps of preparing a float model, one a module: the file name is the public id, ``STEP`` the value.
+"""The steps of preparing a float model, one in each module: the file name is the public id, ``STEP`` is the value.
 
-The package is walked: there is no list to edit.
+All modules of the package are found by their file names: there is no list to edit.
 """
 
 import functools
@@ -13,11 +13,11 @@ from qdqtool.registry import load_unit, unit_names
 
 @functools.cache
 def known_steps() -> Mapping[str, PreparationMethod]:
-    """Every step by its public id, in the order in which steps are made."""
+    """Return every step by its public id, in the order in which steps run."""
     found: list[PreparationMethod] = [load_unit(_package, name).STEP for name in unit_names(_package)]
     return {step.name: step for step in sorted(found, key=lambda step: step.order)}
 
 
 def asked_steps(request: StepRequest) -> tuple[PreparationMethod, ...]:
-    """The steps that are to be made, in their order."""
+    """Return the steps that are to be carried out, in order."""
     return tuple(step for step in known_steps().values() if step.is_asked(request))

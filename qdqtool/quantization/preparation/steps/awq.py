@@ -1,4 +1,4 @@
-"""AWQ in weight-only modes of few bits, at the rescaling points where codes that data chooses gain by it too."""
+"""AWQ in low-bit weight-only modes, at the rescaling points where codes that are chosen with data also gain."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,29 +25,29 @@ from qdqtool.quantization.preparation.step import ProposedChange, Slots, StepReq
 from qdqtool.quantization.statistics.channel_statistics import ChannelData, sample_rows
 
 ROWS = 1024
-"""Rows of each tensor on which factors are tried: half of them choose, the other half judges."""
+"""Number of rows of each tensor on which factors are tried: half of them choose, the other half judges."""
 
 Schemes = Mapping[tuple[ScopePath, NodeKey], QuantScheme]
-"""Schemes of weights in blocks, by the product that reads each."""
+"""Schemes of weights in blocks, by the product that reads the weight."""
 
 
 class AwqStep(RescalingStep):
-    """AWQ at the rescaling points behind normalizations, multiplications with a stored vector, and products."""
+    """AWQ at the rescaling points after normalizations, multiplications with a stored vector, and products."""
 
     order = 40
     thing, done, doing = "layer", "scaled by AWQ", "scaling the model by AWQ"
     off = "--awq off"
 
     def is_asked(self, request: StepRequest) -> bool:
-        """Return whether weights get few bits, unless the user disables the step."""
+        """Return whether weights get few bits and the user has not disabled the step."""
         return super().is_asked(request) and request.few_bits and request.slots is not None
 
     def is_allowed(self, asked: Preparation) -> bool:
-        """Return the option."""
+        """Return the value of the option ``awq``."""
         return asked.awq
 
     def points(self, index: ModelIndex) -> tuple[tuple[RescalingPoint, ...], tuple[Site, ...]]:
-        """The rescaling points of a model behind layers of either kind; no layer is listed that has none."""
+        """Return the rescaling points after layers of every kind; layers without points are not listed."""
         return tuple(point for kind in PointKind for point in find_rescaling_points(index, kind)[0]), ()
 
     def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
@@ -59,7 +59,7 @@ class AwqStep(RescalingStep):
         done = tuple(point_site(point, f"alpha {by.alpha:g}, {by.gain_db:.1f} dB") for point, by in found.items())
         factors = {point: by.factors for point, by in found.items()}
         for change in rescalings(index, factors, done, (), of_folds={}):
-            # It was judged by products with chosen codes. A trial would round to the nearest.
+            # This change was judged by products with chosen codes; a trial would use the nearest codes.
             yield replace(change, on_trial=False)
 
 
@@ -86,7 +86,7 @@ def _search(
 
 
 def _schemes(index: ModelIndex, slots: Slots) -> Schemes:
-    """Return the schemes of matrices in blocks, as those of weights ``[K, N]``."""
+    """Return the schemes of matrices in blocks, in the layout ``[K, N]``."""
     found: dict[tuple[ScopePath, NodeKey], QuantScheme] = {}
     for entry in slots(index):
         granularity = entry.scheme.granularity

@@ -1,4 +1,4 @@
-"""Fold BatchNormalizations into the layers in front of them."""
+"""Fold BatchNormalizations into the preceding layers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ class BatchNormStep(PreparationMethod):
     thing, done = "BatchNormalization", "folded"
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> ProposedChange:
-        """Fold what can be folded; the step has no parameters."""
+        """Fold all BatchNormalizations that can be folded; the step has no parameters."""
         del parameters
         folded = fold_batchnorm(model)
         sites = (Site(name=n.node, graph=n.graph, note=f"folded into {n.op_type} '{n.into}'") for n in folded.report)

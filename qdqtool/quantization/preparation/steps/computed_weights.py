@@ -1,4 +1,4 @@
-"""Store weights that the model computes from constants, so that the steps behind this one can change them."""
+"""Store weights that the model computes from constants, so that later steps can change them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,13 +10,13 @@ from qdqtool.quantization.preparation.step import PreparationMethod, ProposedCha
 
 
 class ComputedWeightsStep(PreparationMethod):
-    """Stores every weight of a product that arithmetic on constants makes, such as weight normalization."""
+    """Stores every weight of a product that is computed from constants, such as by weight normalization."""
 
     order = 5
     thing, done = "computed weight", "stored"
 
     def replay(self, model: Model, parameters: Mapping[str, Any]) -> ProposedChange:
-        """Store what can be computed; the step has no parameters."""
+        """Store all weights that can be computed; the step has no parameters."""
         del parameters
         stored = store_computed_weights(model)
         sites = (Site(name=each.tensor, graph=each.graph, note=f"made by {each.op_type}") for each in stored.report)

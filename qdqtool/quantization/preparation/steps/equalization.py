@@ -1,4 +1,4 @@
-"""Equalize the channels of tensors between layers, where their ranges are uneven and the expected noise falls."""
+"""Equalize the channels of tensors between layers if their ranges are uneven and the expected noise falls."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -16,7 +16,7 @@ from qdqtool.quantization.preparation.step import ProposedChange, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 
 LEAST_GAIN_DB = 1.0
-"""How much the expected noise must fall at a point: a sixth of a bit, which is the precision of the estimate."""
+"""Smallest decrease of the expected noise at a point: a sixth of a bit, which is the precision of the estimate."""
 
 
 class EqualizationStep(RescalingStep):
@@ -28,13 +28,13 @@ class EqualizationStep(RescalingStep):
     kind = PointKind.PRODUCT
 
     def is_allowed(self, asked: Preparation) -> bool:
-        """Return the option."""
+        """Return the value of the option ``equalize``."""
         return asked.equalize
 
     def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
         """Propose the factors with the least expected noise, then the nearest powers of two, which round nothing.
 
-        Then the same for those rescaling points alone whose expected gain is the median or more.
+        Then propose the same, but only at the rescaling points whose expected gain is the median or more.
         """
         index = ModelIndex.of(model)
         points, left = self.points(index)

@@ -1,4 +1,4 @@
-"""SmoothQuant behind normalizations, with one alpha for all of them or the best for each."""
+"""SmoothQuant after normalizations, with one alpha for all of them or the best alpha for each."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,14 +29,14 @@ from qdqtool.quantization.preparation.step import ProposedChange, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData, sample_rows
 
 LEAST_GAIN_DB = 1.0
-"""By how much the expected noise must fall at a rescaling point before alphas are tried there: a sixth of a bit."""
+"""Smallest expected decrease of the noise at a rescaling point for which alphas are tried: a sixth of a bit."""
 
 ROWS = 256
-"""Rows of each tensor on which alphas are tried."""
+"""Number of rows of each tensor on which alphas are tried."""
 
 
 class SmoothQuantStep(RescalingStep):
-    """SmoothQuant at the rescaling points behind a normalization or a multiplication with a stored vector."""
+    """SmoothQuant at the rescaling points after a normalization or a multiplication with a stored vector."""
 
     order = 30
     thing, done, doing = "normalization", "smoothed", "smoothing the model"
@@ -44,13 +44,13 @@ class SmoothQuantStep(RescalingStep):
     kind = PointKind.NORM
 
     def is_asked(self, request: StepRequest) -> bool:
-        """Return whether an alpha is given, or activations become integers: others keep small channels precise."""
+        """Return whether an alpha is given or activations become integers; floats stay precise for small channels."""
         return _given_alpha(request.asked) is not None or (
             request.asked.smoothquant == "auto" and request.integer_activations
         )
 
     def disagreement(self, asked: Preparation, *, made: bool) -> str:
-        """Return the problem where the model was smoothed and must not be, or was not and must be."""
+        """Return the problem if the model was smoothed but must not be, or was not smoothed but must be."""
         if not made and _given_alpha(asked) is not None:
             return "the ranges were found without the step that --smoothquant asks for"
         return super().disagreement(asked, made=made)
@@ -75,7 +75,7 @@ class SmoothQuantStep(RescalingStep):
             if alpha is None
         ]
         factors = {point: search.factors(point, alpha) for point, alpha in alphas.items() if alpha is not None}
-        # An alpha that the user gave is not tried on the quantized model.
+        # An alpha from the user is not tried on the quantized model.
         tried = {point: alpha for point, alpha in alphas.items() if alpha is not None and given is None}
         folds = {point: search.fold_factors(point, alpha) for point, alpha in tried.items()}
         done = tuple(point_site(point, f"alpha {alphas[point]:g}") for point in factors)
@@ -88,23 +88,23 @@ def _given_alpha(asked: Preparation) -> float | None:
 
 
 class _AlphaSearch:
-    """Chooses alphas.
+    """Chooses the alpha of each rescaling point.
 
     Args:
         index: The index of the model.
-        points: Its rescaling points.
-        data: Statistics of their channels, and samples to take rows from.
-        alpha: The alpha of all rescaling points; None to search the best for each.
+        points: The rescaling points of the model.
+        data: Statistics of the channels, and samples to take rows from.
+        alpha: The alpha of all rescaling points; None to search the best alpha for each.
 
     Attributes:
-        points: Those whose every reader has statistics.
+        points: The rescaling points with statistics for all readers.
     """
 
     def __init__(
         self, index: ModelIndex, points: tuple[RescalingPoint, ...], data: ChannelData, alpha: float | None
     ) -> None:
         self._alpha = alpha
-        # Weights may be gigabytes: each is read once for its peaks, and not for every alpha.
+        # Weights may be gigabytes: each is read once for its peaks, and not again for every alpha.
         self._peaks: dict[RescalingPoint, Factors] = {}
         self._seen = data.of(index)
         self.points = with_statistics(points, self._seen)
@@ -112,7 +112,7 @@ class _AlphaSearch:
         self._rows = sample_rows(index.model, tried, data, ROWS) if tried else {}
 
     def alpha(self, point: RescalingPoint) -> float | None:
-        """The alpha of one rescaling point; None where the rescaling point is better left alone."""
+        """Return the alpha of one rescaling point, or None if it should stay unchanged."""
         if self._alpha is not None:
             return self._alpha
         if not all(reader.tensor in self._rows for reader in point.readers):
@@ -125,15 +125,15 @@ class _AlphaSearch:
         return searched_alpha(point, self._seen, self._peaks_of(point), products)
 
     def factors(self, point: RescalingPoint, alpha: float) -> Factors:
-        """The factors of one rescaling point."""
+        """Return the factors of one rescaling point."""
         return smoothing_factors(point, self._seen, self._peaks_of(point), alpha)
 
     def fold_factors(self, point: RescalingPoint, alpha: float) -> list[Factors]:
-        """The factors of one rescaling point on each part of the samples."""
+        """Return the factors of one rescaling point for each part of the samples."""
         return fold_factors(point, self._seen, self._peaks_of(point), alpha)
 
     def _with_outliers(self) -> tuple[RescalingPoint, ...]:
-        """The rescaling points at which alphas are tried: none where alpha is given."""
+        """Return the rescaling points at which alphas are tried; none if the alpha is given."""
         if self._alpha is not None:
             return ()
         noises = ((point, PointNoise(point, self._seen)) for point in self.points)

@@ -1,6 +1,6 @@
 """Calibration methods, one in each module: turn the statistics of a tensor into the range that its codes cover.
 
-The file name is the public id (``--calibration-method``), ``CALIBRATOR`` the value.
+The file name is the public id (``--calibration-method``), ``CALIBRATOR`` is the value.
 """
 
 import functools
@@ -27,7 +27,7 @@ DEFAULT = "auto"
 
 
 def names() -> tuple[str, ...]:
-    """The public ids of all methods, sorted."""
+    """Return the public ids of all methods, sorted."""
     return unit_names(_package)
 
 
@@ -50,7 +50,7 @@ def check_percentile(method: str, percentile: float | None) -> None:
     """Check that a percentile is legal for a method.
 
     Raises:
-        ArgumentError: It is not from 50 to 100, or the method does not use it.
+        ArgumentError: The percentile is not from 50 to 100, or the method does not use one.
     """
     if percentile is None:
         return

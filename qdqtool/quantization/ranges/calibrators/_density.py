@@ -1,6 +1,6 @@
-"""Read a histogram as a density: values are spread evenly inside a bin, so that sums become integrals.
+"""Read a histogram as a density: values are assumed to be spread evenly inside a bin, so sums become integrals.
 
-One scale for both would round the others to 0: with a mask of -1e4 in the tensor, int8 has a step of 79.
+One scale for outliers and other values would round the others to 0: with a mask of -1e4, int8 has a step of 79.
 """
 
 import functools
@@ -22,7 +22,7 @@ LOST_SHARE = 0.9
 STRAY_SHARE = 1e-4
 """Largest share of a tensor's values that may be outliers. The limit does not apply to a mask."""
 MASK_MAGNITUDE = 1e3
-"""Magnitude from which negative values that are about equal are a mask: no other term of attention is as large."""
+"""Negative values of about equal size are a mask from this magnitude on: no other term of attention is as large."""
 MASK_MARGIN = 10.0
 """Distance of a mask below the bulk: Softmax makes it ``exp(-10)`` = 0.00005 of the smallest unmasked score."""
 RESOLVED_BINS = 4
@@ -35,7 +35,7 @@ class OutlierSplit:
 
     Attributes:
         bulk: The histogram of the bulk.
-        edge: Upper bound of the magnitudes of the bulk.
+        edge: Share of distant values.
         share: Share of distant values.
         is_mask: Whether the distant values are a mask.
     """
@@ -51,11 +51,11 @@ def split_outliers(seen: TensorRange, lost: float) -> OutlierSplit | None:
 
     Args:
         seen: Statistics with a histogram.
-        lost: Half the smallest code, in the tensor's own unit.
+        lost: Half the smallest code, in the unit of the tensor.
 
     Returns:
-        None where enough of the bulk remains, there is no gap, too many values are distant, or the bulk is narrower
-        than the histogram resolves.
+        None if enough of the bulk remains, there is no gap, too many values are distant, or the bulk is narrower than
+        the histogram resolves.
     """
     histogram = seen.histogram
     if histogram is None or histogram.exponent is None:
@@ -80,13 +80,14 @@ def split_outliers(seen: TensorRange, lost: float) -> OutlierSplit | None:
 
 
 def _is_mask(seen: TensorRange, nearest: float) -> bool:
-    # A largest value below the nearest distant magnitude means that all distant values are negative.
+    # If the largest value is below the nearest distant magnitude, all distant values are negative.
     return seen.max < nearest and seen.amax >= MASK_MAGNITUDE and nearest >= 0.9 * seen.amax
 
 
 LEAST_WIDTH = 2.0**-10
-"""Smallest share of the last bin over which its values are spread. The largest magnitude often is the lower bound of
-its bin: values of float16 tensors and the 6 of a Relu6 are bounds. Sums over a bin without width would be noise."""
+"""Smallest share of the last bin over which its values are spread. The largest magnitude is often the lower bound of
+its bin, as for values of float16 tensors and the 6 of a Relu6. Sums over a bin without width would be noise.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +96,7 @@ class Density:
 
     Attributes:
         edges: Bounds of the bins from 0 to the largest magnitude, float64, one more than bins.
-        counts: Values in each bin, float64, the last one not 0.
+        counts: Number of values in each bin, float64, the last one not 0.
         sums: Number, sum and sum of squares of the values up to each edge; shape [3, edges].
         amax: The largest magnitude.
     """
@@ -107,7 +108,7 @@ class Density:
 
     @classmethod
     def of(cls, histogram: Histogram, amax: float) -> Self:
-        """Make the density of a histogram whose largest magnitude ``amax`` is greater than 0."""
+        """Return the density of a histogram whose largest magnitude ``amax`` is greater than 0."""
         used = int(np.flatnonzero(histogram.counts)[-1]) + 1
         counts = histogram.counts[:used].astype(FLOAT64)
         edges = histogram.edges()[: used + 1].copy()
@@ -126,12 +127,12 @@ class Density:
 
 def _means(low: Array, high: Array) -> Array:
     """Return the mean of the powers 0, 1 and 2 of values spread evenly from ``low`` to ``high``, shape [3, ...]."""
-    # Differences of powers divided by the width would lose, in the narrowest last bin, 10 more bits than these.
+    # Differences of powers divided by the width would lose 10 more bits in the narrowest last bin.
     return np.stack([np.ones_like(high), (low + high) / 2, (low**2 + low * high + high**2) / 3])
 
 
 def squared_error(density: Density, amax: Array, fmt: NumberFormat) -> Array:
-    """Return the summed squared error of rounding to a format whose largest value stands for ``amax``, symmetric.
+    """Return the summed squared error of symmetric rounding to a format whose largest value represents ``amax``.
 
     All values in a cell, between the midpoints around a value g of the format's grid, become g. The error of a cell is
     ``sum(x**2) - 2 g sum(x) + g**2 count``. The last cell has no upper end: it holds the clipped values.
@@ -142,7 +143,7 @@ def squared_error(density: Density, amax: Array, fmt: NumberFormat) -> Array:
         fmt: The format.
 
     Returns:
-        The error of each, in the tensor's unit squared, shape [n].
+        The error of each threshold, in the squared unit of the tensor, shape [n].
     """
     scale = amax / fmt.high
     if fmt.bits > 8:
@@ -156,7 +157,7 @@ def squared_error(density: Density, amax: Array, fmt: NumberFormat) -> Array:
 def _fine_error(density: Density, amax: Array, scale: Array) -> Array:
     """Return the error for steps narrower than bins: ``scale**2 / 12`` for each value that is not clipped."""
     upto = density.below(amax)
-    # The mean square of an error that is uniform in half a step to both sides.
+    # The mean square of an error that is uniform within half a step on both sides.
     return np.asarray(upto[0] * scale**2 / 12 + _distances(density.sums[:, -1:] - upto, amax))
 
 
@@ -175,7 +176,7 @@ def _cells(fmt: NumberFormat) -> tuple[Array, Array]:
 def clipped_fraction(histogram: Histogram, amax: float) -> float:
     """Return the share of a tensor's values, zeros included, whose magnitude is above ``amax``.
 
-    It is exact where ``amax`` is a bound of a bin; else the values of that bin are spread evenly.
+    It is exact if ``amax`` is a bound of a bin; otherwise values are assumed to be spread evenly in its bin.
     """
     total = int(histogram.counts.sum()) + histogram.zeros
     if histogram.exponent is None or not total:

@@ -8,7 +8,7 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.quantization.ranges.types import TensorRange
 
 PERCENTILE = 99.99
-"""Default of the method ``percentile``: percent of the values that are not clipped."""
+"""Default of the method ``percentile``: percentage of the values that are not clipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,10 +16,10 @@ class RangeGoal:
     """The purpose of a threshold.
 
     Attributes:
-        format: The number format whose largest code stands for the threshold; symmetric, with one scale per tensor.
+        format: The number format whose largest code represents the threshold; symmetric, with one scale per tensor.
         peaked: Whether the few largest values matter most, as in the output of a Softmax. Methods that count clipped
-            values then answer as ``mse`` does.
-        percentile: For the method ``percentile``: percent of the values that are within the threshold.
+            values then return the threshold of ``mse``.
+        percentile: For the method ``percentile``: percentage of the values that are within the threshold.
     """
 
     format: NumberFormat
@@ -29,13 +29,13 @@ class RangeGoal:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The magnitude that the largest code stands for, and how it was found.
+    """The magnitude that the largest code represents, and how it was found.
 
     Attributes:
-        amax: The magnitude, in the tensor's own unit; values beyond it are clipped.
-        method: Id of the method that found it; ``auto`` gives the id of the method that it chose.
+        amax: The magnitude, in the unit of the tensor; larger values are clipped.
+        method: Id of the method that found the magnitude; for ``auto``, the id of the method that it chose.
         reason: The reason in a few words.
-        apart: Kind of distant values that are clipped: those of an attention ``mask``, or a few ``strays``; None where
+        apart: Kind of distant values that are clipped: an attention ``mask``, or a few outliers (``strays``); None if
             there are none.
     """
 
@@ -50,8 +50,8 @@ class Calibrator:
     """One calibration method.
 
     Attributes:
-        threshold: Chooses the threshold of one tensor from its statistics; between 0 and the largest magnitude.
-        needs_histogram: Whether it reads the histogram of the range.
+        threshold: Chooses the threshold of one tensor from its statistics, between 0 and the largest magnitude.
+        needs_histogram: Whether the method reads the histogram of the range.
     """
 
     threshold: Callable[[TensorRange, RangeGoal], Threshold]

@@ -1,13 +1,13 @@
-"""Auto: clip a tensor where that lowers the squared error on the format's own grid, else do not clip.
+"""Auto: clip a tensor if that lowers the squared error on the grid of the format, else do not clip.
 
-``docs/explanation/calibration.md`` has the reasons. Three answers are possible:
+The reasons are in ``docs/explanation/calibration.md``. Three results are possible:
 
-* ``mse``: the threshold with the least squared error, where that error is lower than without clipping by more than
-  :data:`GAIN`. A smaller gain is not worth it: rounding errors average out in later sums, clipped values are lost, and
-  later data may hold larger values than the calibration data.
+* ``mse``: the threshold with the least squared error, if that error is lower than without clipping by more than
+  :data:`GAIN`. Smaller gains are not worth it: rounding errors average out in later sums, clipped values are lost, and
+  later data may have larger values than the calibration data.
 * ``max``: in all other cases.
-* ``mse`` over the bulk: where one scale would round nearly all values to 0, because a few outliers or those of a mask
-  are far away from all others. They are clipped; a mask is clipped only so far that it remains a mask.
+* ``mse`` over the bulk: if one scale would round nearly all values to 0, because a few outliers or a mask are far away
+  from them. The distant values are clipped; a mask is clipped only as far as it remains a mask.
 """
 
 from qdqtool.numerics.rounding import magnitudes
@@ -27,7 +27,7 @@ GAIN = 0.02
 
 
 def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
-    """Choose the threshold, with the method that found it and the reason."""
+    """Return the threshold, with the method that found it and the reason."""
     if seen.histogram is None or seen.amax == 0:
         return Threshold(seen.amax, "max", "nothing is clipped")
     found = search(Density.of(seen.histogram, seen.amax), goal.format)
@@ -47,7 +47,7 @@ CALIBRATOR = Calibrator(_threshold)
 def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: RangeGoal) -> Threshold:
     what = f"{apart.share:.2g} of the values lie far away, up to {seen.amax:g}, and are clipped"
     if apart.is_mask:
-        # A mask is at least 1,000 and 16 times the bulk, so the threshold lies well below it.
+        # A mask is at least 1,000 and 16 times the bulk, so the threshold is well below it.
         return Threshold(apart.edge + MASK_MARGIN, "mse", f"a mask: {what}; else the others would be 0", "mask")
     found = search(Density.of(apart.bulk, apart.edge), goal.format)
     return Threshold(found.amax, "mse", f"outliers: {what}; else the others would be 0", "strays")

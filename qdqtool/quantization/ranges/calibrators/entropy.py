@@ -1,20 +1,20 @@
-"""Entropy: the threshold with the least KL divergence of the clipped, coarsened distribution from the measured one.
+"""Entropy: the threshold with the least KL divergence between the measured and the clipped, coarsened distribution.
 
-This is the procedure that NVIDIA published for TensorRT (S. Migacz, "8-bit Inference with TensorRT", GTC 2017). Where
-the publication is not specific, the choices are:
+This is the procedure that NVIDIA published for TensorRT (S. Migacz, "8-bit Inference with TensorRT", GTC 2017). For
+details that the publication leaves open, these choices were made:
 
-* There are up to 2,048 bins from 0 to the largest magnitude: the narrowest that consist of whole bins of the histogram,
-  so that no count is split. Values that are exactly 0 are left out, because no threshold clips them.
-* Candidates are the first ``i`` bins, for i from 128 to all of them, which clips nothing.
-* P is these bins, with all counts beyond them added to the last one. Q is the same bins *without* these counts, merged
+* There are up to 2,048 bins from 0 to the largest magnitude: the narrowest bins that consist of whole bins of the
+  histogram, so that no count is split. Values that are exactly 0 are left out, because no threshold clips them.
+* Candidates are the first ``i`` bins, for i from 128 to all bins; all bins means no clipping.
+* P is these bins, with all counts beyond them added to the last bin. Q is the same bins *without* these counts, merged
   to as many levels as the format has magnitudes (128 for int8): bin j is in level ``j * levels // i``, and the count of
-  a level is spread evenly over its bins that are not empty. Both are divided by their sums.
-* The divergence is ``sum(P * log(P / Q))`` without smoothing: it is infinite where the last bin is empty and values lie
-  beyond it.
-* The least divergence wins, on a tie the larger threshold. The threshold is ``i + 0.5`` bins, or the largest magnitude
-  where all bins are kept.
+  a level is spread evenly over its bins that are not empty. P and Q are each divided by their sum.
+* The divergence is ``sum(P * log(P / Q))`` without smoothing: it is infinite if the last bin is empty and there are
+  values beyond it.
+* The least divergence wins; on a tie, the larger threshold wins. The threshold is ``i + 0.5`` bins, or the largest
+  magnitude if all bins are kept.
 
-Levels are evenly spaced, so the procedure does not apply to formats with an exponent: their values are not clipped.
+Levels are evenly spaced, so the procedure does not apply to floating-point formats: their values are not clipped.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ BINS = 2048
 
 
 def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
-    """Choose the threshold with the least divergence; for peaked tensors that with the least squared error."""
+    """Return the threshold with the least divergence; for peaked tensors, the one with the least squared error."""
     if goal.peaked:
         return mse.CALIBRATOR.threshold(seen, goal)
     if goal.format.kind == "float":
@@ -58,10 +58,10 @@ def even_bins(histogram: Histogram) -> tuple[Array, float]:
 
 
 def divergence(bins: Array, levels: int) -> Array:
-    """Return the KL divergence of the distribution in few levels from the whole one, for every number of kept bins.
+    """Return the KL divergence of the distribution in few levels from the full one, for each number of kept bins.
 
     In a level with the sum S of counts and n bins that are not empty, Q is ``S / n`` for each of these bins. So sums
-    over bins become sums over levels, and these are differences of running sums.
+    over bins become sums over levels, which are differences of running sums.
 
     Args:
         bins: Counts, float64, shape [m], the last one not 0.
@@ -76,12 +76,12 @@ def divergence(bins: Array, levels: int) -> Array:
     beyond = total - within
     cross = np.concatenate([_cross(counts, filled, some, levels) for some in np.split(kept, range(64, len(kept), 64))])
     own = np.append(0.0, _xlogx(bins).cumsum())[kept - 1] + _xlogx(last + beyond) - total * _log(total)
-    # The last of all bins is not empty, so values lie beyond any bin that is.
+    # The last of all bins is not empty, so there are values beyond every empty bin.
     return np.where(last == 0, np.inf, (own - cross + total * _log(within)) / total)
 
 
 def _cross(counts: Array, filled: Array, kept: Array, levels: int) -> Array:
-    """Return ``sum(P * log(Q))`` before both are divided by their sums; few candidates at a time stay in the cache."""
+    """Return ``sum(P * log(Q))`` before normalization; few candidates at a time stay in the cache."""
     # First bin of each level: ceil(level * kept / levels).
     starts = -(np.arange(levels + 1) * -kept[:, None] // levels)
     level, used = np.diff(counts[starts]), np.diff(filled[starts])

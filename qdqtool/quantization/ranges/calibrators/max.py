@@ -1,11 +1,10 @@
-"""Max: the largest magnitude in the calibration data. No value of that data is clipped."""
+"""Max: the largest magnitude in the calibration data; no value of this data is clipped."""
 
 from qdqtool.quantization.ranges.calibrators._types import Calibrator, RangeGoal, Threshold
 from qdqtool.quantization.ranges.types import TensorRange
 
 
 def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:  # noqa: ARG001 -- the same for every goal
-    """Return the largest magnitude."""
     return Threshold(seen.amax, "max", "nothing is clipped")
 
 

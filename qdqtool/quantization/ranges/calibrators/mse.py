@@ -1,4 +1,4 @@
-"""MSE: the threshold with the least squared error on the format's own grid, rounding and clipping together."""
+"""MSE: the threshold with the least squared error on the grid of the format, from rounding and clipping together."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from qdqtool.quantization.ranges.types import TensorRange
 FACTORS = 2.0 ** (-np.arange(129) / 16)
 """Shares of the largest magnitude that are tried first: 1 to 1/256, each 4.2 % smaller than the one before."""
 NEIGHBOURS = 2.0 ** (np.arange(16, -17, -1) / 256)
-"""Factors that are then tried on the best share: up to the neighbouring shares, in steps of 0.27 %."""
+"""Factors that are then tried on the best share: up to the neighboring shares, in steps of 0.27 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Found:
 
     Attributes:
         amax: The threshold.
-        error: The squared error with it, summed over all values.
+        error: The squared error with this threshold, summed over all values.
         unclipped_error: The squared error without clipping.
     """
 
@@ -31,7 +31,7 @@ class Found:
 
 
 def search(density: Density, fmt: NumberFormat) -> Found:
-    """Find the best of :data:`FACTORS`, then the best of its :data:`NEIGHBOURS`; on a tie the larger one."""
+    """Return the best of :data:`FACTORS`, refined by the best of its :data:`NEIGHBOURS`; on a tie, the larger one."""
     coarse = squared_error(density, density.amax * FACTORS, fmt)
     near = density.amax * np.minimum(FACTORS[np.argmin(coarse)] * NEIGHBOURS, 1.0)
     fine = squared_error(density, near, fmt)
@@ -40,7 +40,7 @@ def search(density: Density, fmt: NumberFormat) -> Found:
 
 
 def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
-    """Choose the threshold with the least error."""
+    """Return the threshold with the least error."""
     if seen.histogram is None or seen.amax == 0:
         return Threshold(seen.amax, "mse", "nothing is clipped")
     found = search(Density.of(seen.histogram, seen.amax), goal.format)

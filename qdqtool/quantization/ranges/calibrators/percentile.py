@@ -1,4 +1,4 @@
-"""Percentile: the magnitude below which a given percentage of the values lies; the others are clipped."""
+"""Percentile: the magnitude below which a given percentage of the values lies; larger values are clipped."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from qdqtool.quantization.ranges.types import TensorRange
 
 
 def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
-    """Choose the percentile of all magnitudes, zeros included, interpolated inside a bin; as ``mse`` if peaked."""
+    """Return the percentile of all magnitudes, including zeros, interpolated inside a bin; if peaked, use ``mse``."""
     if goal.peaked:
         return mse.CALIBRATOR.threshold(seen, goal)
     if seen.histogram is None or seen.amax == 0:
@@ -24,6 +24,6 @@ CALIBRATOR = Calibrator(_threshold)
 
 
 def magnitude_at(histogram: Histogram, share: float) -> float:
-    """Return the magnitude up to which a share of the values lies; values are spread evenly inside a bin."""
+    """Return the magnitude up to which a share of the values lies, interpolated inside a bin."""
     sums = np.concatenate([[0], histogram.counts.cumsum()]) + histogram.zeros
     return float(np.interp(share * int(sums[-1]), sums, histogram.edges()))

@@ -1,6 +1,6 @@
-"""Range files of other tools, one format in each module: recognized by content, read, and most of them written.
+"""Range files of other tools, one format in each module: recognized by content and read; most can be written.
 
-The file name with ``-`` for ``_`` is the public id, ``FORMAT`` the value.
+The file name, with ``-`` for ``_``, is the public id; ``FORMAT`` is the value.
 """
 
 import functools
@@ -31,7 +31,7 @@ __all__ = [
 
 
 BOM = b"\xef\xbb\xbf"
-"""The byte order mark, which some editors write in front of UTF-8 text."""
+"""The byte order mark, which some editors write at the start of UTF-8 text."""
 MAX_NAME = 1 << 12
 MAX_MESSAGE = 400
 
@@ -41,8 +41,8 @@ class ReadEncodings:
     """A file that was read.
 
     Attributes:
-        format: Public id of its format.
-        found: Its content.
+        format: Public id of the format of the file.
+        found: Content of the file.
     """
 
     format: str
@@ -50,7 +50,7 @@ class ReadEncodings:
 
 
 def names() -> tuple[str, ...]:
-    """The public ids of all formats, sorted."""
+    """Return the public ids of all formats, sorted."""
     return tuple(name.replace("_", "-") for name in unit_names(_package))
 
 
@@ -60,12 +60,12 @@ def writable() -> tuple[str, ...]:
 
 
 def keeps_ends(name: str) -> bool:
-    """Whether a format holds the smallest and the largest value instead of one magnitude."""
+    """Return whether files of a format have the smallest and the largest value, instead of one magnitude."""
     return _get(name).keeps_ends
 
 
 def recognize(path: Path) -> str | None:
-    """Return the id of the format of a file, by its content; None for any other file."""
+    """Return the format id of a file, recognized by its content; None for any other file."""
     return _recognize(_read(path))
 
 
@@ -73,7 +73,7 @@ def read_encodings(path: Path) -> ReadEncodings:
     """Read a range file of another tool strictly.
 
     Raises:
-        UsageError: It cannot be read, its format is unknown, or it is malformed.
+        UsageError: The file cannot be read, its format is unknown, or it is malformed.
     """
     data = _read(path)
     found = _recognize(data)
@@ -89,12 +89,12 @@ def read_encodings(path: Path) -> ReadEncodings:
 
 
 def encode(ranges: Mapping[str, TensorRange], name: str) -> bytes:
-    """Write a file of the format ``name``, one of :func:`writable`."""
+    """Return ranges as a file of the format ``name``, which is one of :func:`writable`."""
     return _get(name).write(ranges)
 
 
 def _unknown(path: Path, data: bytes) -> UsageError:
-    """Make the error for a file of an unknown format."""
+    """Return the error for a file of an unknown format."""
     titles = ", ".join(_get(name).title for name in names())
     if data.lstrip()[:1] == b"{":
         try:

@@ -1,4 +1,4 @@
-"""One tensor of AIMET's encodings, in one form for every version of the file."""
+"""One tensor of AIMET's encodings, in one form for all versions of the file."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +14,11 @@ from qdqtool.quantization.ranges.types import TensorRange
 Numbers = npt.NDArray[np.float64]
 
 FLOAT = "float"
-"""A tensor that the file leaves in float, of any float type."""
+"""The kind of a tensor that the file leaves in float, of any float type."""
 SCALED_FLOATS = frozenset({"float8e4m3fn", "float8e5m2"})
 """Float formats that have a scale in AIMET."""
 WIDEST = 16
-"""Largest number of bits of weights and activations in AIMET; its biases have 32."""
+"""Largest number of bits of weights and activations in AIMET; biases have 32 bits."""
 ASYMMETRIC = "asymmetric in the file: range made symmetric"
 OTHER_BITS = "of other than 8 bits in the file: range used for 8"
 IN_FLOAT = "float in the file: unquantized"
@@ -32,9 +32,9 @@ class AimetEntry:
         name: Name of the tensor.
         kind: ``int``, one of :data:`SCALED_FLOATS`, or :data:`FLOAT`.
         bits: Bits of integers; else 0.
-        scales: float64, as the file nests them; empty for a float without a scale.
-        offsets: Offsets of integers, in the shape of the scales; else empty.
-        axis: Axis of the channels or blocks; None where the file does not say.
+        scales: float64, nested as in the file; empty for a float without a scale.
+        offsets: Offsets of integers, in the shape of the scales; empty for floats.
+        axis: Axis of the channels or blocks; None if the file does not state it.
         block_size: Elements in a block; None without blocks.
     """
 
@@ -48,24 +48,24 @@ class AimetEntry:
 
     @property
     def format(self) -> str:
-        """Name of the number format; a symmetric integer is signed, independent of how the file counts its codes."""
+        """Name of the number format; a symmetric integer is signed, however the file counts its codes."""
         if self.kind != "int":
             return self.kind
         return f"int{self.bits}" if self.is_centred else f"uint{self.bits}"
 
     @property
     def is_centred(self) -> bool:
-        """Whether zero is the middle code, or the one below it, which AIMET calls strict symmetry."""
+        """Whether zero is the middle code, or the code below it, which AIMET calls strict symmetry."""
         middle = -float(2 ** (self.bits - 1)) if self.kind == "int" else 0.0
         return self.kind != "int" or bool(np.isin(self.offsets, (middle, middle + 1)).all())
 
     @property
     def is_per_tensor(self) -> bool:
-        """Whether it has one scale and is not a bias."""
+        """Whether the tensor has one scale and is not a bias."""
         return self.kind != FLOAT and self.scales.size == 1 and self.block_size is None and self.bits <= WIDEST
 
     def range(self) -> TensorRange:
-        """Return the range that the codes of a tensor with one scale cover; equal on both sides if symmetric."""
+        """Return the range that the codes of a tensor with one scale cover; symmetric if the codes are."""
         scale = self.scales.item()
         if self.kind != "int":
             high = formats.get(self.kind).high * scale
@@ -78,14 +78,14 @@ class AimetEntry:
         return tensor_range(self.name, low, high)
 
     def constant(self) -> ConstantScales | None:
-        """Return the scales of a constant; None for a bias and for a constant without scales."""
+        """Return the scales of a constant, or None for a bias or a constant without scales."""
         if self.kind == FLOAT or self.bits > WIDEST:
             return None
         problem = "" if self.is_centred else "is asymmetric in the file"
         return ConstantScales(self.format, self.scales, self.axis, self.block_size, problem)
 
     def remark(self) -> str | None:
-        """Return what cannot be done as the file says, if the tensor is an activation; None where all can."""
+        """Return the statement of the file that cannot be followed for an activation, or None if there is none."""
         if self.kind == FLOAT:
             return IN_FLOAT
         if not self.is_centred:
@@ -94,14 +94,14 @@ class AimetEntry:
 
 
 def float_entry(name: str) -> AimetEntry:
-    """Make the entry of a tensor that stays float."""
+    """Return the entry of a tensor that stays float."""
     return AimetEntry(name, FLOAT, 0, np.zeros(0), np.zeros(0))
 
 
 def integer_entry(
     name: str, bits: int, scales: Numbers, offsets: Numbers, axis: int | None = None, block_size: int | None = None
 ) -> AimetEntry:
-    """Make the entry of a tensor of integers.
+    """Return the entry of a tensor of integers.
 
     Raises:
         UsageError: Offsets and scales differ in number.
@@ -112,10 +112,10 @@ def integer_entry(
 
 
 def read_bits(name: str, value: Any) -> int:
-    """Read the number of bits of codes.
+    """Return the number of bits of the codes.
 
     Raises:
-        UsageError: The value is not such a number.
+        UsageError: The value is not a legal number of bits.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= 32:
         raise UsageError(f"tensor '{name}' has bitwidth {str(value)[:20]}; 2 to 32 is legal")
@@ -123,10 +123,10 @@ def read_bits(name: str, value: Any) -> int:
 
 
 def read_numbers(name: str, value: Any, key: str) -> Numbers:
-    """Read the numbers of an entry, nested as in the file.
+    """Return the numbers of an entry, nested as in the file.
 
     Raises:
-        UsageError: They are missing or not finite, or a scale is not above 0.
+        UsageError: The numbers are missing or not finite, or a scale is not above 0.
     """
     found = as_array(value)
     if found is None:
@@ -137,10 +137,10 @@ def read_numbers(name: str, value: Any, key: str) -> Numbers:
 
 
 def read_size(name: str, value: Any, key: str, least: int) -> int | None:
-    """Read a whole number that may be absent.
+    """Return a whole number that may be absent.
 
     Raises:
-        UsageError: It is not a whole number, or below ``least``.
+        UsageError: The value is not a whole number, or is below ``least``.
     """
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
         return value

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges.types import TensorRange
 
-# Bytes in which the opening brace must occur; leading white space of any length is legal JSON.
+# The opening brace must be within this many bytes; leading white space of any length is legal JSON.
 MAX_PEEK = 1 << 16
 MAX_ODD_BYTES = 1 << 24
 """Largest nonstandard JSON (with NaN) that is read: only Python's slow reader accepts it."""
@@ -33,7 +33,7 @@ def peek_values(data: bytes) -> list[Any]:
 
 
 def _peek(data: bytes, of: Any) -> dict[str, Any]:
-    """Decode a JSON object, also one with NaN as Python writes it; empty for anything else."""
+    """Decode a JSON object, even with NaN as Python writes it; return an empty dict for anything else."""
     if not data[:MAX_PEEK].lstrip().startswith(b"{"):
         return {}
     try:
@@ -51,7 +51,7 @@ def decode_object(data: bytes) -> dict[str, Any]:
     """Decode a JSON object in which no name occurs twice.
 
     Raises:
-        UsageError: It is not such an object.
+        UsageError: The data is not such an object.
     """
     try:
         found = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
@@ -65,8 +65,8 @@ def decode_object(data: bytes) -> dict[str, Any]:
 
 
 def as_number(value: Any) -> float | None:
-    """Convert a JSON number to float64, infinite beyond its range; None for anything else."""
-    # bool is a subclass of int in Python. A JSON integer has any length, and float() raises OverflowError beyond
+    """Convert a JSON number to float64, infinity if it is too large; None for anything else."""
+    # bool is a subclass of int in Python. A JSON integer may have any length, and float() raises OverflowError beyond
     # 1e308.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -77,7 +77,7 @@ def as_number(value: Any) -> float | None:
 
 
 def as_array(value: Any) -> npt.NDArray[np.float64] | None:
-    """Convert a JSON number, or nested lists of them with equal lengths, to float64; None for anything else."""
+    """Convert a JSON number, or nested lists of numbers with equal lengths, to float64; None for anything else."""
     try:
         found = np.asarray(value)
     except (ValueError, RecursionError):
@@ -105,12 +105,12 @@ class ConstantScales:
     """Scales of one constant.
 
     Attributes:
-        format: Name of the number format of its codes.
-        values: float64, finite and above 0: one element for the whole tensor, else one for each channel; with blocks,
-            of the rank of the tensor, or a list ordered by output channel and then by block.
-        axis: Axis of the channels, or along which the blocks lie; None where the file does not say.
+        format: Name of the number format of the codes.
+        values: float64, finite and above 0: one element for the whole tensor, else one for each channel. With blocks,
+            an array with the rank of the tensor, or a list ordered by output channel and then by block.
+        axis: Axis of the channels or blocks; None if the file does not state it.
         block_size: Elements in a block; None without blocks.
-        problem: Why no symmetric quantizer can use them, in words that follow the tensor's name; empty if it can.
+        problem: Why no symmetric quantizer can use them, as text that continues the tensor's name; empty if it can.
     """
 
     format: str
@@ -122,15 +122,15 @@ class ConstantScales:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encodings:
-    """Ranges by tensor name. Such files know nothing of scopes.
+    """Ranges by tensor name; such files do not know scopes.
 
     Attributes:
-        ranges: The range that the codes of a tensor cover. For a file that does not distinguish activations from
-            constants, these include constants.
+        ranges: The range that the codes of a tensor cover. Constants are included if the file does not distinguish them
+            from activations.
         constants: Scales of tensors that are, or may be, constants.
-        formats: Names of the number formats that tensors have in the file, ``float`` for those that it leaves in float;
-            empty where the format of the file has int8 only.
-        remarks: By tensor, what the file specifies for an activation that a symmetric 8-bit quantizer cannot do.
+        formats: Names of the number formats of tensors in the file, ``float`` for tensors that stay float; empty if the
+            file format has int8 only.
+        remarks: By tensor: statements about activations that a symmetric 8-bit quantizer cannot follow.
     """
 
     ranges: Mapping[str, TensorRange]
@@ -140,11 +140,11 @@ class Encodings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every tensor that the file names, once."""
+        """All tensor names in the file, without repetition."""
         return tuple(dict.fromkeys([*self.ranges, *self.constants, *self.formats]))
 
     def remarks_of(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield the remarks on these tensors as sentences, each once."""
+        """Yield the remarks on some tensors as sentences, each once."""
         by_text: dict[str, list[str]] = {}
         for name in names:
             if name in self.remarks:
@@ -158,9 +158,9 @@ class EncodingFormat(ABC):
     """One file format.
 
     Attributes:
-        title: What users call it.
-        can_write: Whether :meth:`write` does.
-        keeps_ends: Whether a file holds the smallest and the largest value instead of one magnitude.
+        title: The name of the format for users.
+        can_write: Whether :meth:`write` can write files.
+        keeps_ends: Whether a file has the smallest and the largest value, instead of one magnitude.
     """
 
     title: ClassVar[str]
@@ -169,23 +169,23 @@ class EncodingFormat(ABC):
 
     @abstractmethod
     def recognizes(self, data: bytes) -> bool:
-        """Whether the data is such a file, valid or not, judged by its beginning and its keys."""
+        """Return whether the data is a file of this format, valid or not; its beginning and its keys decide."""
 
     @abstractmethod
     def read(self, data: bytes) -> Encodings:
-        """Read the ranges."""
+        """Return the ranges of a file."""
 
     def write(self, ranges: Mapping[str, TensorRange]) -> bytes:
-        """Write a file with these ranges; equal ranges give equal bytes."""
+        """Return a file with these ranges; equal ranges give equal bytes."""
         del ranges
         raise UsageError(f"{self.title} are not written")
 
 
 def tensor_range(name: str, low: float, high: float) -> TensorRange:
-    """Make the range from ``low`` to ``high``.
+    """Return the range from ``low`` to ``high``.
 
     Raises:
-        UsageError: An end is not finite, or they are in the wrong order.
+        UsageError: An end is not finite, or the ends are in the wrong order.
     """
     if not (isfinite(low) and isfinite(high) and low <= high):
         raise UsageError(f"tensor '{name}' has the range {low:g} to {high:g}; both ends must be finite and in order")
@@ -193,7 +193,7 @@ def tensor_range(name: str, low: float, high: float) -> TensorRange:
 
 
 def symmetric_range(name: str, scale: float) -> TensorRange:
-    """Make the range of 127 steps to both sides: dividing it by 127 gives the same float32 scale again.
+    """Return the range of 127 steps on both sides; dividing it by 127 gives exactly the same float32 scale.
 
     Raises:
         UsageError: The scale is negative or not finite.

@@ -1,15 +1,15 @@
 """AIMET's encodings, as ``aimet_onnx`` 2.42 and earlier export them.
 
 * 0.6.1: an object of tensor names, with one encoding for each channel;
-* 1.0.0: lists of activations and of constants; blocks are listed by output channel, and axes are not named;
-* 2.0.0: one list of tensors, in the words of ONNX's QuantizeLinear: ``output_dtype``, ``y_scale``, ``y_zero_point``,
-  ``axis``, ``block_size``; biases are among them.
+* 1.0.0: lists of activations and of constants; block scales are listed by output channel, without axes;
+* 2.0.0: one list of tensors, biases included, with the names of ONNX's QuantizeLinear: ``output_dtype``, ``y_scale``,
+  ``y_zero_point``, ``axis``, ``block_size``.
 
-The first two count codes from 0: ``real = (code + offset) * scale``. AIMET's symmetric encodings have, in eight bits,
-the offset -128, or -127 if strict. These are the values of int8 with zero point 0, so the scale is used directly. For
-any other offset the range is made symmetric, with a remark.
+The first two count codes from 0: ``real = (code + offset) * scale``. With 8 bits, AIMET's symmetric encodings have the
+offset -128, or -127 if strict. These are the values of int8 with zero point 0, so the scale is used directly. With any
+other offset the range is made symmetric, with a remark.
 
-Block scales of LPBQ are products: a float for each channel times an integer for each block.
+Block scales of LPBQ are products: one float for each channel times one integer for each block.
 """
 
 import re
@@ -67,7 +67,7 @@ FORMAT = _Aimet()
 
 
 def _read_2_0(document: dict[str, Any]) -> Encodings:
-    """Read a file that does not distinguish activations from constants; only the model can."""
+    """Read a file that does not distinguish activations from constants; only the model shows the difference."""
     version = str(document.get("version"))[:20]
     if not version.startswith("2."):
         raise UsageError(
@@ -146,7 +146,7 @@ def _entry_1_0(name: str, entry: dict[str, Any]) -> AimetEntry:
 
 
 def _by_block(name: str, by_channel: Numbers, steps: Any) -> Numbers:
-    """Read scales of LPBQ in version 1.0.0, ordered by output channel and then by block."""
+    """Return scales of LPBQ in version 1.0.0, ordered by output channel and then by block."""
     found = read_numbers(name, steps, "per_block_int_scale")
     if by_channel.ndim != 1 or found.size % by_channel.size:
         raise UsageError(f"tensor '{name}' has {by_channel.size} scales of channels and {found.size} of blocks")
@@ -197,7 +197,7 @@ def _scales_2_0(name: str, entry: dict[str, Any]) -> Numbers:
 
 
 def _shaped(name: str, value: Any, key: str, shape: tuple[int, ...]) -> Numbers:
-    """Read numbers in the shape of the scales; zeros where there are none."""
+    """Return numbers in the shape of the scales; zeros if the entry has none."""
     if value is None:
         return np.zeros(shape)
     found = read_numbers(name, value, key)

@@ -1,4 +1,4 @@
-"""NumPy archives: for each tensor an array under its name, the largest magnitude or ``[smallest, largest]``.
+"""NumPy archives: one array for each tensor name, with the largest magnitude or ``[smallest, largest]``.
 
 ``numpy.savez("ranges.npz", **{"conv1_out": 6.0, "input": [-2.1, 2.6]})`` makes such a file. Values are written as
 float64, so nothing is rounded.
@@ -16,8 +16,8 @@ from qdqtool.quantization.ranges.types import TensorRange
 from qdqtool.samples.columns import DAMAGED_ARCHIVE, DAMAGED_ARRAY
 
 MAX_ENTRY_BYTES = 1 << 12
-"""Largest entry that is read: two numbers and the header of their array take less."""
-# The earliest date of the zip format. With the current time the same ranges would give other bytes.
+"""Largest entry that is read: two numbers and the header of their array are smaller."""
+# The earliest date of the zip format. With the current time, equal ranges would give different bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

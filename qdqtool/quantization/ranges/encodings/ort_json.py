@@ -2,7 +2,7 @@
 
 * ``quantize_static(calibration_cache_path=...)``: ``{"CLS": "TensorsData", "data": {name: {"lowest": ...}}, ...}``;
 * ``write_calibration_table``: ``{name: {"lowest": ..., "highest": ..., "CLS": "TensorData"}}``;
-* the same of older versions: ``{name: [lowest, highest]}``.
+* ``write_calibration_table`` of older versions: ``{name: [lowest, highest]}``.
 
 A number may be plain or ``{"data": [x], "dtype": "float32", "CLS": "numpy.array"}``. Histograms (``hist``, ``bins``)
 are not read: ``lowest`` and ``highest`` are the range that ONNX Runtime derived from them and uses.

@@ -1,6 +1,6 @@
-"""TensorRT's calibration cache: text, a first line ``TRT-...``, then ``name: 3c010a14`` for each tensor.
+"""TensorRT's calibration cache: a text file with a first line ``TRT-...``, then ``name: 3c010a14`` for each tensor.
 
-The eight hexadecimal digits are a float32 in big-endian order: the scale of one int8 step, largest magnitude over 127.
+The eight hexadecimal digits are a big-endian float32: the scale of one int8 step, which is the largest magnitude / 127.
 """
 
 import struct
@@ -13,7 +13,7 @@ from qdqtool.quantization.ranges.encodings._types import EncodingFormat, Encodin
 from qdqtool.quantization.ranges.types import TensorRange
 
 HEADER = "TRT-100000-EntropyCalibration2"
-"""First line of written files: a version of TensorRT and the name of its calibrator, whichever method was ours."""
+"""First line of written files: a TensorRT version and the name of its calibrator, whichever method qdqtool used."""
 
 
 class _TensorRtCache(EncodingFormat):
