@@ -1,4 +1,4 @@
-"""Commands that reports advise, spelled as they are pasted: text reports and the page share them."""
+"""Commands that reports advise, quoted so that they can be pasted; text reports and the page share them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 HINTED = 0.5
-"""The first layers that make so much of the noise together are named with the options that leave them in float."""
+"""Share of the noise: the first layers that together make this share are named, with the options to exclude them."""
 
 MOST_HINTED = 5
 
@@ -17,15 +17,15 @@ def command(name: str, *words: str) -> str:
 
 
 def excluding(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Return the words that leave nodes in float."""
+    """Return the options that leave nodes in float."""
     return tuple(word for pattern in patterns for word in ("--nodes-to-exclude", pattern))
 
 
 def dominant_layers(shares: Sequence[float]) -> int:
-    """Return how many layers, from the first, make half of the noise together; at most :data:`MOST_HINTED`.
+    """Return how many layers, from the first, together make half of the noise; at most :data:`MOST_HINTED`.
 
     Args:
-        shares: Share of the noise of each layer, of 1, the largest first.
+        shares: Share of each layer in the noise, 0 to 1, the largest first.
     """
     total, named = 0.0, 0
     for share in shares[:MOST_HINTED]:

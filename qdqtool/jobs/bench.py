@@ -1,4 +1,4 @@
-"""The bench job: the times of an engine on this machine's GPU, against those of a float engine."""
+"""The bench job: time an engine on the GPU of this machine, and compare it with a float engine."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def bench_engine(
     speedup: SpeedupGate | None = None,
     progress: Progress | None = None,
 ) -> BenchReport:
-    """Time an engine on the GPU of this machine, in turn with one that it is compared with.
+    """Time an engine on the GPU of this machine, in turn with another engine to compare it with.
 
     Args:
         engine: An engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider compiles.
-        against: The engine to compare with, of the float model; of the same kind.
-        data: Samples, of which the first is run; default is a random one of the shapes that the engine was built for.
-        timing: How often.
-        speedup: The gate.
-        progress: Called for each turn of an engine, with the turns so far and their number.
+        against: The engine of the float model to compare with; it must be of the same kind.
+        data: Samples, of which the first is run; default is a random sample with the shapes of the engine.
+        timing: The numbers of rounds and inferences.
+        speedup: The speedup gate.
+        progress: Called for each turn of an engine, with the number of finished turns and of all turns.
 
     Raises:
         CapabilityError: A GPU, its driver or a package is absent, or a CUDA call fails.
-        ModelError: An engine cannot be read, or the runtime does not take it.
-        UsageError: The sample does not fit, the engines cannot be compared, or the gate has nothing to compare with.
+        ModelError: An engine cannot be read, or the runtime does not accept it.
+        UsageError: The sample does not fit, the engines cannot be compared, or the gate has no other engine.
         GateError: An engine does not run.
     """
     timing = timing or TimingOptions()
@@ -73,7 +73,7 @@ def bench_engine(
 
 
 def _fed(runner: Runner, sample: Sample) -> Sample:
-    """Return the sample with the types of an engine: the float one may take float32, and the other float16."""
+    """Return the sample with the input types of an engine: a float engine may need float32, and the other float16."""
     return Sample.like(sample, {spec.name: sample[spec.name].astype(spec.dtype) for spec in runner.inputs})
 
 

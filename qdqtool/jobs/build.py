@@ -1,4 +1,4 @@
-"""The build job: validate, settle shapes and targets, parse and build in a child process, report the precisions."""
+"""The build job: validate, determine shapes and targets, parse and build in a child process, report the precisions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build_engine(
 
     Args:
         model: The ONNX file.
-        output: The engine to write; ``OUTPUT.manifest.json`` is written beside it.
+        output: The engine to write; ``OUTPUT.manifest.json`` is written next to it.
         backend: ``tensorrt``, ``tensorrt-rtx`` or ``auto`` (the first of the two that is installed).
         options: How to build.
 
@@ -47,10 +47,10 @@ def build_engine(
         CapabilityError: The backend, or the GPU that it needs, is absent.
         ModelError: The model cannot be read.
         UsageError: A shape, target or path does not fit the model.
-        BuildRefusedError: ``validate`` found errors, the parser or the builder refused the model, or the build is not
-            the one that ``options.locked`` asks for.
-        BuilderFailedError: It crashed or ran out of time.
-        OutputError: A file cannot be written. In every case no engine is left.
+        BuildRefusedError: ``validate`` found errors, the parser or the builder refused the model, or the build differs
+            from the one that ``options.locked`` requires.
+        BuilderFailedError: The builder crashed or ran out of time.
+        OutputError: A file cannot be written. After any of these errors no engine is left.
     """
     builder = backends.get(backend)
     builder.require()
@@ -58,13 +58,13 @@ def build_engine(
 
 
 class _Job:
-    """One build; the steps share what has been settled."""
+    """One build; its steps share the settings."""
 
     def __init__(self, builder: TensorRT, model: Model, output: Path, options: BuildOptions) -> None:
         assert model.path is not None
         self._builder, self._model, self._output, self._options = builder, model, output, options
         self._path = model.path
-        # There is no place beside a stream.
+        # No file can be written next to a stream.
         self._manifest = None if is_stream(output) else manifest.manifest_path(output)
         self._signature = signature_path(self._manifest) if self._manifest is not None and options.sign_key else None
         self._lock = Lock.read(options.locked) if options.locked is not None else None
@@ -105,7 +105,7 @@ class _Job:
         return report
 
     def _write_beside(self, report: EngineReport, built: Built, engine: Path) -> None:
-        """Write the manifest, its signature and the timing cache, those that were asked for."""
+        """Write the requested files: the manifest, its signature and the timing cache."""
         cache, key = self._options.deployment.timing_cache_file, self._options.sign_key
         if self._manifest is not None:
             data = manifest.encode(manifest.describe_build(self._model, report, engine, built.timing_cache))
@@ -115,7 +115,7 @@ class _Job:
             write_output(self._manifest, data)
             if signed is not None:
                 write_output(signature_path(self._manifest), signed)
-        # The timing cache that a manifest locks stays as it is.
+        # A timing cache that a manifest locks is not changed.
         if cache is not None and built.timing_cache is not None and self._lock is None:
             write_output(cache, built.timing_cache)
 
@@ -130,7 +130,7 @@ class _Job:
         check_outputs([path for path in outputs if path is not None], inputs)
 
     def _check_key(self) -> None:
-        """Sign something, before a build that may take long."""
+        """Test the key with a signature, before a build that may take long."""
         if self._options.sign_key is None:
             return
         if self._manifest is None:
@@ -178,7 +178,7 @@ class _Job:
 
 
 def _validate(model: Model, builder: TensorRT) -> Summary:
-    """The validate gate: how much it found, when nothing of it is an error."""
+    """Return the counts of findings of the validate gate; raise if any finding is an error."""
     report = validate_model(model, [builder.release])
     refusals = tuple(
         Refusal(reason=finding.message, node=finding.node, op_type=finding.op_type, code=finding.code)

@@ -1,4 +1,4 @@
-"""The calibrate job: run a float model over data, and keep the range of every tensor that is to be quantized."""
+"""The calibrate job: run a float model over data, and write the range of every tensor that is to be quantized."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from qdqtool.samples.request import FileData, RandomData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnseenTensor:
-    """A tensor that took no value on the data, and why.
+    """A tensor that had no values on the data, and the reason.
 
     Attributes:
-        tensor: Its name.
-        graph: Its scope; empty for the main graph.
-        reason: Why it took none.
+        tensor: Name of the tensor.
+        graph: Scope of the tensor; empty for the main graph.
+        reason: Why the tensor had no values.
     """
 
     tensor: str
@@ -46,24 +46,24 @@ class UnseenTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrateReport(Report):
-    """What calibrate did.
+    """The result of ``calibrate``.
 
     Attributes:
-        model: The input.
-        output: The ranges file written.
-        method: What the ranges are for.
-        target: What placement was made for.
-        data: What was run.
-        shard: Which shard of the data, as ``I/N``; None for all of it.
-        samples: How many samples the ranges are of.
-        resumed: How many of them an interrupted run had done before.
-        tensors: How many tensors have a range.
-        unseen: Tensors that have none.
-        preparation: What became of each step that prepares the model.
-        chosen: Id of the method that ``auto`` chose for the whole model by its outputs; ``auto`` where it chooses for
-            each tensor by itself, and empty for other methods.
-        method_trial: The effect of the methods that were tried; None where none was.
-        cluster: The workers of a Dask cluster that ran the samples; None where this process did.
+        model: The input model.
+        output: The ranges file that was written.
+        method: The calibration method for which the ranges were collected.
+        target: The target for which pairs were placed.
+        data: The data that was run.
+        shard: The shard of the data, as ``I/N``; None for all data.
+        samples: Number of samples on which the ranges were collected.
+        resumed: Number of these samples that an interrupted run had finished.
+        tensors: Number of tensors with a range.
+        unseen: Tensors without a range.
+        preparation: The outcome of each step that prepares the model.
+        chosen: Id of the method that ``auto`` chose for the whole model by its outputs. ``auto`` if it chooses for each
+            tensor, and empty for other methods.
+        method_trial: The effect of the methods that were tried; None if none was tried.
+        cluster: The workers of a Dask cluster that ran the samples; None if this process ran them.
     """
 
     model: str
@@ -84,11 +84,11 @@ class CalibrateReport(Report):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationPlace:
-    """Which samples of a calibration are run, and where.
+    """The samples of a calibration to run, and where to run them.
 
     Attributes:
-        shard: The shard of the samples; None for all of them.
-        dask: The scheduler of a Dask cluster whose workers run them; None for this process.
+        shard: The shard of the samples; None for all samples.
+        dask: The scheduler of a Dask cluster whose workers run the samples; None for this process.
     """
 
     shard: Shard | None = None
@@ -106,12 +106,11 @@ def calibrate(
 
     Args:
         model: The ``.onnx`` file, or a loaded model.
-        data: Where the samples are, or that they are random.
+        data: The origin of the samples, or a request for random samples.
         recipe: Mode, target and options of the later quantization; default int8 for TensorRT.
-        progress: Called after each sample, with the samples so far and their number.
-        place: Run some of the samples only, whose ranges
-            :func:`qdqtool.quantization.ranges.shard.merge_ranges` joins with others;
-            or run them on a cluster.
+        progress: Called after each sample, with the number of finished samples and of all samples.
+        place: Run only some of the samples, to merge their ranges with others by
+            :func:`qdqtool.quantization.ranges.shard.merge_ranges`; or run them on a cluster.
 
     Raises:
         ModelError: The model cannot be read.
@@ -136,10 +135,10 @@ def calibrate_to_file(
     progress: Progress | None = None,
     place: CalibrationPlace | None = None,
 ) -> CalibrateReport:
-    """As :func:`calibrate`, and write the ranges to a file.
+    """Calibrate like :func:`calibrate`, and write the ranges to a file.
 
-    The file holds what is done from time to time, and at Ctrl-C; the same call goes on from there. A stream gets only
-    the complete ranges.
+    Partial results are written to the file regularly and at Ctrl-C; the same call continues from them. A stream gets
+    only the complete ranges.
 
     Raises:
         OutputError: The file cannot be written.

@@ -1,4 +1,4 @@
-"""The rule catalogue as values, for ``rules``, ``explain`` and the generated pages."""
+"""The rule catalog as data, for ``rules``, ``explain`` and the generated pages."""
 
 import inspect
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ HEADINGS = ("Why it matters", "Bad", "Good")
 
 @dataclass(frozen=True, slots=True)
 class TargetImpact:
-    """What a fault means to one target.
+    """The effect of a fault on one target.
 
     Attributes:
-        target: Its id.
-        severity: How bad a fault is there.
+        target: Id of the target.
+        severity: How severe a fault is for the target.
         effect: What the target does with a faulty model.
     """
 
@@ -30,7 +30,7 @@ class TargetImpact:
 
 @dataclass(frozen=True, slots=True)
 class FixCard:
-    """A kind of fix that ``--fix`` can make: ``safe`` ones are proven, ``unsafe`` ones need ``--unsafe-fixes``.
+    """A kind of fix that ``--fix`` can make: a ``safe`` fix is proven, an ``unsafe`` fix needs ``--unsafe-fixes``.
 
     Attributes:
         label: ``safe`` or ``unsafe``.
@@ -43,21 +43,21 @@ class FixCard:
 
 @dataclass(frozen=True, slots=True)
 class RuleCard:
-    """One rule in full.
+    """All facts about one rule.
 
     Attributes:
         code: Stable code.
         name: Dotted name.
         summary: The rule in one sentence.
-        why: Why it matters.
+        why: Why the rule matters.
         bad: A wrong use, in words.
-        good: A right one.
-        remedy: What to do about a finding.
+        good: A right use, in words.
+        remedy: How to fix a finding.
         fixes: The kinds of fix that ``--fix`` can make, the best one first.
-        since: The version of qdqtool that it came with.
-        impacts: What a fault usually means to each target that the rule affects.
-        invalid: Models that it reports.
-        valid: Models that it passes.
+        since: The first version of qdqtool with the rule.
+        impacts: The usual effect of a fault on each target that the rule affects.
+        invalid: Example models that the rule reports.
+        valid: Example models that pass the rule.
     """
 
     code: str
@@ -86,17 +86,17 @@ class Catalogue:
 
 
 def catalogue() -> Catalogue:
-    """The cards of all rules; the examples are without what the rules say of them."""
+    """Return the cards of all rules; the examples come without findings and fixes."""
     return Catalogue(tuple(_card(rule, tuple(map(card, rule.INVALID))) for rule in rules.catalogue()))
 
 
 def judged_catalogue() -> Catalogue:
-    """The cards of all rules, with what each says of its examples; this runs every rule and every fix."""
+    """Return the cards of all rules, with findings and fixes of their examples; this runs every rule and every fix."""
     return Catalogue(tuple(map(_judged, rules.catalogue())))
 
 
 def explain(code_or_name: str) -> RuleCard:
-    """The card of one rule, with what it says of its examples."""
+    """Return the card of one rule, with the findings and fixes of its examples."""
     return _judged(rules.get(code_or_name))
 
 

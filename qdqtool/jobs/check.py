@@ -1,4 +1,4 @@
-"""The check job: a model's numbers against our own core, the ONNX Runtime CPU reference and, if given, a baseline."""
+"""The check job: compare a model with qdqtool's arithmetic, the ONNX Runtime CPU reference and an optional baseline."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def check_model(
 ) -> CheckReport:
     """Check the numbers of a model.
 
-    Every Q and DQ is evaluated by our own core on the values it really had in the reference session and must agree in
-    every bit; no output may have NaN or infinities; every DQ must undo the Q before it. With a baseline, outputs and
-    quantized tensors are compared with it on the same feeds.
+    Every Q and DQ is computed with qdqtool's arithmetic from the values in the reference session, and must agree in
+    every bit. No output may have NaN or infinities, and every DQ must undo the Q before it. With a baseline, outputs
+    and quantized tensors are compared with it on the same feeds.
 
     Args:
         model: The ``.onnx`` file, or a loaded model.
         baseline: The float model.
-        data: A data file, or what to feed in full; default seeded random inputs.
-        options: Limits, and what else to do with the outputs.
-        progress: Called after each sample, with the samples so far and their number.
-        blame: When layers are named; default where a gate on the outputs is missed.
+        data: A data file, or a full data request; default is random inputs with a fixed seed.
+        options: The limits, and further uses of the outputs.
+        progress: Called after each sample, with the number of finished samples and of all samples.
+        blame: When to rank layers by noise; default is only when a gate on the outputs is missed.
 
     Raises:
-        UsageError: Data, saved outputs or the engine do not fit the model, the model fails while it runs, options
-            lack what they need, or model and baseline are swapped.
+        UsageError: Data, saved outputs or the engine do not fit the model, the model fails during a run, an option
+            requires another, or model and baseline are swapped.
         ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model; or an engine was given, and a GPU, its
+        CapabilityError: ONNX Runtime is not installed or cannot run the model; or an engine is given, but a GPU, its
             driver or a package is absent.
         GateError: The engine does not run.
         OutputError: The outputs cannot be saved.
@@ -121,7 +121,7 @@ def _swapped(models: tuple[Model, Model | None]) -> UsageError:
 
 
 def _of_pairing(pairing: Pairing) -> Iterator[str]:
-    """What was assumed of the baseline, in words."""
+    """Yield the assumptions about the baseline, as text."""
     for what, pairs in (("input", pairing.inputs), ("output", pairing.outputs)):
         for name, own in pairs.items():
             yield f"{what} '{name}' is called '{own}' in the baseline: they are paired by their position"
@@ -130,7 +130,7 @@ def _of_pairing(pairing: Pairing) -> Iterator[str]:
 
 
 def _with_engine(report: CheckReport, ran: EngineRun) -> CheckReport:
-    """The report with the engine in place of the temporary file that had its outputs."""
+    """Return the report with the engine in place of the temporary file of its outputs."""
     assert report.saved_outputs is not None
     saved = replace(report.saved_outputs, file=ran.loaded.file, computed_by=str(ran.loaded))
     return replace(report, saved_outputs=saved, warnings=(*ran.warnings, *report.warnings))
@@ -147,7 +147,7 @@ def _index_of(model: Model) -> ModelIndex:
 
 
 def _like(model: Model, baseline: Model) -> Model:
-    """The baseline, specialized as the model was, and with its weights prepared and cut as those of the model were."""
+    """Return the baseline, specialized as the model was, with its weights prepared and split as those of the model."""
     require_sound(GraphView(baseline))
     baseline = specialize_like(model, baseline).model
     return separate_like(model, prepared_like(model, baseline).model).model

@@ -1,4 +1,4 @@
-"""The inputs of a model that is checked and of its baseline: values that are fixed, and samples for both."""
+"""The inputs of a checked model and its baseline: fixed values, and samples for both."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -19,13 +19,13 @@ from qdqtool.samples.signature import InputSpec, input_specs, stored_specs, with
 
 
 def with_values(model: Model, baseline: Model | None, request: DataRequest) -> tuple[Model, Model | None, DataRequest]:
-    """Return both models with inputs stored as constants, and the data that they take then.
+    """Return both models with some inputs stored as constants, and the data for the remaining inputs.
 
-    The inputs are those that the user names, and in the baseline those too that quantizing stored as constants, which
-    the metadata of the model say.
+    These are the inputs that the user names. In the baseline, they also include inputs that quantization stored as
+    constants, according to the metadata of the model.
 
     Raises:
-        UsageError: Neither model has such an input, or a value does not fit it.
+        UsageError: Neither model has a named input, or a value does not fit it.
     """
     noted = fixed_values(model)
     known = [*_names(model), *([] if baseline is None else _names(baseline)), *noted]
@@ -59,13 +59,13 @@ def feeds_of(index: ModelIndex, baseline: ModelIndex | None, request: DataReques
     """Return the samples for a model and its baseline.
 
     Args:
-        index: The model.
-        baseline: The baseline; None for none.
+        index: The index of the model.
+        baseline: The index of the baseline; None without a baseline.
         request: The data.
-        renamed: The name of each input of the model, by the name of the same input in the baseline.
+        renamed: The name of each input of the model, by its name in the baseline.
 
     Raises:
-        UsageError: The data does not fit the model, or the baseline takes other inputs.
+        UsageError: The data does not fit the model, or the baseline has other inputs.
     """
     specs = with_shapes(input_specs(index.model), request.input_shapes)
     if baseline is not None:
@@ -73,7 +73,7 @@ def feeds_of(index: ModelIndex, baseline: ModelIndex | None, request: DataReques
     if request.samples is not None and request.samples < 1:
         raise UsageError(f"--samples is {request.samples}; it must be at least 1")
     if request.path is not None:
-        # Where the note of the model is lost, that of the baseline, whose inputs were fixed likewise, tells the values.
+        # If the model has lost its note, the note of the baseline, whose inputs have the same fixed values, gives them.
         models = [index.model, *([] if baseline is None else [baseline.view.model])]
         stored = {spec.name: spec for model in models for spec in stored_specs(model)}
         specs = (*specs, *stored.values())
@@ -85,7 +85,7 @@ def feeds_of(index: ModelIndex, baseline: ModelIndex | None, request: DataReques
         except UsageError:
             if not renamed:
                 raise
-            # The data may be those of the baseline, with its names.
+            # The data may be for the baseline, with the names of its inputs.
             own = {name: theirs for theirs, name in renamed.items()}
             called = [replace(spec, name=own.get(spec.name, spec.name)) for spec in specs]
             return data.feeds(called).renamed(renamed)

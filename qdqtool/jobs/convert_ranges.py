@@ -1,4 +1,4 @@
-"""The convert-ranges job: ranges, ours or those of another tool, into a file format of another tool."""
+"""The convert-ranges job: write ranges of qdqtool or of another tool in a file format of another tool."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from qdqtool.registry import suggestion
 from qdqtool.results import Report
 
 GOAL_FORMAT = "int8"
-"""What the files are for: a TensorRT calibration cache holds scales of int8."""
+"""The number format for which the files are written: a TensorRT calibration cache holds int8 scales."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertReport(Report):
-    """What convert-ranges did.
+    """The result of ``convert-ranges``.
 
     Attributes:
-        source: The input.
-        read_as: Id of its format; ``qdqtool`` for a ranges file of ours.
-        output: The file written.
-        written_as: Id of its format.
-        method: Id of the calibrator that made thresholds of ranges; None where the file gave them.
-        tensors: How many tensors were written.
+        source: The input file.
+        read_as: Id of the format of the input; ``qdqtool`` for a ranges file of qdqtool.
+        output: The file that was written.
+        written_as: Id of the format of the output.
+        method: Id of the calibrator that derived thresholds from ranges; None if the file has thresholds.
+        tensors: Number of tensors that were written.
         unseen: Tensors without a range, which were left out.
-        notes: What another tool's file says and the one written does not.
+        notes: Statements in the file of another tool that the output cannot express.
     """
 
     source: str
@@ -52,13 +52,13 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
     """Write ranges in a file format of another tool.
 
     Args:
-        source: A ranges file of ours or of another tool.
+        source: A ranges file of qdqtool or of another tool.
         output: The file to write.
         to: One of :func:`qdqtool.quantization.ranges.encodings.writable`.
-        method: Id of the calibrator that makes thresholds of ranges; None for the one that they were calibrated for.
+        method: Id of the calibrator that derives thresholds from ranges; None for the method of the calibration.
 
     Raises:
-        UsageError: The input is malformed, or cannot be written so.
+        UsageError: The input is malformed, or cannot be written in the format.
         OutputError: The file cannot be written.
     """
     source, output = Path(source), Path(output)
@@ -98,7 +98,7 @@ def _check_format(to: str) -> None:
 
 
 def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
-    """What a file of the format ``to`` does not say of another tool's."""
+    """Yield the statements in the file of another tool that the format ``to`` cannot express."""
     if not encodings.keeps_ends(to):
         yield from theirs.remarks_of(theirs.ranges)
     others = [name for name in theirs.names if name not in theirs.ranges]
@@ -107,7 +107,7 @@ def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
 
 
 def _check_preparation(ranges: Ranges, source: Path) -> None:
-    """Raise where a step rescaled tensors: another tool would have to rescale those of its model likewise."""
+    """Raise if a step rescaled tensors: another tool would have to rescale the tensors of its model in the same way."""
     known = known_steps()
     harmless = {BIAS_CORRECTION, *PLANNED, *(name for name, step in known.items() if not step.rescales_tensors)}
     steps = [step.step for step in ranges.record.preparation if step.was_made and step.step not in harmless]
@@ -121,7 +121,7 @@ def _check_preparation(ranges: Ranges, source: Path) -> None:
 
 
 def _thresholds(ranges: Ranges, method: str) -> dict[str, TensorRange]:
-    """What int8 codes are to cover, by name, since no other format knows of scopes."""
+    """Return the ranges that int8 codes must cover, by tensor name, because no other format has scopes."""
     percentile = ranges.record.parameters.get("percentile", calibrators.PERCENTILE)
     if not isinstance(percentile, int | float):
         raise UsageError(f"the ranges were found for percentile {percentile!r}, which is no number")

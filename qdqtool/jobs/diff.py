@@ -1,4 +1,4 @@
-"""The diff job: what changed in Q/DQ between two models, whatever their tensors and nodes are called."""
+"""The diff job: compare the Q/DQ of two models, even if tensors and nodes were renamed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from qdqtool.models.transforms.specialize import specialize_like
 
 
 def diff_models(before: str | Path | Model, after: str | Path | Model) -> DiffReport:
-    """What changed in Q/DQ from one model to another.
+    """Return the changes in Q/DQ from one model to another.
 
-    Nodes are matched by name and structure, so renamed tensors and nodes make no difference. Weights are read where
-    their scales are equal, one at a time.
+    Nodes are matched by name and structure, so renamed tensors and nodes are no changes. Weights are read if their
+    scales are equal, one at a time.
 
     Args:
         before: A file, or a model in memory.
-        after: The other.
+        after: A file or model like ``before``.
 
     Raises:
-        ModelError: One of them cannot be read.
+        ModelError: A model cannot be read.
     """
     first, second = (each if isinstance(each, Model) else load_model(each) for each in (before, after))
-    # Quantizing for fixed shapes and values folds branches.
+    # Quantization for fixed shapes and values folds branches; so the other model is specialized too.
     sides = specialize_like(second, first).model, specialize_like(first, second).model
     return Comparison(*map(Side, sides)).report()

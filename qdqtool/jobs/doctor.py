@@ -1,4 +1,4 @@
-"""The doctor job: what works on this machine and, for the rest, why not and what to install."""
+"""The doctor job: report what works on this machine, why other things do not, and what to install."""
 
 import importlib.metadata
 import platform
@@ -24,7 +24,7 @@ class _Package:
     distributions: tuple[str, ...]
     install: str
     needed_for: str = ""
-    """In words, where the list of commands would not say it."""
+    """A text that is used instead of the list of commands."""
 
 
 _PACKAGES = (
@@ -81,7 +81,7 @@ _ON_GPU = ("run", "bench", "check --engine")
 
 
 def examine() -> DoctorReport:
-    """Look at this machine. Native packages are imported in child processes: a broken one cannot take us down."""
+    """Return a report on this machine. Packages are imported in child processes, because a broken one may crash."""
     from qdqtool.results import __version__
 
     components = {package.module: _component(package) for package in _PACKAGES}

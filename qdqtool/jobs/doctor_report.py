@@ -1,4 +1,4 @@
-"""The report of ``doctor`` as data."""
+"""The report of ``doctor``, as data."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,14 +10,14 @@ State = Literal["ok", "missing", "broken"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """One package and whether it really loads.
+    """One package, and whether it can be imported.
 
     Attributes:
-        name: Distribution names, the first installed one's if there are several.
+        name: Distribution name; if there are several, the name of the first installed one.
         state: ``ok`` if it imports, ``missing`` if it is not installed, ``broken`` if its import fails.
         version: Installed version.
         note: The fault, or a remark.
-        needed_for: Commands that need it.
+        needed_for: Commands that need the package.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandState:
-    """Whether one command can do its work here.
+    """Whether one command can run on this machine.
 
     Attributes:
-        command: The command, with the option or backend where that decides.
-        works: Whether everything that it needs is here.
-        reason: The missing part where it does not work.
-        remark: Further facts about it.
+        command: The command, with an option or backend if that makes a difference.
+        works: Whether all requirements of the command are met.
+        reason: The missing requirement, if the command does not work.
+        remark: Further facts about the command.
     """
 
     command: str
@@ -46,12 +46,12 @@ class CommandState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownTarget:
-    """One target that models are judged for.
+    """One target for which models can be validated.
 
     Attributes:
-        name: Its id, or those of its releases as a span.
-        title: Its name in words.
-        verified: What the facts about it rest on.
+        name: Id of the target, or first and last id of its releases.
+        title: Name of the target for readers.
+        verified: The evidence for the facts about the target.
     """
 
     name: str
@@ -61,18 +61,18 @@ class KnownTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorReport:
-    """What works on this machine.
+    """The result of ``doctor``: what works on this machine.
 
     Attributes:
-        qdqtool: Our version.
+        qdqtool: Version of qdqtool.
         python: Python version.
         platform: Operating system and processor.
         gpus: CUDA devices that the driver shows.
-        gpu_note: Why there are none.
+        gpu_note: Why no GPUs were found.
         components: The packages.
         commands: The commands.
-        targets: What models can be judged for, on every machine.
-        problems: What should be mended, with the way to do it.
+        targets: The targets for which models can be validated, on every machine.
+        problems: Problems to fix, with instructions.
     """
 
     qdqtool: str

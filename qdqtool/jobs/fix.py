@@ -1,4 +1,4 @@
-"""The fix job: what the linter found is repaired, proven, and looked at again until nothing is left to do."""
+"""The fix job: repair findings of the linter and prove each fix, until no fix is left."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class FixRequest:
 
     Attributes:
         policy: Targets and rules. Suppressed findings are not fixed.
-        unsafe: Whether fixes that change numbers, or that cannot be proven, are applied too.
-        diff: Whether to describe the changes and write nothing.
-        in_place: Whether each model replaces its own file.
-        output: The file to write, of a single model.
-        data: The samples that models are run on.
+        unsafe: Whether to apply fixes that change numbers or cannot be proven too.
+        diff: Whether to describe the changes instead of writing them.
+        in_place: Whether each model is written over its own file.
+        output: The output file, if there is a single model.
+        data: The samples on which the models are run.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -46,18 +46,18 @@ class FixRequest:
 
 
 def fix_models(paths: Sequence[Path], request: FixRequest) -> FixReport:
-    """Fix models: apply every fix that is proven not to change a bit of the outputs, and others where asked.
+    """Apply every fix that provably changes no bit of the outputs and, on request, other fixes.
 
-    Fixes are applied in rounds until no rule knows a further one. A model that cannot be read is reported and does not
+    Fixes are applied in rounds until no rule has a further one. A model that cannot be read is reported and does not
     stop the others.
 
     Args:
-        paths: The models. They are left as they are unless ``request.in_place``.
-        request: What to apply and where to write.
+        paths: The models. They are not changed unless ``request.in_place`` is set.
+        request: The fixes to apply, and where to write.
 
     Raises:
-        UsageError: The request has no or several destinations (an output file, in place, or a diff), an output file
-            for several models, or data that does not fit.
+        UsageError: The request does not have exactly one destination (an output file, in place, or a diff), has an
+            output file for several models, or has data that does not fit.
         ArgumentError: A target or a prefix is unknown.
         CapabilityError: ONNX Runtime is not installed.
         OutputError: An output cannot be written.
@@ -69,7 +69,7 @@ def fix_models(paths: Sequence[Path], request: FixRequest) -> FixReport:
 
 
 def fix_model(model: Model, request: FixRequest) -> Transformed[Repaired]:
-    """Fix a model in memory, which is not changed; nothing is written."""
+    """Fix a model in memory; the given model is not changed, and nothing is written."""
     reference(model)
     linter = Linter(request.policy)
 
@@ -86,7 +86,7 @@ def fix_model(model: Model, request: FixRequest) -> Transformed[Repaired]:
 
 
 def reaches(report: FixReport, severity: Severity) -> bool:
-    """Whether a finding of ``severity`` or worse is left."""
+    """Return whether a finding of ``severity`` or worse is left."""
     counts = (report.summary.errors, report.summary.warnings, report.summary.infos)
     return any(counts[: SEVERITIES.index(severity) + 1])
 
@@ -129,7 +129,7 @@ def _write(model: Model, path: Path, request: FixRequest, *, changed: bool) -> S
 
 
 def _replace(model: Model, path: Path) -> SavedFiles:
-    """Write a model over the file that it was read from, whole or not at all."""
+    """Write a model over the file that it was read from, completely or not at all."""
     if model.stored_outside:
         raise UsageError(
             f"{path} keeps weights in external data, which is read while the new file is written",

@@ -1,4 +1,4 @@
-"""The insert job: put the Q/DQ pairs of a plan file, or of ranges that another tool found, into a model."""
+"""The insert job: insert the Q/DQ pairs of a plan file, or of ranges from another tool, into a model."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from qdqtool.samples.request import DataRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertOptions:
-    """How a plan is put into a model.
+    """How a plan is inserted into a model.
 
     Attributes:
         weights: How quantized constants are stored.
         external_data: Where weights are stored.
         targets: The targets that must load the result: what any of them does not accept is refused. Empty for no check.
-        verify: Feeds with which the model is run before and after an opset upgrade; None to trust the upgrade.
+        verify: Feeds to run the model on before and after an opset upgrade; None for no such test.
     """
 
     weights: WeightStorage = WeightStorage.PACKED
@@ -53,22 +53,22 @@ class InsertOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertReport(WrittenModelReport):
-    """What insert did.
+    """The result of ``insert``.
 
     Attributes:
-        model: The input.
-        output: The ``.onnx`` file written.
-        external_data: The data file beside it, if any.
+        model: The input model.
+        output: The ``.onnx`` file that was written.
+        external_data: The data file of the output, if any.
         opset_before: Default-domain opset of the input.
-        opset_after: That of the output.
-        verified: What ``verify`` showed; None where it was not asked for.
-        quantized: Every pair that was put in.
-        refused_by: For each target that does not take the result, the first reason.
-        skipped: Nodes that another tool's ranges leave in float. Empty for a plan file: what a plan names and cannot be
-            done is an error.
-        given: What became of another tool's ranges; None for a plan file.
+        opset_after: Default-domain opset of the output.
+        verified: The result of ``verify``; None if it was not requested.
+        quantized: Every pair that was inserted.
+        refused_by: For each target that does not accept the output, the first reason.
+        skipped: Nodes that stay in float with ranges of another tool. Empty for a plan file: if a plan cannot be
+            carried out, that is an error.
+        given: How ranges of another tool were used; None for a plan file.
         sizes: File sizes.
-        findings: What the rules about numbers (QN) say of the output, such as weights that its scales clip.
+        findings: The findings of the rules about numbers (QN) for the output, such as weights that its scales clip.
     """
 
     model: str
@@ -88,7 +88,7 @@ class InsertReport(WrittenModelReport):
 def insert_plan(
     model: str | Path | Model, plan: str | Path, output: str | Path, options: InsertOptions | None = None
 ) -> InsertReport:
-    """Put the Q/DQ pairs of a plan file into a model and write the result.
+    """Insert the Q/DQ pairs of a plan file into a model and write the result.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
@@ -97,10 +97,10 @@ def insert_plan(
         options: How constants and external data are stored.
 
     Raises:
-        ModelError: The model cannot be read, or the reference loads it and not the result.
-        UsageError: The plan is malformed, does not fit the model, or has something that a target does not take.
+        ModelError: The model cannot be read, or the reference loads the model but not the result.
+        UsageError: The plan is malformed, does not fit the model, or has something that a target does not accept.
         OutputError: The output cannot be written.
-        GateError: The opset upgrade was to be verified and changes an output.
+        GateError: The opset upgrade is verified, and it changes an output.
     """
     options, plan = options or InsertOptions(), Path(plan)
     plan_file = read_plan_file(plan)
@@ -110,22 +110,22 @@ def insert_plan(
 def insert_encodings(
     model: str | Path | Model, encodings: str | Path, output: str | Path, options: InsertOptions | None = None
 ) -> InsertReport:
-    """Put Q/DQ pairs into a model at the places that placement chooses, with ranges that another tool found.
+    """Insert Q/DQ pairs at the places that placement chooses, with ranges that another tool found.
 
-    The pairs are int8, unless the file itself has other formats, such as a file of AIMET may have
+    The pairs are int8 unless the file has other formats, which AIMET files may have
     (:func:`qdqtool.quantization.planning.given_ranges.nearest_mode`).
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
         encodings: A TensorRT calibration cache, ONNX Runtime calibration table, AIMET encodings or npz of ranges.
         output: The ``.onnx`` file to write.
-        options: How constants and external data are stored. At most one target: pairs are placed for it.
+        options: How constants and external data are stored. Pairs are placed for one target, so at most one is allowed.
 
     Raises:
-        ModelError: The model cannot be read, or the reference loads it and not the result.
-        UsageError: The file is malformed, or fits nothing in the model, or a target does not take the result.
+        ModelError: The model cannot be read, or the reference loads the model but not the result.
+        UsageError: The file is malformed or fits nothing in the model, or a target does not accept the result.
         OutputError: The output cannot be written.
-        GateError: The opset upgrade was to be verified and changes an output.
+        GateError: The opset upgrade is verified, and it changes an output.
     """
     options, encodings = options or InsertOptions(), Path(encodings)
     if len(options.targets) > 1:
@@ -160,7 +160,8 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
         skipped=left_in_float(planned.skipped),
         given=planned.given,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
-        # Of the file, so that its weights are read and not quantized once more; a stream cannot be read again.
+        # This uses the written file, so that its weights are read and not quantized again; a stream cannot be read
+        # again.
         findings=validate_model(
             quantized if is_stream(saved.model) else saved.model, options.targets[:1] or ("onnx",), select=["QN"]
         ).findings,
@@ -168,15 +169,15 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
 
 
 def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:
-    """Run a model before and after its opset upgrade in the reference session; the outputs must be equal in every bit.
+    """Run a model before and after an opset upgrade in the reference session; the outputs must agree in every bit.
 
     Args:
-        source: The model before.
-        opset: The default-domain version that it is raised to.
-        request: What to feed.
+        source: The model before the upgrade.
+        opset: The new default-domain opset.
+        request: The feeds.
 
     Returns:
-        What was shown, in words.
+        The result of the comparison, as text.
 
     Raises:
         GateError: An output differs.

@@ -1,4 +1,4 @@
-"""The inspect job: what is quantized in a model and what is not."""
+"""The inspect job: list the quantized and the float parts of a model."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from qdqtool.quantization.planning.placement.propose import reads_codes
 
 
 def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> InspectReport:
-    """Report which tensors of a model are quantized and which are not.
+    """Return which tensors of a model are quantized and which are not.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. Weights are not read; external data may be missing.
-        tensors: Also list every tensor.
+        tensors: Whether to list every tensor too.
 
     Raises:
         ModelError: The model cannot be read.

@@ -1,4 +1,4 @@
-"""The inspect job for engines: the kernels of an engine, from the manifest beside it."""
+"""The inspect job for engines: the kernels of an engine, from its manifest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def inspect_engine(engine: str | Path) -> EngineMap:
     """Return the kernels of an engine and its conversions between floats and codes.
 
     Args:
-        engine: An engine that ``build`` wrote, with its manifest beside it; or the manifest alone.
+        engine: An engine that ``build`` wrote, with its manifest next to it; or only the manifest.
 
     Raises:
-        ModelError: The manifest is absent, cannot be read, has no map, or is of another engine than the one beside it.
+        ModelError: The manifest is absent, cannot be read, has no map, or belongs to another engine.
     """
     return read_map(Path(engine))

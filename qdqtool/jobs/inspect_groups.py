@@ -1,4 +1,4 @@
-"""The Q/DQ inventory of ``inspect``: nodes of one operator, format and granularity are one group."""
+"""The Q/DQ inventory of ``inspect``: nodes with the same operator, format and granularity form one group."""
 
 from collections.abc import Iterator
 
@@ -49,7 +49,7 @@ def _qdq_nodes(index: ModelIndex) -> Iterator[tuple[_Key, _Extremes]]:
 
 
 def _tensorrt_nodes(index: ModelIndex) -> Iterator[tuple[_Key, _Extremes]]:
-    """Yield the group and the scales of each operator of TensorRT that quantizes in blocks."""
+    """Yield the group and the scales of each TensorRT operator that quantizes in blocks."""
     for node in index.view.nodes():
         if node.op_type in IN_BLOCKS:
             data, scales = node.input(0), node.input(1)

@@ -1,4 +1,4 @@
-"""What ``inspect`` reports: the JSON report is these classes, key by key."""
+"""The report of ``inspect``: the keys of the JSON report are the attributes of these classes."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,16 @@ from qdqtool.results import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QdqGroup:
-    """Q/DQ nodes of one operator, format and granularity.
+    """Q/DQ nodes with the same operator, format and granularity.
 
     Attributes:
-        op_type: QuantizeLinear or DequantizeLinear, or one of TensorRT's parser.
-        kind: ``weight`` if the node stands for a constant, ``scale`` if it makes the scales of others, else
-            ``activation``.
-        format: Number format, or the ONNX type's name where it is none that qdqtool knows.
+        op_type: QuantizeLinear or DequantizeLinear, or an operator of TensorRT's parser.
+        kind: ``weight`` if the data is constant, ``scale`` if the node makes the scales of others, else ``activation``.
+        format: Number format, or the name of the ONNX type if qdqtool has no such format.
         granularity: ``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``.
         count: Number of nodes.
-        scale_min: Smallest scale, None where none is constant.
-        scale_max: Largest scale, likewise.
+        scale_min: Smallest scale; None if no scale is constant.
+        scale_max: Largest scale; None if no scale is constant.
     """
 
     op_type: str
@@ -35,10 +34,10 @@ class Coverage:
     """How many nodes of one quantizable operator read quantized tensors.
 
     Attributes:
-        op_type: Operator.
-        total: Its nodes.
-        quantized: Those whose data inputs all come from a DequantizeLinear.
-        partly: Those where only some do.
+        op_type: Name of the operator.
+        total: Number of nodes with the operator.
+        quantized: Number of nodes whose data inputs all come from a DequantizeLinear.
+        partly: Number of nodes whose data inputs partly come from a DequantizeLinear.
     """
 
     op_type: str
@@ -52,13 +51,13 @@ class TensorInfo:
     """One tensor, for ``--tensors``.
 
     Attributes:
-        name: Its name.
-        graph: Its scope; empty for the main graph.
+        name: Name of the tensor.
+        graph: Scope of the tensor; empty for the main graph.
         kind: ``input``, ``initializer``, ``constant`` or ``activation``.
         type: ONNX element type, or ``unknown``.
-        shape: Extents; symbolic ones by name, unknown ones null. None where the rank is unknown.
-        quantized: Whether something reads it through a Q/DQ pair.
-        consumers: Labels of the nodes that read it.
+        Extents: symbolic ones by name, unknown ones null. None if the rank is unknown.
+        quantized: Whether a node reads the tensor through a Q/DQ pair.
+        consumers: Labels of the nodes that read the tensor.
     """
 
     name: str
@@ -77,19 +76,19 @@ class InspectReport(Report):
     Attributes:
         model: The file.
         bytes: Size of the file and of the external data that exists.
-        missing_data: External data files that are not there.
-        weight_bytes: Of stored tensors by element type.
+        missing_data: External data files that do not exist.
+        weight_bytes: Bytes of stored tensors, by element type.
         ir_version: ONNX IR version.
-        opset_imports: Versions by domain, the default domain as ``ai.onnx``.
+        opset_imports: Opset versions by domain; the default domain is ``ai.onnx``.
         producer: Name and version of the exporter.
-        inputs: Graph inputs that are no initializers.
+        inputs: Graph inputs that are not initializers.
         outputs: Graph outputs.
         nodes: Number of nodes in all scopes.
         scopes: Number of control-flow bodies and local functions.
         groups: The Q/DQ inventory.
         coverage: Coverage of the quantizable operators.
-        tensors: Every tensor, when asked for.
-        model_file: Digests of the file; those of external data up to 64 MiB. None for a model in memory.
+        tensors: Every tensor, if requested.
+        model_file: Digests of the file, and of external data up to 64 MiB. None for a model in memory.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""The matches job: what quantize would quantize and skip, found without running the model."""
+"""The matches job: list the nodes that quantize would quantize and skip, without running the model."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class NodeToQuantize:
     """One node that would read a dequantized tensor.
 
     Attributes:
-        node: Its label.
-        op_type: Its operator.
-        graph: Its scope; empty for the main graph.
+        node: Label of the node.
+        op_type: Operator of the node.
+        graph: Scope of the node; empty for the main graph.
     """
 
     node: str
@@ -35,14 +35,14 @@ class NodeToQuantize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchesReport:
-    """What quantize would do, found without running the model.
+    """The nodes that ``quantize`` would quantize and skip, found without running the model.
 
     Attributes:
-        model: The input.
+        model: The input model.
         target: The target of the placement.
-        patterns: The nodes that each pattern matches.
+        patterns: Each pattern, with the nodes that it matches.
         quantized: Nodes that would be quantized.
-        skipped: Quantizable nodes that would not be, with the reason.
+        skipped: Quantizable nodes that would not be quantized, with the reason.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""The merge job: ranges files of shards in, the ranges file of all samples out."""
+"""The merge job: read ranges files of shards, and write the ranges file of all samples."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from qdqtool.results import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeReport(Report):
-    """What merge did.
+    """The result of ``merge``.
 
     Attributes:
-        output: The ranges file written.
-        shards: The files read.
+        output: The ranges file that was written.
+        shards: The files that were read.
         method: The calibration method for which the ranges were collected.
         samples: Number of samples on which the ranges were collected.
         tensors: Number of tensors with a range.
@@ -34,14 +34,14 @@ class MergeReport(Report):
 
 
 def merge_to_file(shards: Sequence[str | Path], output: str | Path) -> MergeReport:
-    """Join the ranges of shards (:func:`qdqtool.quantization.ranges.shard.merge_ranges`) and write them.
+    """Merge the ranges of shards (:func:`qdqtool.quantization.ranges.shard.merge_ranges`) and write them.
 
     Args:
         shards: Files that ``calibrate`` wrote, in any order.
-        output: The ranges file to write; it may not be one of them.
+        output: The ranges file to write; it must not be one of the shards.
 
     Raises:
-        UsageError: A file is no ranges file, or they do not make one run together.
+        UsageError: A file is not a ranges file, or the shards do not form one complete run.
         OutputError: The file cannot be written.
     """
     paths, output = [Path(shard) for shard in shards], Path(output)

@@ -1,4 +1,4 @@
-"""The normalize job: foreign forms of quantization become Q/DQ, and what that does to the outputs is stated."""
+"""The normalize job: rewrite foreign forms of quantization as Q/DQ, and report the effect on the outputs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def normalize_model(
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
         output: The ``.onnx`` file to write.
-        data: What the outputs before and after are computed from; default seeded random inputs.
+        data: The data from which outputs before and after are computed; default is random inputs with a fixed seed.
         external_data: Where weights are stored.
 
     Raises:
-        ModelError: The model cannot be read, or the reference loads it and not the result.
+        ModelError: The model cannot be read, or the reference loads the model but not the result.
         CapabilityError: ONNX Runtime is not installed.
         UsageError: The data does not fit the model.
         OutputError: The output cannot be written.
@@ -50,7 +50,7 @@ def normalize_model(
 
 
 def normalized_model(model: Model, data: DataRequest) -> Transformed[Repaired]:
-    """As :func:`normalize_model` for a model in memory, which is not changed; nothing is written."""
+    """Normalize a model in memory like :func:`normalize_model`; neither the given model nor a file is changed."""
     reference(model)
     repair = Repair(model, forms.find_all, Prover(model, data), Permission.REWRITE)
     repaired = repair.run()

@@ -1,7 +1,7 @@
-"""The options of the commands that quantize and check, with those of the data and the recipe in their places.
+"""The options of the commands that quantize and check, including the options of data and recipe.
 
-Commands, functions of Python and ``convert`` take their options from these classes. The values become requests in
-:mod:`qdqtool.jobs.request`.
+Commands, Python functions and ``convert`` take their options from these classes. :mod:`qdqtool.jobs.request` turns the
+values into requests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _FILES = (
 
 
 def _samples(about: str, section: str = "") -> Any:
-    """Declare the option of samples that are an argument in Python."""
+    """Return the declaration of the option for samples, which are an argument in Python."""
     return option(None, about, DATA, flags=("--data", "--calib-data"), section=section, only="command line")
 
 
@@ -57,7 +57,7 @@ class CalibrateCommand:
 
 @dataclass(init=False, repr=False, eq=False)
 class CacheOptions:
-    """Ranges that were found before."""
+    """Options for existing ranges."""
 
     calibration_cache: Path | None = option(
         None,

@@ -1,4 +1,4 @@
-"""The pages of the manual: those of the checkout, or the copies in an installed package."""
+"""The pages of the manual, from the checkout or from the copies in an installed package."""
 
 import re
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from qdqtool.registry import suggestion
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _MANUALS = (_PACKAGE / "manual", _PACKAGE.parent / "docs")
-"""The wheel has the pages inside the package; a checkout has them beside it."""
+"""The wheel has the pages inside the package; a checkout has them next to it."""
 _FOLDERS = (".", "start", "how-to", "reference", "explanation")
 """Folders of pages for users, in the order of the site."""
 _DIRECTIVE = re.compile(r"^::: .*\n(?:    .*\n|\n(?=    ))*", re.MULTILINE)
-"""A block that the site replaces by the options of commands, or by docstrings."""
+"""A block that the site replaces by the options of commands or by docstrings."""
 _COMMANDS = {
     "bench": "build",
     "calibrate": "calibration",
@@ -35,7 +35,7 @@ _COMMANDS = {
     "strip": "other-tools",
     "verify-engine": "build",
 }
-"""The page of each command that has no page of its own name."""
+"""The page of each command that has no page with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """Every page, in the order of the site, without its text.
+    """All pages, in the order of the site, without their texts.
 
     Attributes:
         pages: The pages.
@@ -65,7 +65,7 @@ class Manual:
 
 
 def manual() -> Manual:
-    """List the pages of the manual."""
+    """Return the pages of the manual, without their texts."""
     return Manual(tuple(Page(name, _title(path), "") for name, path in _paths().items()))
 
 
@@ -75,21 +75,21 @@ def page_names() -> tuple[str, ...]:
 
 
 def topics() -> tuple[str, ...]:
-    """Return the names that ``page`` takes: those of pages and commands."""
+    """Return the names that ``page`` accepts: names of pages and of commands."""
     return (*_paths(), *_COMMANDS)
 
 
 def rule_codes() -> tuple[str, ...]:
-    """The codes of the rules, sorted, as the index of their pages lists them: this imports no rule."""
+    """Return the sorted codes of the rules, read from the index of their pages: this imports no rule."""
     index = (_folder() / "rules" / "README.md").read_text(encoding="utf-8")
     return tuple(sorted(re.findall(r'<a id="(\w+)">', index)))
 
 
 def page(name: str) -> Page:
-    """Return a page by its name or that of a command, such as ``convert``.
+    """Return a page by its name or by the name of a command, such as ``convert``.
 
     Raises:
-        ArgumentError: There is none of that name.
+        ArgumentError: There is no page with that name.
     """
     paths = _paths()
     name = _COMMANDS.get(name, name)

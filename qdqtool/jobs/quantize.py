@@ -1,4 +1,4 @@
-"""The quantize job: a float model and data (or ranges) in, the Q/DQ model for a target out."""
+"""The quantize job: read a float model and data (or ranges), and write the Q/DQ model for a target."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -51,13 +51,13 @@ class QuantizeOptions(ExtraFiles):
         recipe: Mode, target and options, such as how ranges become scales.
         weights: How quantized constants are stored.
         external_data: Where weights are stored.
-        ranges_file: Where to write the ranges too.
-        plan_file: Where to write the plan too, as JSON.
-        validation_data: Samples to measure the accuracy on; None to hold a part of the calibration data back.
+        ranges_file: Where to write the ranges too; None for nowhere.
+        plan_file: Where to write the plan too, as JSON; None for nowhere.
+        validation_data: Samples to measure the accuracy on; None to hold out a part of the calibration data.
         metric: A task metric: ``NAME``, ``NAME:OUTPUT``, ``SCRIPT.py:func``, a function
             (``docs/how-to/check.md``), or None.
-        goal: The accuracy for which layers may stay in float; None to quantize them all.
-        curve_file: Where to write the curve of accuracy against quantized share, as JSON; with a goal only.
+        goal: The accuracy target for which layers may stay in float; None to quantize all layers.
+        curve_file: Where to write the curve of accuracy against quantized share, as JSON; only with an accuracy target.
     """
 
     recipe: Recipe = field(default_factory=Recipe)
@@ -85,22 +85,22 @@ def quantize_model(
 ) -> QuantizeReport:
     """Quantize a float model and write the result, which passes ``validate`` for its target.
 
-    One error does not stop it: QN504 at a tensor whose outlier rounds its other values to 0 (``strays`` in the report).
+    One error is allowed: QN504 at a tensor whose outlier rounds its other values to 0 (``strays`` in the report).
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
-        data: Calibration data, that it is random, or ranges; None in weight-only modes. A fifth of the samples is
-            held out: accuracy is measured on it.
+        data: Calibration data, a request for random data, or ranges; None in weight-only modes. A fifth of the samples
+            is held out to measure the accuracy.
         output: The ``.onnx`` file to write.
-        options: Which tensors are quantized, and how they are stored; default int8 for TensorRT.
-        progress: Called after each calibration sample, with the samples so far and their number.
-        tick: Called for each run of a sample in a search, with the runs so far and the most that are made.
+        options: Which tensors are quantized, and how they are stored; default is int8 for TensorRT.
+        progress: Called after each calibration sample, with the number of finished samples and of all samples.
+        tick: Called for each run of a sample in a search, with the number of finished runs and the most runs.
 
     Raises:
         ModelError: The model cannot be read.
         UsageError: Data, ranges or patterns do not fit the model, or nothing can be quantized.
         CapabilityError: ONNX Runtime is missing or cannot run the model.
-        GateError: The result would not pass ``validate``, or no model keeps the accuracy. Nothing was written.
+        GateError: The result would not pass ``validate``, or no model reaches the accuracy target. Nothing was written.
         OutputError: An output cannot be written.
     """
     options = options or QuantizeOptions()

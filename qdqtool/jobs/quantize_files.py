@@ -25,11 +25,11 @@ CURVE_VERSION = 1
 
 
 class CurveFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``--pareto`` writes: how accuracy and cost change as layers leave the quantized format.
+    """The file that ``--pareto`` writes: how accuracy and cost change as layers leave the quantized format.
 
     Attributes:
-        schema_version: Always 1 today.
-        points: The states that the search measured, in its order.
+        schema_version: Version of the schema, 1.
+        points: The models that the search measured, in order.
     """
 
     schema_version: int
@@ -38,12 +38,12 @@ class CurveFile(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraFiles:
-    """The files that are written besides the model.
+    """The files that are written in addition to the model.
 
     Attributes:
         ranges_file: Where to write the ranges; None for nowhere.
-        plan_file: Where to write the plan, as JSON.
-        curve_file: Where to write the curve of accuracy against quantized share, as JSON.
+        plan_file: Where to write the plan, as JSON; None for nowhere.
+        curve_file: Where to write the curve of accuracy against quantized share, as JSON; None for nowhere.
     """
 
     ranges_file: Path | None = None
@@ -58,7 +58,7 @@ def check_files(
 
     Args:
         source: The model.
-        data: Calibration data or ranges, and validation data; None for what is not there.
+        data: Calibration data or ranges, and validation data; None for absent data.
         outputs: The model to write, and the file for the noise of layers; None for a file that is not written.
         extras: The other files.
 
@@ -79,7 +79,7 @@ def check_files(
 
 
 def save_extras(extras: ExtraFiles, ranges: Ranges | None, plan: QuantPlan, curve: Sequence[CurvePoint]) -> None:
-    """Write the ranges, the plan and the curve where they are asked for."""
+    """Write the ranges, the plan and the curve, if requested."""
     if extras.ranges_file is not None and ranges is not None:
         write_output(extras.ranges_file, encode_ranges(ranges))
     if extras.plan_file is not None:

@@ -1,4 +1,4 @@
-"""What ``quantize`` did, as data: the JSON report is these classes, key by key."""
+"""The result of ``quantize``, as data: the keys of the JSON report are the attributes of these classes."""
 
 from __future__ import annotations
 
@@ -21,51 +21,51 @@ from qdqtool.quantization.report import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizeReport(WrittenModelReport):
-    """What quantize did.
+    """The result of ``quantize``.
 
     Attributes:
-        model: The input.
-        output: The ``.onnx`` file written.
-        external_data: The data file beside it, if any.
+        model: The input model.
+        output: The ``.onnx`` file that was written.
+        external_data: The data file of the output, if any.
         mode: Quantization mode.
-        target: What the output is for; it passes ``validate`` for it.
+        target: The target of the output, which passes ``validate`` for it.
         opset_before: Default-domain opset of the input.
-        opset_after: That of the output.
-        calibration: Where the ranges came from, or the data of a weight-only mode; None without data.
-        preparation: What became of each step that prepares the model.
-        corrected: Products whose bias makes up for what their weight lost.
-        separated: Products for queries, keys and values at once that became three, so that they run quantized.
-        quantized: Every pair that was put in.
-        skipped: Every operator that could be quantized and was not, with the reason.
-        degenerate: Tensors and weights that no scale serves well, with what was done.
-        high_precision: What became of what stays float; None where it stays in the type of the model.
-        findings: What ``validate`` says of the output: warnings and advice. The only error is QN504, at a tensor that
-            ``degenerate`` names as ``strays``.
-        accuracy: What quantizing cost on a few of the samples; None where there is no data.
-        ranges_file: The ranges file written, if any.
-        plan_file: The plan file written, if any.
-        codes_not_in_plan: Weights whose codes data chose: of these the plan file has the scales only, and inserting it
-            gives another model.
+        opset_after: Default-domain opset of the output.
+        calibration: The origin of the ranges, or of the data of a weight-only mode; None without data.
+        preparation: The outcome of each step that prepares the model.
+        corrected: Products whose bias was corrected for the rounding of their weight.
+        separated: Products for queries, keys and values that were split into three, so that they run quantized.
+        quantized: Every pair that was inserted.
+        skipped: Every operator that could be quantized but was not, with the reason.
+        degenerate: Tensors and weights that no scale represents well, with the action that was taken.
+        high_precision: The conversion of float nodes; None if they keep the type of the model.
+        findings: The findings of ``validate`` for the output: warnings and advice. The only possible error is QN504, at
+            a tensor that ``degenerate`` lists as ``strays``.
+        accuracy: The accuracy lost by quantization, measured on a few samples; None without data.
+        ranges_file: The ranges file that was written, if any.
+        plan_file: The plan file that was written, if any.
+        codes_not_in_plan: Number of weights with codes that were chosen with data. The plan file has only their scales,
+            so inserting the plan gives another model.
         sizes: File sizes.
-        existing: What became of the Q/DQ that the model had: ``keep`` or ``replace``; None where it had none. Where
-            they stay, ``accuracy`` compares with the model as given, which is quantized in part.
-        inlined: The local functions that were inlined, because several calls need several scales.
+        existing: How existing Q/DQ of the model were handled: ``keep`` or ``replace``; None if it had none. With
+            ``keep``, ``accuracy`` compares with the given model, which is partly quantized.
+        inlined: The local functions that were inlined, because their calls need separate scales.
         curve_file: The file of the curve of accuracy against quantized share, if any.
-        goal: The layers that stay in float for an accuracy that was asked for; None where none was, or every layer can
-            be quantized for it.
-        search: The states of the search for the accuracy that was asked for, with what each keeps; None where nothing
-            was searched: without such a limit, and where every layer can be quantized and no curve was asked for.
-        blame: The layers that make most of the noise at the worst output; None where nothing was measured: without
-            data, with random data, where no output has noise, and where an accuracy target left layers unquantized.
+        goal: The layers that stay in float for an accuracy target; None without a target, or if every layer can be
+            quantized.
+        search: The models that the search for the accuracy target measured, with their accuracy. None if nothing was
+            searched: without a target, or if every layer can be quantized and no curve was requested.
+        blame: The layers that make most of the noise at the worst output. None if they were not measured: without data
+            or noise, with random data, or if an accuracy target left layers unquantized.
         model_file: Digests of the input; None for a model in memory.
-        output_file: Digests of the output; None where it went into a device or pipe.
-        nodes: The operators of the main graph of the output and what connects them, for a picture.
-        activation_ranges: The range of each quantized activation, and those that the calibration methods choose; empty
-            in weight-only modes.
-        weight_scales: The scales by channel of each weight that has several.
-        weights: How quantized constants are stored: ``packed`` as codes, or ``qdq`` as floats behind a Q and a DQ.
+        output_file: Digests of the output; None if it was written to a device or pipe.
+        nodes: The operators of the main graph of the output and their connections, for a picture.
+        activation_ranges: The range of each quantized activation, and the ranges that other calibration methods would
+            choose; empty in weight-only modes.
+        weight_scales: The scales by channel of each weight with more than one scale.
+        weights: How quantized constants are stored: ``packed`` as codes, or ``qdq`` as floats with a Q and a DQ.
         has_accuracy_target: Whether ``--min-sqnr`` or ``--max-metric-loss`` was given.
-        quantized_share: Share of the multiply-accumulates whose product reads a DequantizeLinear; None where the model
+        quantized_share: Share of the multiply-accumulates in products that read a DequantizeLinear; None if the model
             has no products.
     """
 

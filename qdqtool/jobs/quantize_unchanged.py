@@ -1,4 +1,4 @@
-"""Models in which nothing is quantized: write them as they are, and say why each operator stays float."""
+"""Models in which nothing is quantized: write them unchanged, and report why each operator stays float."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +19,7 @@ from qdqtool.quantization.planning.placement import PlacementProposal, SkippedNo
 
 
 def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[NodeReason, ...]:
-    """What a report says of the nodes that a plan skips."""
+    """Return the nodes that a plan skips, in the form for a report."""
     return tuple(
         NodeReason(node=entry.node, op_type=entry.op_type, graph=entry.graph, reason=entry.reason.text)
         for entry in skipped
@@ -27,7 +27,7 @@ def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[NodeReason, ...]:
 
 
 def nothing_to_add(settled: ResolvedModel) -> PlacementProposal | None:
-    """Return the proposal for a model whose Q/DQ stay where it proposes no pair; None where quantize has to run."""
+    """Return the proposal if a model keeps its Q/DQ and nothing can be added; None if quantize has to run."""
     source, recipe = settled.model, settled.recipe
     converted = read_metadata(source, HIGH_PRECISION_KEY) == recipe.high_precision.value
     as_asked = converted or recipe.high_precision is HighPrecision.FP32

@@ -1,4 +1,4 @@
-"""The reduce job: the smallest model on which a command still fails alike, with a report for those who can mend it."""
+"""The reduce job: find the smallest model on which a command fails in the same way, and write a bug report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from qdqtool.samples.feeds import Progress
 
 
 class ReductionInterruptedError(KeyboardInterrupt):
-    """Ctrl-C, with a message on the model that was written."""
+    """Ctrl-C, with a message about the model that was written."""
 
 
 def reduce_model(
@@ -38,16 +38,16 @@ def reduce_model(
     options: ReduceOptions | None = None,
     progress: Progress | None = None,
 ) -> ReduceReport:
-    """Find a small model on which a command fails as it does on a given one, and write it with a bug report.
+    """Find a small model on which a command fails as on the given model, and write it with a bug report.
 
     Args:
-        model: The ``.onnx`` file that the command fails on.
-        output: The ``.onnx`` file to write. The report goes beside it, with the suffix ``.md``, unless an option names
-            it.
-        fails: ``build`` or ``check``, with options if need be; or another command line, in which ``{}`` stands for the
-            path of the model.
+        model: The ``.onnx`` file on which the command fails.
+        output: The ``.onnx`` file to write. The report is written next to it, with the suffix ``.md``, unless an option
+            names it.
+        fails: ``build`` or ``check``, with options if needed; or another command line, in which ``{}`` is the path of
+            the model.
         options: How to reduce.
-        progress: Called with the runs so far and the number of nodes that are left.
+        progress: Called with the number of finished runs and the number of remaining nodes.
 
     Raises:
         ModelError: The model cannot be read.
@@ -61,7 +61,7 @@ def reduce_model(
 
 
 class _Job:
-    """One reduction; what it does at its end it also does at Ctrl-C."""
+    """One reduction; Ctrl-C ends it in the same way as its normal end."""
 
     def __init__(self, source: Model, output: Path, options: ReduceOptions) -> None:
         self._source, self._output, self._options = source, output, options
@@ -130,7 +130,7 @@ class _Job:
 
 
 def _operators(model: Model) -> dict[str, int]:
-    """The operators of a model with the numbers of their nodes, the most frequent first."""
+    """Return the operators of a model with the numbers of their nodes, the most frequent first."""
     counts = Counter(node.op_type for _, container in walk(model.proto) for node in container.node)
     return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 

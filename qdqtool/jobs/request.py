@@ -1,7 +1,7 @@
-"""Requests for jobs, made of the values of options. The rules between options stand here, for both ways to give them.
+"""Turn option values into requests for jobs; the rules between options are here, for command line and Python.
 
-Each function takes the values that it uses out of ``values`` (:func:`qdqtool.options.read` makes them), and spells
-options in messages as ``said`` does.
+Each function removes the values that it uses from ``values`` (made by :func:`qdqtool.options.read`), and names options
+in messages with ``said``.
 """
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
     """Return the data of a calibration.
 
     Raises:
-        UsageError: Not exactly one source is named, or an option does not go with it.
+        UsageError: Not exactly one source is named, or an option does not fit it.
     """
     path, is_random = values.pop("calib_data", None), values.pop("random_calibration", False)
     seed = values.pop("seed", None)
@@ -54,7 +54,7 @@ def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
 
 
 def file_data(values: Values) -> FileData:
-    """Return the data of a run; there is some."""
+    """Return the data of a run, which must be given."""
     return _files(values, values.pop("data"))
 
 
@@ -64,15 +64,15 @@ def _files(values: Values, path: Any) -> FileData:
 
 
 def recipe_request(values: Values) -> Recipe:
-    """Return the recipe."""
+    """Return the recipe from the values of options."""
     return build(Recipe, values, high_precision=values.pop("high_precision_dtype", HighPrecision.FP32))
 
 
 def quantize_request(values: Values, said: Speech) -> tuple[Source | None, QuantizeOptions]:
-    """Return where ranges come from, None for weights alone without data, and how a model is quantized.
+    """Return the source of ranges (None for weights alone without data), and the options of the quantization.
 
     Raises:
-        UsageError: Options contradict each other, or one lacks another.
+        UsageError: Options contradict each other, or one requires another.
     """
     recipe, gpus = recipe_request(values), values.pop("compute_capabilities", None)
     if gpus is not None:
@@ -96,7 +96,7 @@ def quantize_request(values: Values, said: Speech) -> tuple[Source | None, Quant
 
 
 def sensitivity_request(values: Values, said: Speech) -> tuple[Source, SensitivityOptions]:
-    """Return where ranges come from, and what is measured.
+    """Return the source of ranges, and the options of the measurement.
 
     Raises:
         UsageError: Options contradict each other, or there is no data.
@@ -107,10 +107,10 @@ def sensitivity_request(values: Values, said: Speech) -> tuple[Source, Sensitivi
 
 
 def insert_request(values: Values, said: Speech) -> InsertOptions:
-    """Return how a plan is put into a model.
+    """Return the options for inserting a plan into a model.
 
     Raises:
-        UsageError: An option lacks another.
+        UsageError: An option requires another.
     """
     shapes, verify = values.pop("input_shapes", {}), values.pop("verify", False)
     if shapes and not verify and said.is_python:
@@ -119,7 +119,7 @@ def insert_request(values: Values, said: Speech) -> InsertOptions:
 
 
 def _data(said: Speech) -> str:
-    """Return the option with the calibration data, which is an argument of Python functions."""
+    """Return the name of the option for calibration data, which is an argument of Python functions."""
     return said.either("--calib-data", "data")
 
 
@@ -141,7 +141,7 @@ def _goal(values: Values, said: Speech) -> AccuracyGoal | None:
 
 
 def _validation(values: Values) -> FileData | None:
-    """Return the validation data; labels and preview are of the calibration data alone."""
+    """Return the validation data; labels and preview belong to the calibration data only."""
     place = values.pop("validation_data", None)
     if place is None:
         return None
@@ -150,7 +150,7 @@ def _validation(values: Values) -> FileData | None:
 
 
 def _source(values: Values, said: Speech, *, needed: bool, measured: bool) -> Source | None:
-    """Return where ranges come from: data or a file, to which data may be added; None where none is needed or named."""
+    """Return the source of ranges: data, or a file with optional data; None if none is needed or named."""
     cached = _cached(values, said)
     if cached is not None:
         return cached
@@ -180,7 +180,7 @@ def _source(values: Values, said: Speech, *, needed: bool, measured: bool) -> So
 
 
 def _cached(values: Values, said: Speech) -> CachedRanges | None:
-    """Return ranges from a file, with the data to measure on; None where no file is named."""
+    """Return ranges from a file, with the data to measure on, or None if no file is named."""
     cache, force = values.pop("calibration_cache", None), values.pop("force", False)
     if cache is None:
         if force:

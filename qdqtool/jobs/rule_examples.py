@@ -1,4 +1,4 @@
-"""What a rule says of its own examples, and what its fix makes of them."""
+"""The findings of a rule in its examples, and the fixed examples."""
 
 import inspect
 from dataclasses import dataclass, replace
@@ -21,9 +21,9 @@ class ExampleFinding:
     """One finding in an example.
 
     Attributes:
-        targets: The targets that it is for.
+        targets: The targets for which the finding is reported.
         severity: Its severity.
-        effect: What these targets do.
+        effect: The effect on these targets.
         message: Node, message and expectation, as ``validate`` prints them.
     """
 
@@ -35,12 +35,12 @@ class ExampleFinding:
 
 @dataclass(frozen=True, slots=True)
 class ExampleFix:
-    """What ``--fix`` does to an example.
+    """The result of ``--fix`` on an example.
 
     Attributes:
         label: ``unsafe`` if one of the edits needs ``--unsafe-fixes``.
-        edits: What each edit does.
-        text: The fixed model as ONNX text, without its header where that is the one of all examples.
+        edits: A description of each edit.
+        text: The fixed model as ONNX text, without the header if it is the one of all examples.
     """
 
     label: Label
@@ -53,11 +53,11 @@ class ExampleCard:
     """An example model.
 
     Attributes:
-        title: What it shows.
+        title: The point of the example.
         text: The model as ONNX text.
-        targets: The targets that it speaks of; empty for all of the rule's.
-        findings: What the rule says of it.
-        fixed: What ``--fix`` makes of it; None where the rule has no fix for it, and without ONNX Runtime.
+        targets: The targets of the example; empty for all targets of the rule.
+        findings: The findings of the rule.
+        fixed: The result of ``--fix``; None if the rule has no fix for the example, or without ONNX Runtime.
     """
 
     title: str
@@ -68,12 +68,12 @@ class ExampleCard:
 
 
 def card(example: Example) -> ExampleCard:
-    """Return an example without what the rule says of it, which takes no time."""
+    """Return an example without findings and fix, which takes no time."""
     return ExampleCard(example.title, inspect.cleandoc(example.text), example.targets)
 
 
 def judged_card(rule: Rule, example: Example) -> ExampleCard:
-    """Return an example with the findings of its rule, and with the model that the fixes of the rule make of it."""
+    """Return an example with the findings of its rule, and with the fixed model."""
     return replace(card(example), findings=_findings(rule, example), fixed=_fixed(rule, example))
 
 

@@ -1,4 +1,4 @@
-"""The run job: the outputs of an engine on this machine's GPU."""
+"""The run job: compute the outputs of an engine on the GPU of this machine."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class LoadedEngine:
     """An engine on the GPU.
 
     Attributes:
-        runner: Runs it.
-        loaded: A description of it, for reports.
-        stored: What its manifest says of it; None without one.
+        runner: Runs the engine.
+        loaded: A description of the engine, for reports.
+        stored: The content of its manifest; None without a manifest.
     """
 
     runner: Runner
@@ -51,10 +51,10 @@ class LoadedEngine:
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
-    """The engine of a check, when it has run.
+    """The run of the engine of a check.
 
     Attributes:
-        loaded: What ran.
+        loaded: The engine that ran.
         warnings: Remarks for the report.
     """
 
@@ -97,11 +97,11 @@ def write_outputs(runner: Runner, feeds: Feeds, output: Path, progress: Progress
 def engine_outputs(
     options: CheckOptions, feeds: Feeds, model: Model
 ) -> Iterator[tuple[CheckOptions, EngineRun | None]]:
-    """Run the engine of a check, and put its outputs in the place of saved ones while the block runs.
+    """Run the engine of a check, and replace saved outputs by its outputs while the block runs.
 
     Yields:
-        The options with a temporary file in ``outputs``, and what ran; the options as they are, and None, where they
-        name no engine.
+        The options with a temporary file in ``outputs``, and the run; without an engine, the unchanged options and
+        None.
     """
     if options.engine is None:
         yield options, None
@@ -120,7 +120,7 @@ def engine_outputs(
 
 
 def _of_another_file(engine: LoadedEngine, model: Model) -> Iterator[str]:
-    """Say where the engine was built from another file: its numbers may be good, but they are those of that model."""
+    """Yield a warning if the engine was built from another file: its outputs then belong to that model."""
     if engine.stored is None or model.path is None or engine.stored.model_sha256 == fingerprint(model.path).sha256:
         return
     yield (
@@ -146,11 +146,11 @@ def run_engine(
         engine: An engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider compiles.
         data: The samples.
         output: The ``.npz`` to write.
-        progress: Called after each sample, with the samples so far and their number.
+        progress: Called after each sample, with the number of finished samples and of all samples.
 
     Raises:
         CapabilityError: A GPU, its driver or a package is absent, or a CUDA call fails.
-        ModelError: The engine cannot be read, or the runtime does not take it.
+        ModelError: The engine cannot be read, or the runtime does not accept it.
         UsageError: A sample does not fit the engine.
         GateError: The engine does not run.
         OutputError: The outputs cannot be written.

@@ -1,4 +1,4 @@
-"""The sensitivity job: what each layer's quantization does to the outputs of a float model."""
+"""The sensitivity job: measure how quantizing each layer changes the outputs of a float model."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from qdqtool.samples.request import FileData, RandomData
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivityOptions:
-    """The measurement of layers, and the file that keeps it.
+    """The measurement of layers, and the file for its results.
 
     Attributes:
         recipe: Mode, target and options of the quantization; default int8 for TensorRT.
-        metric: A task metric to measure each layer by: ``NAME`` or ``NAME:OUTPUT`` as in ``check``, ``SCRIPT.py:func``,
-            or a function of outputs and labels (``docs/how-to/check.md``); None for none.
-        output: A file for the noise of each layer, which ``quantize`` takes so as not to measure it again; None for
+        metric: A task metric to measure each layer: ``NAME`` or ``NAME:OUTPUT`` as in ``check``, ``SCRIPT.py:func``, or
+            a function of outputs and labels (``docs/how-to/check.md``); None for none.
+        output: A file for the noise of each layer, which ``quantize`` can read instead of measuring again; None for
             none.
     """
 
@@ -57,21 +57,21 @@ def measure_sensitivity(
     progress: Progress | None = None,
     tick: Progress | None = None,
 ) -> SensitivityReport:
-    """Measure what each layer's quantization does to the outputs.
+    """Measure how quantizing each layer changes the outputs.
 
     The model is prepared, calibrated and planned as ``quantize`` does it; no model is written. All layers are measured
-    in one session, on up to 8 samples that may choose something.
+    in one session, on up to 8 selection samples.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
-        data: Calibration data, that it is random, or ranges with data.
+        data: Calibration data, a request for random data, or ranges with data.
         options: What to quantize and measure.
-        progress: Called after each calibration sample, with the samples so far and their number.
-        tick: Called for each setting, with the settings so far and their number.
+        progress: Called after each calibration sample, with the number of finished samples and of all samples.
+        tick: Called for each setting, with the number of finished settings and of all settings.
 
     Raises:
         ModelError: The model cannot be read.
-        UsageError: The data does not fit the model or the metric, there is none, or nothing can be quantized.
+        UsageError: The data does not fit the model or the metric, there is no data, or nothing can be quantized.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
         OutputError: The file cannot be written.
     """

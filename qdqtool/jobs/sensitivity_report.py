@@ -1,4 +1,4 @@
-"""What quantizing each layer does to the outputs, as data: the JSON report is these classes, key by key."""
+"""The effect of quantizing each layer on the outputs: the keys of the JSON report are attributes of these classes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class OutputEffect:
 
     Attributes:
         name: Name of the output.
-        sqnr_db: Its SQNR in dB over all samples; None where it is undefined: no noise, or a float output of zeros.
-        cosine: Cosine of the angle between the two outputs; None where one of them is zero everywhere.
-        finite: Whether NaN and infinity occur only where the float model has them; the SQNR and the cosine leave out
-            such elements.
+        sqnr_db: SQNR in dB over all samples; None if it is undefined: no noise, or a float output of zeros.
+        cosine: Cosine of the angle between the two outputs; None if one of them is zero everywhere.
+        finite: Whether NaN and infinity occur only where the float model has them too; SQNR and cosine leave out these
+            elements.
     """
 
     name: str
@@ -30,21 +30,21 @@ class OutputEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEffect:
-    """What one layer does.
+    """The effect of one layer.
 
     Attributes:
         node: The node that gives the layer its name.
-        op_type: Its operator.
-        graph: Its scope; empty for the main graph.
-        nodes: All nodes that are quantized or stay in float together, since one kernel computes them.
-        noise_share: Its share of the noise that all layers make alone, at the output where it is largest; 1 where it
-            makes NaN or infinity.
-        worst_sqnr_db: SQNR of the worst output with only this layer quantized; None where no output has noise.
-        gain_db: By how much the noise of the outputs drops when only this layer stays in float.
-        cost_share: Its share of the cost of all layers: the mean of multiply-accumulates, weights and number.
+        op_type: Operator of that node.
+        graph: Scope of that node; empty for the main graph.
+        nodes: All nodes that are quantized or stay in float together, because one kernel computes them.
+        noise_share: Share of the layer in the noise that each layer makes alone, at the output where it is largest; 1
+            if the layer makes NaN or infinity.
+        worst_sqnr_db: SQNR of the worst output with only this layer quantized; None if no output has noise.
+        gain_db: How much the noise of the outputs decreases when only this layer stays in float, in dB.
+        cost_share: Share of the layer in the cost of all layers: the mean of multiply-accumulates, weights and number.
         outputs: Every float output with only this layer quantized.
         outputs_without: Every float output with only this layer in float.
-        exclude: The options that leave it in float.
+        exclude: The options that leave the layer in float.
         metric: The task metric with only this layer quantized, and with only it in float; None without a metric.
     """
 
@@ -64,21 +64,21 @@ class NodeEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivityReport(Report):
-    """What quantizing each layer does.
+    """The effect of quantizing each layer.
 
     Attributes:
-        model: The input.
+        model: The input model.
         mode: Quantization mode.
         target: The target for which pairs were placed.
         samples: Number of samples on which outputs were compared.
         calibration: The origin of the ranges and samples.
-        runs: How often one sample was run.
+        runs: Number of runs of one sample.
         outputs: Every float output with all layers quantized.
-        weights_only_db: SQNR of the worst output with the weights of all layers quantized, and no activation; None
-            where no output has noise.
-        activations_only_db: The same with all activations quantized, and no weight.
+        weights_only_db: SQNR of the worst output with the weights of all layers quantized but no activation; None if no
+            output has noise.
+        activations_only_db: SQNR of the worst output with all activations quantized but no weight.
         sensitivity_file: The file that was written, if any.
-        metric: The task metric of the model; None where none was asked for.
+        metric: The task metric of the model; None if none was requested.
         nodes: The layers, the one with the largest share of the noise first.
         model_file: Digests of the input; None for a model in memory.
     """

@@ -1,4 +1,4 @@
-"""The strip job: take Q/DQ out of a model again."""
+"""The strip job: remove Q/DQ from a model."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from qdqtool.results import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripReport(Report):
-    """What strip did.
+    """The result of ``strip``.
 
     Attributes:
-        model: The input.
-        output: The ``.onnx`` file written.
-        external_data: The data file beside it, if any.
-        removed: Every DQ that was taken out.
+        model: The input model.
+        output: The ``.onnx`` file that was written.
+        external_data: The data file of the output, if any.
+        removed: Every DQ that was removed.
         kept: Every Q or DQ that stays, with the reason.
-        restored: Every Relu and Clip that was put back where the range of a Q did the work of one.
-        warnings: What the float model lacks that the quantized one did.
+        restored: Every Relu and Clip that was restored because the range of a Q had replaced it.
+        warnings: Operations of the quantized model that the float model lacks.
         sizes: File sizes.
     """
 
@@ -50,22 +50,22 @@ def strip_model(
     external_data: ExternalData = ExternalData.AUTO,
     drop_clipping: bool = False,
 ) -> StripReport:
-    """Take every Q/DQ out of a model and write the result.
+    """Remove every Q/DQ from a model and write the result.
 
-    Pairs are bypassed; stored codes become float constants, dequantized by the canonical arithmetic. What cannot go
-    (codes that are graph inputs or outputs, or feed other operators) stays and is reported. A Relu or Clip that a
-    quantizer removed, because the range of a Q did its work, is put back.
+    Pairs are bypassed; stored codes become float constants, dequantized by the canonical arithmetic. Codes that are
+    graph inputs or outputs, or that feed other operators, stay and are reported. A Relu or Clip that a quantizer
+    removed, because the range of a Q replaces it, is restored.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
         output: The ``.onnx`` file to write.
         external_data: Where weights are stored.
-        drop_clipping: Whether to write the result also where a Q may do the work of a Relu or Clip that cannot be put
-            back. The report then has a warning for each.
+        drop_clipping: Whether to write the result even if a Q may replace a Relu or Clip that cannot be restored. The
+            report then has a warning for each.
 
     Raises:
-        ModelError: The model cannot be read, the reference loads it and not the result, or a Q may do the work of a
-            Relu or Clip that cannot be put back.
+        ModelError: The model cannot be read, the reference loads the model but not the result, or a Q may replace a
+            Relu or Clip that cannot be restored.
         OutputError: The output cannot be written.
     """
     source = load_source(model, output)

@@ -1,4 +1,4 @@
-"""The linter as one job: models and a policy in, findings out."""
+"""The validate job: apply the rules of a policy to models, and return the findings."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def validate_model(
     Args:
         path_or_model: A file, or a model in memory.
         targets: Target ids: ``onnx``, ``ort-cpu``, ``tensorrt``, ``tensorrt-rtx``, or a release as ``tensorrt-10.8``.
-        compute_capabilities: GPUs that the engine is for, as ``8.6`` or ``86``: types that they lack are reported.
+        compute_capabilities: GPUs for the engine, such as ``8.6`` or ``86``: types that they lack are reported.
         select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
         ignore: Prefixes of rule codes to leave out.
-        parser: For ``tensorrt-rtx``, whether the parser of TensorRT for RTX is asked too; None for where it is
-            installed and the model has at most 1 GB of weights, as on the command line.
+        parser: For ``tensorrt-rtx``: whether to run the parser of TensorRT for RTX too. None runs it if it is installed
+            and the model has at most 1 GB of weights, as on the command line.
 
     Raises:
-        ArgumentError: A target, a compute capability or a prefix is unknown, or the parser is asked about a model in
+        ArgumentError: A target, a compute capability or a prefix is unknown, or the parser is requested for a model in
             memory.
         ModelError: The model cannot be read.
-        CapabilityError: ``parser`` is True and it is not installed.
+        CapabilityError: ``parser`` is True, but the parser is not installed.
     """
     linter = Linter(_policy(targets, compute_capabilities, select, ignore))
     if isinstance(path_or_model, Model):
@@ -52,13 +52,13 @@ def validate_model(
 
 
 def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 1) -> ValidateReport:
-    """The findings of many files under one policy, in the order of ``paths``.
+    """Return the findings of many files under one policy, in the order of ``paths``.
 
     Args:
         paths: The files; one that cannot be read is reported and does not stop the others.
-        policy: Targets and rules, and whether TensorRT's parser is asked too.
-        jobs: Processes to share the files among; None for as many as pay. With more than one, a script that calls this
-            needs the usual ``if __name__ == "__main__"``.
+        policy: Targets and rules, and whether to run TensorRT's parser too.
+        jobs: Number of processes for the files; None for the fastest number. With more than one, a script that calls
+            this function needs the usual ``if __name__ == "__main__"``.
     """
     paths = [*paths]
     return _judged(paths, Linter(policy), policy.parser, lambda: lint_files(paths, policy, jobs))
@@ -67,11 +67,11 @@ def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 
 def _judged(
     paths: list[Path], linter: Linter, parser: bool | None, lint: Callable[[], list[ModelReport]]
 ) -> ValidateReport:
-    """Return what ``lint`` says of the files, with what TensorRT's parser says meanwhile."""
+    """Return the findings of ``lint``, with the answers of TensorRT's parser, which runs at the same time."""
     to_ask = dict.fromkeys(path for path in paths if parser is not False and linter.hears_parser(path))
     if not to_ask:
         return validate_report(lint())
-    # Imported here, so that most runs do not load the engine's modules.
+    # Imported here, so that most runs do not load the modules for engines.
     from qdqtool.engines.build.parser_answer import asked_about
 
     with asked_about(to_ask, demanded=parser is True) as answer:

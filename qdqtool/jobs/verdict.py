@@ -1,6 +1,6 @@
-"""The verdict on a model: what its reports say of rules, numbers and engine, and what a user should know before.
+"""The verdict on a model: what its reports show about rules, numbers and engine, and warnings before deployment.
 
-Terminal, JSON, page and exit code all show what this module decides.
+Terminal, JSON, page and exit code all show the decision of this module.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,21 +16,21 @@ from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.results import Judgement, VerdictWord
 
 LOW_SQNR = 20.0
-"""dB that an output keeps at least where no limit was given: its error is a tenth of it."""
+"""SQNR in dB below which an output gets a warning if no limit was given: its error is then a tenth of it."""
 LOW_AGREEMENT = 0.9
 LEAST_QUANTIZED = 0.1
-"""Share of the multiply-accumulates that is worth an engine."""
+"""Smallest share of quantized multiply-accumulates for which an engine is worthwhile."""
 LEAST_AS_PLANNED = 0.5
 LARGE = 0.95
-"""Share of the size of the float model, from which on a quantized model saves nothing."""
+"""Share of the size of the float model from which on a quantized model saves nothing."""
 
 
 def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> tuple[Judgement, ...]:
-    """Return what reports on one model say.
+    """Return the judgements on one model from its reports.
 
     Args:
-        reports: What ``quantize``, ``validate``, ``check`` and ``build`` returned, each with the file that has it;
-            reports of other commands say nothing.
+        reports: The reports of ``quantize``, ``validate``, ``check`` and ``build``, each with its file; reports of
+            other commands are ignored.
         limit: The option of ``check`` that sets a limit on the SQNR of an output, for hints.
     """
     content = [report for _, report in reports]
@@ -44,13 +44,13 @@ def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> t
 
 
 def word_of(judgements: Iterable[Judgement]) -> VerdictWord:
-    """Return the verdict: the worst state."""
+    """Return the verdict: the worst state of the judgements."""
     states = {each.state for each in judgements}
     return "failed" if "failed" in states else "warning" if "warning" in states else "passed"
 
 
 def reasons_of(judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
-    """Return the judgements that are why the verdict is not ``passed``, failures first."""
+    """Return the judgements that explain why the verdict is not ``passed``, failures first."""
     found = [each for each in judgements if each.state in {"failed", "warning"}]
     return tuple(sorted(found, key=lambda each: each.state != "failed"))
 
@@ -145,7 +145,7 @@ def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
 
 
 def _low(check: CheckReport, limit: str) -> Iterator[Judgement]:
-    """Yield a warning where the worst output keeps little and no limit says that this is enough."""
+    """Yield a warning if the worst output has low accuracy and no limit allows it."""
     worst = worst_output(check.outputs, check.gates)
     if worst is not None and worst.sqnr_db is not None and worst.sqnr_db < LOW_SQNR:
         kept = max(int(worst.sqnr_db), 0)
@@ -161,7 +161,7 @@ def _low(check: CheckReport, limit: str) -> Iterator[Judgement]:
 
 
 def _is_limited(check: CheckReport) -> bool:
-    """Return whether a limit holds for every output that is not exact; one on agreement is none for float outputs."""
+    """Return whether a limit covers every inexact output; a limit on agreement does not cover float outputs."""
     limits = ON_OUTPUTS & {gate.name for gate in check.gates}
     differing = [output for output in check.outputs if not output.exact]
     if limits == {"min-agreement"}:
@@ -189,7 +189,7 @@ def _of_build(build: EngineReport) -> Iterator[Judgement]:
 
 
 def _unasked(reports: Sequence[object]) -> Iterator[Judgement]:
-    """Yield a warning where neither the parser nor a builder of TensorRT has seen a model for it."""
+    """Yield a warning if neither the parser nor a builder of TensorRT has processed a model for it."""
     if any(isinstance(each, EngineReport | RefusedReport) for each in reports):
         return
     models = (model for each in reports for model in (each.models if isinstance(each, ValidateReport) else (each,)))

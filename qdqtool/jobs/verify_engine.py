@@ -1,4 +1,4 @@
-"""The verify-engine job: an engine against its manifest, its model, this machine, and the key that signed it."""
+"""The verify-engine job: check an engine against its manifest, model, machine, and the key that signed it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from qdqtool.results import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport(Report):
-    """What was checked of an engine. The engine was not run: whether a GPU takes it is not known.
+    """The checks of an engine. The engine was not run: whether a GPU accepts it is unknown.
 
     Attributes:
         engine: The engine file.
-        manifest: Its manifest.
+        manifest: The manifest of the engine.
         passed: Whether no check failed.
-        checks: Every check, also those that were not possible.
+        checks: Every check, including checks that were not possible.
     """
 
     engine: str
@@ -39,17 +39,17 @@ class VerifyReport(Report):
 def verify_engine(
     engine: str | Path, *, model: str | Path | None = None, public_key: str | Path | None = None
 ) -> VerifyReport:
-    """Check an engine against the manifest beside it.
+    """Check an engine against the manifest next to it.
 
     Args:
-        engine: An engine that ``build`` wrote, or the manifest beside it.
-        model: The model that it was built from; None to look for it beside the engine.
-        public_key: A file with the public keys of OpenSSH that may have signed the manifest; None to leave the
+        engine: An engine that ``build`` wrote, or the manifest next to it.
+        model: The model from which the engine was built; None to search it next to the engine.
+        public_key: A file with the public keys (OpenSSH format) that may have signed the manifest; None to leave the
             signature unchecked.
 
     Raises:
-        ModelError: Engine, manifest or model cannot be read, or the manifest is none.
-        CapabilityError: OpenSSH is absent and a signature is to be checked.
+        ModelError: Engine, manifest or model cannot be read, or the manifest file is not a manifest.
+        CapabilityError: OpenSSH is absent, but a signature is to be checked.
         UsageError: ``public_key`` has no public key.
     """
     given = Path(engine)

@@ -1,4 +1,4 @@
-"""Convert a float model: quantize, validate, check, build; a folder with all files and one report."""
+"""Convert a float model: quantize, validate, check, build; write all files and one report into a folder."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def convert(
 ) -> ConversionReport:
     """Quantize a float model, validate and check the result, and build an engine from it.
 
-    Each step has the gates of its command. The first that is missed ends the conversion; the report then says which,
-    and the later steps are ``not reached``. The folder gets the Q/DQ model, its plan and ranges, the engine with its
-    manifest, ``report.json`` and its page ``report.html``. The files of an earlier conversion in the same folder are
-    replaced or removed; other files stay.
+    Each step has the gates of its command. The first missed gate ends the conversion: the report then names it, and the
+    later steps are ``not reached``. The folder gets the Q/DQ model, its plan and ranges, the engine with its manifest,
+    ``report.json`` and its page ``report.html``. Files of an earlier conversion in the same folder are replaced or
+    removed; other files stay.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
-        data: Calibration data, that it is random, or ranges that were found before. Weight-only modes need none and
-            take None.
-        output: The folder. It is made if it does not exist.
+        data: Calibration data, a request for random data, or existing ranges. Weight-only modes need none and accept
+            None.
+        output: The folder; it is created if it does not exist.
         options: The options of each step; default int8 for TensorRT, with an engine.
         progress: Functions that are called for each step, sample and layer.
-        page: Makes the page ``report.html`` of the report's JSON and its file name.
+        page: Returns the page ``report.html`` for the JSON of the report and its file name.
 
     Raises:
-        CapabilityError: ONNX Runtime or the builder is absent. The folder is as it was.
-        ModelError: The model cannot be read. The folder is as it was.
-        UsageError: The options do not fit each other, the model or the data, or a file is in the way. The folder is as
-            it was.
+        CapabilityError: ONNX Runtime or the builder is absent. The folder is unchanged.
+        ModelError: The model cannot be read. The folder is unchanged.
+        UsageError: The options do not fit each other, the model or the data, or a file is in the way. The folder is
+            unchanged.
         OutputError: A file cannot be written.
     """
     options, folder = options or ConvertOptions(), Path(output)

@@ -1,8 +1,8 @@
-"""The folder of a conversion: which files are its own, and how they are replaced together.
+"""The folder of a conversion: which files belong to it, and how they are replaced together.
 
-Everything is made in a temporary folder inside it. So a conversion that is interrupted, or whose input is wrong, leaves
-the folder as it was. At the end the files that the earlier ``report.json`` lists are removed, the new ones take their
-place, and the new ``report.json`` comes last. So a folder never has a report and files of different runs.
+All files are first made in a temporary folder inside it. So a conversion that is interrupted, or has a wrong input,
+leaves the folder unchanged. At the end the files that the earlier ``report.json`` lists are removed, and the new files
+take their place; the new ``report.json`` comes last. So a folder never has a report and files of different runs.
 ``report.html`` is the page of ``report.json``.
 """
 
@@ -31,7 +31,7 @@ class FileNames:
     """The names of the files in the folder.
 
     Attributes:
-        stem: How all names but that of the report begin.
+        stem: The beginning of all names except those of the reports.
     """
 
     stem: str
@@ -77,10 +77,10 @@ class Staging:
     """The temporary folder in which files are made.
 
     Attributes:
-        folder: Where they go.
+        folder: The folder that the files are moved to.
         place: The temporary folder.
-        names: Their names.
-        earlier: The report and files of an earlier conversion, which go when the new ones come.
+        names: The names of the files.
+        earlier: The report and files of an earlier conversion, which are removed when the new files are moved.
     """
 
     folder: Path
@@ -89,23 +89,23 @@ class Staging:
     earlier: tuple[str, ...]
 
     def made(self, what: str) -> Path:
-        """Return where the file with that content is made."""
+        """Return the temporary path of the file with that content."""
         return self.place / self.names.name(what)
 
     def final(self, what: str) -> Path:
-        """Return where the file with that content will be."""
+        """Return the final path of the file with that content."""
         return self.folder / self.names.name(what)
 
     def written(self) -> tuple[WrittenFile, ...]:
-        """Return what was made so far."""
+        """Return the files that were made so far."""
         found = ((self.place / name, kind) for name, kind in self.names.kinds.items())
         return tuple(_describe(path, kind) for path, kind in found if path.exists())
 
     def publish(self, report: ConversionReport, page: Callable[[bytes, str], bytes]) -> ConversionReport:
-        """Replace the files of an earlier conversion by those that were made, with the report.
+        """Replace the files of an earlier conversion by the new files, and write the report.
 
         Returns:
-            The report, with the names of files that are no longer there.
+            The report, with the names of files that were removed.
         """
         made = [each.name for each in report.files]
         gone = tuple(name for name in self.earlier if name not in {*made, REPORT, PAGE})
@@ -122,16 +122,16 @@ class Staging:
 
 
 def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tuple[str, ...]:
-    """Check that a conversion can write into a folder, and return what an earlier one left there.
+    """Check that a conversion can write into a folder, and return the files of an earlier one.
 
     Args:
-        folder: The folder; it need not exist, its parent must.
+        folder: The folder. Its parent must exist.
         names: The files that may be made.
-        inputs: Files that are read, or are outputs of their own.
+        inputs: Files that are read, or that are separate outputs.
 
     Raises:
-        OutputError: It is no folder, or its parent does not exist.
-        UsageError: A file that may be made is an input, or is there and no conversion made it.
+        OutputError: The folder is a file, or its parent does not exist.
+        UsageError: A file that may be made is an input, or it exists and no conversion made it.
     """
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"output {folder} is a file; a conversion writes several", hint="name a folder: `-o FOLDER`")
@@ -157,7 +157,7 @@ def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tupl
 
 @contextlib.contextmanager
 def staging(folder: Path, names: FileNames, earlier: tuple[str, ...]) -> Iterator[Staging]:
-    """Make a temporary folder inside the folder, which is made as well, and is removed again if it stays empty."""
+    """Make the folder and a temporary folder inside it; a new folder is removed again if it stays empty."""
     is_new = not folder.exists()
     with output_errors(folder):
         folder.mkdir(exist_ok=True)
@@ -172,19 +172,19 @@ def staging(folder: Path, names: FileNames, earlier: tuple[str, ...]) -> Iterato
 
 
 def _earlier(folder: Path) -> tuple[str, ...]:
-    """Return the report of an earlier conversion, and the files that it lists and nobody changed since."""
+    """Return the report of an earlier conversion, and the files in it that nobody has changed since."""
     try:
         found = msgspec.json.decode((folder / REPORT).read_bytes(), type=_EarlierReport)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ()
-    # The report may be of anybody: it lists no file outside its folder.
+    # The report may come from anybody, so files outside the folder are not accepted.
     names = [each for each in found.files if Path(each.name).name == each.name and (folder / each.name).is_file()]
     page = (PAGE,) if _is_page(folder / PAGE) else ()
     return (REPORT, *page, *(each.name for each in names if _digest(folder / each.name) == each.sha256))
 
 
 def _is_page(path: Path) -> bool:
-    """Return whether a file is a page of qdqtool. It is made of the report, which so cannot have its digest."""
+    """Return whether a file is a page of qdqtool; the report, from which a page is made, cannot have its digest."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -201,7 +201,7 @@ def _digest(path: Path) -> str:
 
 
 def _usual_mode(folder: Path) -> int:
-    """Return the mode of a new file: files in a temporary folder may have been made for their owner alone."""
+    """Return the mode of a new file: files in a temporary folder may be readable only for their owner."""
     probe = folder / "mode"
     probe.touch()
     mode = probe.stat().st_mode & 0o777

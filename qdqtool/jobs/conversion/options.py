@@ -1,4 +1,4 @@
-"""What the user asks for: the options of every step."""
+"""The request of the user: the options of every step."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ from qdqtool.samples.script import split_script
 
 
 def _ignore(*_: object) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +31,8 @@ class ConvertProgress:
 
     Attributes:
         step: Called with the name of each step when the step begins.
-        samples: Called after each sample, with the samples so far and their number.
-        layers: Called for each run while layers are measured, with the runs so far and the most that are made.
+        samples: Called after each sample, with the number of finished samples and of all samples.
+        layers: Called for each run while layers are measured, with the number of finished runs and the most runs.
     """
 
     step: Callable[[StepName], None] = _ignore
@@ -41,7 +41,7 @@ class ConvertProgress:
 
 
 _BUILT = ("tensorrt", "tensorrt-rtx")
-"""The targets, with or without a release, whose models an engine is built from."""
+"""The targets, with or without a release, for which engines are built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +49,17 @@ class ConvertOptions:
     """The options of a conversion, step by step.
 
     Attributes:
-        quantize: How the model is quantized. It names no files for ranges and plan, which the folder gets.
-        policy: Which rules the quantized model is judged by; None for all rules of the target it is quantized for, and
-            of the GPUs that ``build`` names.
-        fail_on: The severity from which on a finding ends the conversion: ``error``, ``warning`` or ``never``.
-        known_findings: A file of findings that do not count, as ``validate --write-baseline`` writes it; None for none.
-        check: Limits on the numbers against the float model, and what else the check does.
-        blame: Whether layers are named also where the numbers keep every limit.
+        quantize: How the model is quantized. It must not name files for ranges and plan; the folder gets both.
+        policy: The rules for the quantized model; None for all rules of its target, and of the GPUs that ``build``
+            names.
+        fail_on: The lowest severity at which a finding ends the conversion: ``error``, ``warning`` or ``never``.
+        known_findings: A file of findings to ignore, as ``validate --write-baseline`` writes it; None for no file.
+        check: Limits on the difference from the float model, and further options of the check.
+        blame: Whether to rank layers by noise even if no limit is exceeded.
         strict: Whether a warning gives exit code 1 too.
-        build: How the engine is built; None for no engine. The calibration data of ``quantize`` gives the shapes of
-            dynamic inputs; this names none.
-        backend: ``tensorrt``, ``tensorrt-rtx``, or ``auto``: the target where it is one of them and installed, else the
+        build: How the engine is built; None for no engine. It must not name calibration data: the data of ``quantize``
+            gives the shapes of dynamic inputs.
+        backend: ``tensorrt``, ``tensorrt-rtx``, or ``auto``: the target if it is one of these and installed, else the
             first of them that is installed.
     """
 
@@ -86,18 +86,18 @@ class ConvertOptions:
 
     @property
     def target(self) -> str:
-        """The target that the model is quantized for."""
+        """The target for which the model is quantized."""
         return self.quantize.recipe.target
 
     def judged_by(self) -> Policy:
-        """Return the rules that the quantized model is judged by."""
+        """Return the rules for the quantized model."""
         if self.policy is not None:
             return self.policy
         gpus = self.build.compute_capabilities if self.build is not None else ()
         return Policy(targets=(self.target,), compute_capabilities=targets.capabilities(gpus))
 
     def validate(self) -> None:
-        """Check what the steps after ``quantize`` would refuse, before anything takes time."""
+        """Check in advance the options that steps after ``quantize`` would refuse."""
         policy = self.judged_by()
         Linter(policy)
         self.quantize.recipe.require_hardware(policy.compute_capabilities)
@@ -108,11 +108,11 @@ class ConvertOptions:
             self.check.validate(None, has_baseline=True, has_data=True)
 
     def builder(self) -> TensorRT | None:
-        """Return what builds the engine; None where none is asked for.
+        """Return the builder of the engine, or None if no engine is requested.
 
         Raises:
-            CapabilityError: It is not installed, or there is no GPU that it needs.
-            UsageError: The target is nothing that an engine is built for.
+            CapabilityError: The builder is not installed, or it needs a GPU and there is none.
+            UsageError: No engines are built for the target.
         """
         if self.build is None:
             return None
@@ -132,12 +132,12 @@ class ConvertOptions:
         return builder
 
     def files(self) -> set[Path]:
-        """Return every file that the options name: inputs, and outputs besides the folder's."""
+        """Return every file that the options name: inputs, and outputs outside the folder."""
         return set(paths_in(self))
 
 
 def paths_in(value: Any) -> Iterator[Path]:
-    """Yield every path in options or a request for data; of a script with a function, the path of the script."""
+    """Yield every path in options or a data request; for a script with a function, the path of the script."""
     if isinstance(value, Path):
         script = split_script(str(value))
         yield script[0] if script is not None else value

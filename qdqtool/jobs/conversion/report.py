@@ -1,4 +1,4 @@
-"""What a conversion did, as data: ``report.json`` is these classes, key by key."""
+"""The result of a conversion, as data: the keys of ``report.json`` are the attributes of these classes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -23,16 +23,16 @@ QUESTION: Mapping[str, Question] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """One step.
+    """The result of one step.
 
     Attributes:
-        step: Its name, which is that of its command.
-        state: ``passed``; ``failed``; ``not reached``, since an earlier one failed; or ``not asked for``.
-        exit_code: The exit code that its command would have had; None where it did not run.
-        missed: The gates that it missed.
-        message: Why it failed, in one line; None where it did not.
-        hint: How to fix that; None where that is not known.
-        report: What its command prints as JSON, with null for ``seconds``; None where it made no report.
+        step: Name of the step, which is the name of its command.
+        state: ``passed``; ``failed``; ``not reached``, because an earlier step failed; or ``not asked for``.
+        exit_code: The exit code that the command would have had; None if the step did not run.
+        missed: The gates that the step missed.
+        message: Why the step failed, in one line; None if it did not fail.
+        hint: How to fix the failure; None if unknown.
+        report: The JSON report of the command, with null for ``seconds``; None if there is no report.
     """
 
     step: StepName
@@ -44,10 +44,10 @@ class StepReport:
     report: Report | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return the step as ``report.json`` has it.
+        """Return the step in the form of ``report.json``.
 
-        The report of the step is the JSON that its command prints, but ``seconds`` of a build is null, so that the same
-        input gives the same bytes.
+        The report of the step is the JSON that its command prints, except that ``seconds`` of a build is null: the same
+        input then gives the same bytes.
         """
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         report = None if self.report is None else self.report.document()
@@ -62,10 +62,10 @@ class MeasuredOn:
 
     Attributes:
         data: The file, folder or script; ``random`` for random inputs.
-        samples: How many they were.
-        part: ``validation data``; ``held back``: the calibration samples with which nothing but the final ranges was
-            chosen; ``all``: every sample of the data; or ``random``.
-        reason: Why samples were used that may have chosen something; empty where they did not.
+        samples: Number of samples.
+        part: ``validation data``; ``held back``: the hold-out samples of the calibration data; ``all``: every sample of
+            the data; or ``random``.
+        reason: Why selection samples were used; empty if only other samples were used.
     """
 
     data: str
@@ -79,10 +79,10 @@ class WrittenFile:
     """A file in the folder.
 
     Attributes:
-        name: Its name.
+        name: Name of the file.
         what: Its content: ``model``, ``weights``, ``plan``, ``ranges``, ``engine``, ``manifest`` or ``signature``.
-        bytes: Its size.
-        sha256: Its digest.
+        bytes: Size in bytes.
+        sha256: Digest of the file.
     """
 
     name: str
@@ -93,20 +93,20 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionReport(Report):
-    """What a conversion did.
+    """The result of a conversion.
 
     Attributes:
         model: The float model.
         folder: The folder with the files.
-        passed: Whether every step passed that was asked for.
-        verdict: ``failed`` where a step failed, ``warning`` where a user should know something before deployment.
+        passed: Whether every requested step passed.
+        verdict: ``failed`` if a step failed; ``warning`` if a user should know something before deployment.
         reasons: Why the verdict is not ``passed``.
-        exit_code: 0, or that of the step that failed; 1 for a warning with ``--strict``.
-        failed: The step that failed; None where none did.
-        measured_on: The samples of the check; None where it was not reached.
-        steps: All four steps, in their order.
-        files: Every file in the folder that this run made, besides ``report.json``.
-        removed: Files of an earlier conversion in this folder that this run did not make again.
+        exit_code: 0, or the exit code of the step that failed; 1 for a warning with ``--strict``.
+        failed: The step that failed; None if none failed.
+        measured_on: The samples of the check; None if the check was not reached.
+        steps: All four steps, in order.
+        files: Every file in the folder that this run made, except the reports.
+        removed: Files of an earlier conversion in this folder that were removed and not made again.
     """
 
     model: str
@@ -126,7 +126,7 @@ class ConversionReport(Report):
         return next(each for each in self.steps if each.step == name)
 
     def document(self) -> dict[str, Any]:
-        """Return the keys of ``report.json``."""
+        """Return the content of ``report.json``."""
         return {**Report.document(self), "steps": [each.document() for each in self.steps]}
 
     def encode(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The request for a conversion, made of the values of options."""
+"""Turn option values into the request for a conversion."""
 
 from collections.abc import Collection
 
@@ -11,19 +11,19 @@ from qdqtool.jobs.request import Source, quantize_request
 from qdqtool.options import Speech, Values, build
 
 _OF_OTHERS_TOO = "compute_capabilities"
-"""The option of the engine that means something without one."""
+"""The engine option that also has an effect without an engine."""
 
 
 def convert_request(values: Values, given: Collection[str], said: Speech) -> tuple[Source | None, ConvertOptions]:
     """Return the data and the options of each step, except the options for judging the model.
 
     Args:
-        values: The values.
-        given: The options that the user gave for this conversion alone: a recipe may have more.
-        said: Where they are from.
+        values: The values of the options.
+        given: The options that the user gave for this conversion itself; a recipe may add others.
+        said: How messages name options.
 
     Raises:
-        UsageError: Options contradict each other, or one lacks another.
+        UsageError: Options contradict each other, or one requires another.
     """
     steps = split(values)
     source, quantize = quantize_request(steps["quantize"], said)
@@ -42,7 +42,7 @@ def convert_request(values: Values, given: Collection[str], said: Speech) -> tup
 
 
 def _refuse_idle(given: Collection[str], said: Speech) -> None:
-    """Raise where an option of an engine is given, which is not built."""
+    """Raise if an engine option is given although no engine is built."""
     for (step, name), each in step_options().items():
         if step == "build" and name != _OF_OTHERS_TOO and each.name in given:
             raise UsageError(f"{said(each.name)} is for an engine, and {said('no_build')} asks for none")

@@ -1,4 +1,4 @@
-"""The four steps of a conversion, each as its command does it, with its gates."""
+"""The four steps of a conversion; each does the same as its command, with the same gates."""
 
 import copy
 import dataclasses
@@ -36,10 +36,10 @@ Value = TypeVar("Value")
 
 
 def relocated(value: Value, folder: Path) -> Value:
-    """Return a report or text with each path in ``folder`` moved to the parent of ``folder``.
+    """Return a report or text in which paths in ``folder`` become paths in its parent.
 
     Args:
-        value: A dataclass, a container, a text or anything else, which stays unchanged.
+        value: A dataclass, a container, a text, or any other value, which is returned unchanged.
         folder: A temporary folder; its name occurs only in such paths.
     """
     found = _changed(value, f"{folder.name}/")
@@ -72,14 +72,14 @@ def _changed_fields(value: object, part: str) -> object:
 
 
 Source = str | Path | FileData | RandomData | CachedRanges | None
-"""Calibration data, a request for random data, ranges that were found before, or nothing."""
+"""Calibration data, a request for random data, existing ranges, or None."""
 
 
 def request_for(data: Source, options: QuantizeOptions) -> DataRequest:
     """Return the data of the check.
 
-    Validation data where it is given; else the part of the calibration data that ``quantize`` held out; of data beside
-    a ranges file all, since the ranges were found before. Random inputs where there is nothing else.
+    This is the validation data, if given; else the hold-out samples of the calibration data. Of data given with a
+    ranges file, all samples are used, since the ranges exist already. Without any data, inputs are random.
     """
     held_back = not isinstance(data, CachedRanges)
     if options.validation_data is not None:
@@ -102,12 +102,12 @@ def request_for(data: Source, options: QuantizeOptions) -> DataRequest:
 
 
 def measured_on(data: Source, options: QuantizeOptions, quantized: QuantizeReport, checked: CheckReport) -> MeasuredOn:
-    """Return on which samples the check measured, and whether they may have chosen something.
+    """Return the samples on which the check measured, and whether selection samples were among them.
 
     Args:
-        data: What the model was quantized with.
-        options: How it was quantized.
-        quantized: The report of that, which says why nothing was held out.
+        data: The data with which the model was quantized.
+        options: How the model was quantized.
+        quantized: The report of ``quantize``, which says why no samples were held out.
         checked: The report of the check.
     """
     found, accuracy = checked.data, quantized.accuracy
@@ -117,7 +117,7 @@ def measured_on(data: Source, options: QuantizeOptions, quantized: QuantizeRepor
         return MeasuredOn(data=found.source, samples=found.samples, part="validation data", reason=reason)
     if data is None or (isinstance(data, CachedRanges) and data.data is None):
         return MeasuredOn(data=found.source, samples=found.samples, part="random")
-    # Without a measurement of quantize all samples are used only where they are fewer than the least that is held out.
+    # If quantize measured nothing, all samples are used only if they are too few to hold some out.
     is_measured = accuracy is not None and not accuracy.problem
     is_held = accuracy.held_back if accuracy is not None and is_measured else found.samples >= LEAST_HELD
     part: Part = "held back" if request.held_back and is_held else "all"
@@ -130,14 +130,14 @@ UNREADABLE = 3
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """One conversion: what its steps share.
+    """One conversion: the data that its steps share.
 
     Attributes:
         model: The float model.
         data: Calibration data, random data, ranges, or None in modes that need none.
-        options: What the user asks for.
-        builder: What builds the engine; None for no engine.
-        staging: Where files are made.
+        options: The request of the user.
+        builder: The builder of the engine; None for no engine.
+        staging: The temporary folder of the files.
         progress: Functions that are called for each step, sample and layer.
     """
 
@@ -149,10 +149,10 @@ class Conversion:
     progress: ConvertProgress
 
     def run(self, step: StepName) -> StepReport:
-        """Run a step.
+        """Return the result of a step.
 
         Raises:
-            QdqError: ``quantize`` failed for another reason than a gate: nothing was made.
+            QdqError: ``quantize`` failed for another reason than a gate; nothing was written.
         """
         self.progress.step(step)
         functions: dict[StepName, Callable[[], StepReport]] = {
@@ -173,7 +173,7 @@ class Conversion:
         asked, made = self.options.quantize, self.staging.made
         is_foreign = isinstance(self.data, CachedRanges) and encodings.recognize(self.data.path) is not None
         has_ranges = asked.recipe.mode.needs_ranges and not is_foreign
-        # Where every layer is quantized already, the model is written unchanged: there is no plan.
+        # If every layer is already quantized, the model is written unchanged, and there is no plan.
         keeps = asked.recipe.existing is Existing.KEEP
         if not keeps or nothing_to_add(settle_model(self.model, asked.recipe)) is None:
             asked = replace(asked, plan_file=made("plan"), ranges_file=made("ranges") if has_ranges else None)
@@ -224,7 +224,7 @@ class Conversion:
 
 
 def _files_of(data: Source) -> FileData | None:
-    """Return the samples if they are files, without the option for a picture: ``quantize`` has written it already."""
+    """Return the samples if they are files, without the option for a preview, which ``quantize`` already wrote."""
     data = data.data if isinstance(data, CachedRanges) else data
     if isinstance(data, str | Path):
         return FileData(path=Path(data))
@@ -247,7 +247,7 @@ def _ended(
 
 
 def _failed(step: StepName, error: QdqError, model: Path) -> StepReport:
-    """Return the report of a step that ended with an error, which its command would print."""
+    """Return the report of a step that ended with the error that its command would print."""
     return StepReport(
         step=step,
         state="failed",

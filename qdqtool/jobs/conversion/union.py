@@ -1,7 +1,7 @@
-"""The options of ``convert``: those of the four commands that it runs, taken from their declarations.
+"""The options of ``convert``: the options of its four commands, taken from their declarations.
 
-So an option that one of them gets is an option of ``convert`` too. Where two of them have an option of the same name
-that does not mean the same, the later one gets the name of its command in front: ``--check-min-sqnr``.
+So a new option of one command is also an option of ``convert``. If two commands have options of the same name with
+different meanings, the later one gets the name of its command as prefix: ``--check-min-sqnr``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,8 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
     "build": ("input_shapes", "input_values"),
     "check": ("allow_constant_data", "input_shapes", "input_values", "metric", *MEDIA),
 }
-"""Options that mean the same as those of ``quantize``, and are given once. All but the metric act in the first step."""
+"""Options with the same meaning as in ``quantize``, given only once. All but the metric take effect in the first step.
+"""
 
 _WRITTEN = "the folder gets it"
 _OURS = "it fixes or only looks; run the command itself"
@@ -57,7 +58,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
 _PREFIXED = frozenset(
     {("validate", "targets"), ("validate", "baseline"), ("build", "skip_validate"), ("check", "profile")}
 )
-"""Options whose name alone would say something else here."""
+"""Options whose name alone would have another meaning in ``convert``."""
 
 _HELP: Mapping[str, Mapping[str, str]] = {
     "build": {
@@ -79,7 +80,7 @@ _HELP: Mapping[str, Mapping[str, str]] = {
         "save_outputs": "Write the outputs of the reference, in the layout that `qdqtool check --outputs` reads.",
     },
 }
-"""Help texts that are others here than in the help of the command."""
+"""Help texts that differ from the help of the command."""
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -90,7 +91,7 @@ class ConvertCommand:
 
 
 def step_options() -> dict[tuple[str, str], Option]:
-    """Return the options of all steps as ``convert`` has them, by step and name there."""
+    """Return the options of ``convert`` for all steps, by step and by name in that step."""
     found: dict[tuple[str, str], Option] = {}
     for step in STEPS:
         earlier = [*found.values()]
@@ -100,7 +101,7 @@ def step_options() -> dict[tuple[str, str], Option]:
 
 
 def split(values: Values) -> dict[str, Values]:
-    """Return the values of each step under their names there."""
+    """Return the values for each step, under the option names of the step."""
     found: dict[str, Values] = {step: {} for step in STEPS}
     for (step, name), each in step_options().items():
         if each.name in values:
@@ -111,7 +112,7 @@ def split(values: Values) -> dict[str, Values]:
 
 
 def _own(step: str) -> Iterator[Option]:
-    """Yield the options that ``convert`` takes over from a command."""
+    """Yield the options of a command that are also options of ``convert``."""
     left = {*LEFT_OUT[step], *_SHARED.get(step, ())}
     return (each for each in declared(STEPS[step]) if each.name not in left)
 

@@ -1,1 +1,1 @@
-"""Test case reduction: the smallest model on which a command still fails alike."""
+"""Test case reduction: find the smallest model on which a command fails in the same way."""

@@ -1,4 +1,4 @@
-"""Cut the float baseline of ``check`` as a candidate was cut, so that the two compute the same tensors."""
+"""Cut the float baseline of ``check`` in the same way as a candidate, so that both compute the same tensors."""
 
 import onnx
 
@@ -7,10 +7,10 @@ from qdqtool.models.graph.model import Model
 
 
 class BaselineCuts:
-    """The parts of a baseline.
+    """The parts that can be cut out of a baseline.
 
     Attributes:
-        tensors: Names of the tensors of its main graph.
+        tensors: Names of the tensors in the main graph of the baseline.
     """
 
     def __init__(self, baseline: Model) -> None:
@@ -24,7 +24,7 @@ class BaselineCuts:
             candidate: A model that was cut out of the quantized form of the baseline.
 
         Returns:
-            None where the baseline has no tensor of a name, or where a part of it needs other inputs.
+            None if the baseline lacks one of the tensors, or if its part needs other inputs.
         """
         main = self._graph.index.view.main.values
         stored = {tensor.name for tensor in candidate.graph.initializer}

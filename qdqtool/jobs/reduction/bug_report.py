@@ -1,4 +1,4 @@
-"""Write what a bug report needs as Markdown: the model, the command, the error, the versions."""
+"""Write a bug report as Markdown: the model, the command, the error, the versions."""
 
 from collections.abc import Iterator
 
@@ -8,15 +8,15 @@ from qdqtool.jobs.reduction.report import ReduceReport
 from qdqtool.models.graph.io.onnx_text import onnx_text
 
 _MOST_BYTES = 4096
-"""Size of the largest model whose text the report includes."""
+"""The report includes the text of models up to this size."""
 
 
 def bug_report(report: ReduceReport, proto: onnx.ModelProto | None) -> str:
     """Return the report as Markdown.
 
     Args:
-        report: What reduce found.
-        proto: The reduced model with all its data; None where that is not in memory.
+        report: The result of ``reduce``.
+        proto: The reduced model with all its data; None if the data is not in memory.
     """
     return "\n\n".join(_paragraphs(report, proto)) + "\n"
 
@@ -50,7 +50,7 @@ def _paragraphs(report: ReduceReport, proto: onnx.ModelProto | None) -> Iterator
 def _spelled(proto: onnx.ModelProto | None) -> str:
     if proto is None or proto.ByteSize() > _MOST_BYTES:
         return ""
-    # The text is an extra. onnx's printer does not know every type.
+    # The text is optional: onnx's printer does not support every type.
     try:
         return onnx_text(proto)
     except (ValueError, TypeError, RuntimeError, AttributeError):
@@ -58,7 +58,7 @@ def _spelled(proto: onnx.ModelProto | None) -> str:
 
 
 def _block(text: str, language: str = "") -> str:
-    # A line that a model or a library made must not end the block.
+    # A line of text from a model or library must not end the block.
     lines = (_plain(line).replace("~~~~", "~ ~ ~ ~") for line in text.splitlines())
     return "\n".join((f"~~~~{language}", "\n".join(lines), "~~~~"))
 

@@ -1,4 +1,4 @@
-"""Run a command in a child process with a time limit, and keep what it prints."""
+"""Run a command in a child process with a time limit, and return its output."""
 
 import contextlib
 import os
@@ -17,17 +17,17 @@ _MOST_BYTES = 1 << 24
 """Most bytes of an output that are read. Only the end of a longer output is read, because the error is there."""
 
 _GRACE = 5.0
-"""Seconds for a command to remove its temporary files before it is killed."""
+"""Seconds that a command has to remove its temporary files before it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended.
+    """The end of a command: its exit code and its output.
 
     Attributes:
-        code: Its exit code, negative for a signal; None where it passed the time limit.
-        out: What it printed on stdout.
-        err: What it printed on stderr.
+        code: The exit code, negative for a signal; None if the command exceeded the time limit.
+        out: The text that it printed on stdout.
+        err: The text that it printed on stderr.
     """
 
     code: int | None
@@ -36,28 +36,28 @@ class Ended:
 
 
 def run_own(words: Sequence[str], folder: Path, seconds: float) -> Ended:
-    """Run ``qdqtool`` with these words, in this interpreter and from this package; otherwise as :func:`run_child`."""
+    """Run ``qdqtool`` with these arguments, in this interpreter and from this package; else like :func:`run_child`."""
     paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    # -P keeps the current folder, which may hold any file, off the module path.
+    # -P removes the current folder, which may contain any file, from the module path.
     return run_child([sys.executable, "-P", "-m", "qdqtool", *words], folder, seconds, environment)
 
 
 def run_child(
     words: Sequence[str], folder: Path, seconds: float, environment: Mapping[str, str] | None = None
 ) -> Ended:
-    """Run a command; its stdin is empty.
+    """Run a command with an empty stdin.
 
     Args:
         words: The command.
-        folder: Where to keep what it prints.
+        folder: The folder for files with its output.
         seconds: Time limit.
-        environment: Its environment variables; None for those of this process.
+        environment: The environment variables of the command; None for those of this process.
 
     Raises:
         CapabilityError: The command cannot be started.
     """
-    # Files, since a pipe that nobody reads would stop the child.
+    # These are files, because a pipe that nobody reads would block the child.
     with (folder / "stdout").open("w+b") as out, (folder / "stderr").open("w+b") as err:
         try:
             child = subprocess.Popen(  # noqa: S603  the user's own command
@@ -81,13 +81,13 @@ def run_child(
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    """End a child that still runs, and all that it started."""
+    """End a child if it still runs, and all processes that it started."""
     if child.poll() is not None:
         return
     _signal(child, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(_GRACE)
-    # What the child started may still run.
+    # Processes that the child started may still run.
     _signal(child, getattr(signal, "SIGKILL", signal.SIGTERM))
     child.wait()
 

@@ -1,4 +1,4 @@
-"""The commands that can fail on a model, and how their failures are read."""
+"""The commands that can fail on a model, and how their failures are recognized."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ from qdqtool.jobs.reduction.subgraph import store
 from qdqtool.models.graph.io.load import load_model
 
 OWN = ("build", "check")
-"""Commands of qdqtool whose reports are read; any other command is judged by how it ends and by its last line."""
+"""Commands of qdqtool whose reports are read; other commands are judged by their exit code and last line."""
 
 PLACEHOLDER = "{}"
 _SLACK = 120.0
@@ -28,17 +28,17 @@ _SLACK = 120.0
 
 _BASELINE = "--baseline"
 _LONGEST = 500
-"""Characters of a message that are kept."""
+"""Number of characters of a message that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the ways to judge a command have in common.
+    """Settings for judging a command, which all commands share.
 
     Attributes:
         timeout: Seconds after which a command is stopped.
-        normalize: Takes out of a message what differs between models.
-        match: What the output of a failing run has; None where exit code and message decide.
+        normalize: Removes the parts of a message that differ between models.
+        match: The pattern in the output of a failing run; None if exit code and message decide.
     """
 
     timeout: float
@@ -46,7 +46,7 @@ class Judged:
     match: re.Pattern[str] | None = None
 
     def matched(self, ended: Ended) -> Failure | None:
-        """Return the failure of a run whose output matches."""
+        """Return the failure of a run if its output matches the pattern."""
         assert self.match is not None
         output = f"{ended.out}\n{ended.err}"
         found = self.match.search(output)
@@ -67,11 +67,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class OtherCommand:
-    """A command of the user, in which ``{}`` stands for the path of the model.
+    """A command of the user, in which ``{}`` is the path of the model.
 
     Attributes:
         words: The command.
-        judged: How it is judged.
+        judged: How the command is judged.
     """
 
     words: tuple[str, ...]
@@ -80,13 +80,13 @@ class OtherCommand:
     """A model may be cut at every tensor."""
 
     def run(self, model: Path, folder: Path) -> Failure | None:
-        """Run it, with ``folder`` for what it writes; return its failure, or None where it succeeds."""
+        """Run the command, with ``folder`` for its output; return its failure, or None if it succeeds."""
         words = [word.replace(PLACEHOLDER, str(model)) for word in self.words]
         ended = run_child(words, folder, self.judged.timeout)
         return self.judged.matched(ended) if self.judged.match is not None else self.judged.ended(ended)
 
     def write_companion(self, _model: Path) -> Path | None:
-        """Write nothing: the command needs no file beside a reduced model."""
+        """Write nothing: the command needs no additional file for a reduced model."""
         return None
 
     def line(self, model: str) -> str:
@@ -99,10 +99,10 @@ class OwnCommand:
     """``qdqtool build`` or ``qdqtool check``.
 
     Attributes:
-        name: The command.
-        options: Its options besides the model, the baseline, the output and the format of the report.
-        judged: How it is judged.
-        baseline: The float model that ``check`` compares with.
+        name: ``qdqtool build`` or ``qdqtool check``.
+        options: The options, without the model, the baseline, the output and the format of the report.
+        judged: How the command is judged.
+        baseline: The float model with which ``check`` compares; None for no baseline.
     """
 
     name: str
@@ -111,7 +111,7 @@ class OwnCommand:
     baseline: BaselineCuts | None = None
 
     def run(self, model: Path, folder: Path) -> Failure | None:
-        """Run it on a model."""
+        """Run the command on a model; return its failure, or None if it succeeds."""
         words = [self.name, str(model), *self._limits(), *self.options, "--output-format", "json"]
         if self.baseline is not None:
             cut = self._cut(model, folder / "baseline.onnx")
@@ -129,11 +129,11 @@ class OwnCommand:
 
     @property
     def cuts(self) -> frozenset[str] | None:
-        """The tensors at which a model may be cut: those of the baseline; None for all."""
+        """The tensors at which a model may be cut: the tensors of the baseline; None for all tensors."""
         return self.baseline.tensors if self.baseline is not None else None
 
     def write_companion(self, model: Path) -> Path | None:
-        """Write the part of the baseline that belongs to a reduced model."""
+        """Write the part of the baseline that corresponds to a reduced model."""
         return self._cut(model, _beside(model)) if self.baseline is not None else None
 
     def line(self, model: str) -> str:
@@ -143,13 +143,13 @@ class OwnCommand:
         return shlex.join(("qdqtool", self.name, model, *output, *compared, *self._limits(), *self.options))
 
     def _cut(self, model: Path, target: Path) -> Path | None:
-        """Write the part of the baseline that belongs to a model; None where there is no such part."""
+        """Write the part of the baseline that corresponds to a model; return its path, or None if there is none."""
         assert self.baseline is not None
         cut = self.baseline.like(onnx.load(str(model), load_external_data=False))
         return store(cut, target).model if cut is not None else None
 
     def _limits(self) -> tuple[str, ...]:
-        # The builder is stopped by ``build`` itself, which then says in which stage it was.
+        # ``build`` itself stops the builder, and then reports in which stage it was.
         is_usual = self.judged.timeout == TIMEOUT
         return ("--timeout", f"{self.judged.timeout:g}") if self.name == "build" and not is_usual else ()
 
@@ -169,8 +169,8 @@ class OwnCommand:
         return Failure(Kind.EXIT, str(ended.code), (self.judged.normalize(message),), _brief(message), output)
 
     def _refusal(self, refusal: dict[str, Any], stage: str) -> str:
-        """Return what is decisive in a refusal: the words of the builder, or the code of a rule without them."""
-        # The parser says the operator. The builder does not: where one is named, the rules found it in the model.
+        """Return the decisive part of a refusal: the message of the builder, or the code of a rule without message."""
+        # The parser names the operator. The builder does not: if an operator is named, the rules found it in the model.
         if not refusal["message"] and refusal["code"]:
             return str(refusal["code"])
         words = self.judged.normalize(refusal["message"] or refusal["reason"])
@@ -182,10 +182,10 @@ Command = OtherCommand | OwnCommand
 
 
 def parse_command(text: str, options: Sequence[str]) -> tuple[str, ...]:
-    """Split what the user gave for ``--fails`` and behind ``--`` into words.
+    """Split the values of ``--fails`` and of the arguments after ``--`` into words.
 
     Raises:
-        UsageError: A quotation mark is missing, nothing is given, or no word stands for the model.
+        UsageError: A quotation mark is missing, nothing is given, or no word is the path of the model.
     """
     try:
         words = (*shlex.split(text), *options)
@@ -205,7 +205,7 @@ def parse_command(text: str, options: Sequence[str]) -> tuple[str, ...]:
 
 
 def make_command(words: tuple[str, ...], judged: Judged) -> Command:
-    """Return the command of these words, which :func:`parse_command` made."""
+    """Return the command for words from :func:`parse_command`."""
     if not _is_own(words):
         return OtherCommand(words, judged)
     options, baseline = _without_baseline(words[1:]) if words[0] == "check" else (words[1:], None)
@@ -214,7 +214,7 @@ def make_command(words: tuple[str, ...], judged: Judged) -> Command:
 
 
 def _without_baseline(options: tuple[str, ...]) -> tuple[tuple[str, ...], str | None]:
-    """Split the options of ``check`` into those that stay as they are, and the baseline."""
+    """Split the options of ``check`` into the baseline and the others."""
     for index, word in enumerate(options):
         name, equals, value = word.partition("=")
         if name == _BASELINE and equals:
@@ -225,7 +225,7 @@ def _without_baseline(options: tuple[str, ...]) -> tuple[tuple[str, ...], str | 
 
 
 def _beside(model: Path) -> Path:
-    """The file of the baseline beside a reduced model."""
+    """Return the path for the baseline of a reduced model."""
     return model.with_name(f"{model.stem}.baseline.onnx")
 
 
@@ -234,10 +234,10 @@ def _is_own(words: Sequence[str]) -> bool:
 
 
 def refuse_wrong_use(failure: Failure, command: Command) -> None:
-    """Raise the error of ``build`` or ``check`` that is about its options and not about the model.
+    """Raise if ``build`` or ``check`` failed because of its options and not because of the model.
 
     Raises:
-        UsageError: It ended with exit code 2.
+        UsageError: The command ended with exit code 2.
     """
     if isinstance(command, OwnCommand) and (failure.kind, failure.detail) == (Kind.EXIT, "2"):
         raise UsageError(
@@ -247,7 +247,7 @@ def refuse_wrong_use(failure: Failure, command: Command) -> None:
 
 
 def _missed(gates: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield the gates that were missed: each with its name, and in words."""
+    """Yield the name and the description of each missed gate."""
     for gate in gates:
         if not gate["passed"]:
             name = gate.get("name") or gate["gate"]

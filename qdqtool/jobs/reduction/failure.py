@@ -1,4 +1,4 @@
-"""What a failure is, and when two of them are alike."""
+"""Failures of a command, and the test whether two of them are alike."""
 
 import enum
 import re
@@ -27,11 +27,11 @@ class Failure:
     """One failure of a command.
 
     Attributes:
-        kind: How it failed.
+        kind: How the command failed.
         detail: The exit code, the signal, or the stage that refused.
-        reasons: Normalized messages, the decisive one first; empty where the kind says it all.
-        message: The message as it was printed, for people.
-        output: All that was printed, in which nodes may be named.
+        reasons: Normalized messages, the decisive one first; empty if the kind is sufficient.
+        message: The message as it was printed, for readers.
+        output: The complete output, which may contain names of nodes.
     """
 
     kind: Kind
@@ -41,7 +41,7 @@ class Failure:
     output: str = field(default="", repr=False, compare=False)
 
     def is_like(self, other: "Failure") -> bool:
-        """Whether this failure, of a smaller model, has what was decisive for another one."""
+        """Return whether this failure of a smaller model has the decisive properties of another failure."""
         if (self.kind, self.detail) != (other.kind, other.detail):
             return False
         return not other.reasons or other.reasons[0] in self.reasons
@@ -74,18 +74,18 @@ class Normalizer:
     def _without_name(self, word: str) -> str:
         if word in self._names:
             return "*"
-        # A sentence ends behind the name, or a colon follows it.
+        # A period or a colon may follow the name.
         bare = word.rstrip(".:")
         return "*" + word[len(bare) :] if bare in self._names else word
 
 
 def numbered_in(text: str) -> set[int]:
-    """Return the positions of nodes that a text gives in numbers, as ``node 7`` or ``node 'number 7'``."""
+    """Return the positions of nodes that a text gives as numbers, such as ``node 7`` or ``node 'number 7'``."""
     return {int(found) for found in _POSITION.findall(text)}
 
 
 def named_in(text: str, names: Iterable[str]) -> set[str]:
-    """Return those of ``names`` that stand in a text as words."""
+    """Return the elements of ``names`` that occur in a text as words."""
     words = {part for found in _WORD.findall(text) for part in (found, found.rstrip(".:"))}
     return {name for name in names if name in words}
 

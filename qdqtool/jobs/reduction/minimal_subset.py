@@ -1,4 +1,4 @@
-"""Delta debugging: find a small subset of items that still fails, in few tests."""
+"""Delta debugging: find a small subset of items that still fails, with few tests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,9 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 _GROWTH = 4
-"""The likeliest items are tried first, in groups that grow by this factor. A larger factor needs fewer tests to find an
-unlikely item, and more tests to find a likely one."""
+"""The likeliest items are tried first, in groups that grow by this factor. A larger factor needs fewer tests for an
+unlikely item, and more tests for a likely one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +17,9 @@ class Guidance(Generic[Item]):
     """Functions that use knowledge about the items of a search.
 
     Attributes:
-        arrange: Orders the items that are left, given those that are needed, the likeliest first.
-        finish: Given the needed items and the rest, makes the needed ones fail in another way than by leaving the rest
-            out, and returns whether that worked. It is asked once, when two items are needed.
+        arrange: Orders the remaining items, given the needed items; the likeliest come first.
+        finish: Given the needed items and the rest, tries to make the needed items fail in another way than by leaving
+            the rest out, and returns whether that worked. It is called once, when two items are needed.
     """
 
     arrange: Callable[[list[Item], list[Item]], list[Item]]
@@ -28,17 +29,17 @@ class Guidance(Generic[Item]):
 def minimal_subset(
     items: Sequence[Item], fails: Callable[[list[Item]], bool], guidance: Guidance[Item] | None = None
 ) -> list[Item]:
-    """Return a subset of items that fails; ``fails`` was true of it, or it is all of the items.
+    """Return a subset of items that fails. ``fails`` was true for it, or it is all items.
 
-    Where every superset of a failing set fails too, no item can be left out of the result, and a result of ``k`` out of
-    ``n`` items takes about ``k log2(n)`` tests. This is the search for the last item of the shortest failing prefix, as
-    QuickXplain does it (Junker 2004), once for each item of the result. Where failures are not monotone, the result
-    fails all the same, and may be larger than need be.
+    If every superset of a failing set fails too, no item can be left out of the result, and a result of ``k`` out of
+    ``n`` items takes about ``k log2(n)`` tests. For each item of the result, this searches the last item of the
+    shortest failing prefix, as QuickXplain does (Junker 2004). If failures are not monotone, the result still fails,
+    but may be larger than necessary.
 
     Args:
-        items: All items, of which it is known that they fail together.
-        fails: Whether a subset fails.
-        guidance: Where to look first; without it, at halves in the given order.
+        items: All items; together they are known to fail.
+        fails: Returns whether a subset fails.
+        guidance: Tells where to look first; without it, halves in the given order are tried.
     """
     needed: list[Item] = []
     rest = list(items)
@@ -55,7 +56,7 @@ def minimal_subset(
 
 
 def _shortest(needed: list[Item], rest: list[Item], fails: Callable[[list[Item]], bool], *, grows: bool) -> int:
-    """Return how many items of ``rest`` fail with ``needed``, when one fewer passes; all of them are known to fail."""
+    """Return the smallest number of items of ``rest`` that fail with ``needed``; all of them are known to fail."""
     passing, failing = 0, len(rest)
     while grows and (count := _GROWTH * passing + 1) < failing:
         if fails([*needed, *rest[:count]]):

@@ -1,4 +1,4 @@
-"""How a model is reduced."""
+"""Options for reducing a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from qdqtool.options import integer, number, option, output, text
 from qdqtool.samples.options import SEVERAL, SHAPES
 
 TIMEOUT: float = 1800
-"""Seconds after which a run is stopped, where nothing else is asked for: those of ``build``."""
+"""Default time limit of a run in seconds, the same as for ``build``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReduceOptions:
-    """How a model is reduced.
+    """Options for reducing a model.
 
     Attributes:
         options: Options for ``build`` or ``check``, or further words of a command.
-        match: Regular expression: a run fails where it prints that, however it ends; None where exit code and message
-            decide.
-        timeout: Seconds after which a run is stopped, which is a failure of its own.
-        max_runs: Number of runs after which the smallest model so far is the result.
-        input_shapes: Shapes of inputs, by name, that are written into the model first.
+        match: Regular expression: a run that prints a match fails, whatever its exit code; None if exit code and
+            message decide.
+        timeout: Time limit of a run in seconds; exceeding it is a separate kind of failure.
+        max_runs: Most runs; after them, the smallest model so far is the result.
+        input_shapes: Shapes of inputs, by name, that are first written into the model.
         report: The Markdown file for a bug report; None for the name of the model with ``.md``.
     """
 

@@ -1,4 +1,4 @@
-"""Reduce a model: see that it fails, and take the steps in their order."""
+"""Reduce a model: check that the command fails on it, and carry out the steps in order."""
 
 import copy
 from collections import Counter
@@ -23,17 +23,17 @@ from qdqtool.models.graph.io.tensors import make_tensor, nbytes, read_array
 from qdqtool.models.graph.model import Model
 
 _TARGETS = (1, 2, 8)
-"""Extents that are tried in place of a larger one. Of 2 elements it is seen along which axis something goes."""
+"""Extents that replace a larger one. With 2 elements, a failure still shows along which axis an operation works."""
 
 _MOST_EXTENTS = 12
-"""Only so many extents are made smaller one by one, the most frequent first."""
+"""Only this number of extents is reduced one by one, the most frequent first."""
 
 _MOST_BYTES = 1 << 28
 """Larger weights are not cut."""
 
 
 def shrink_shapes(search: Search) -> None:
-    """Make all extents small at once; if that does not fail alike, one extent after another."""
+    """Make all extents small at once; if the command then does not fail alike, reduce one extent after another."""
     extents = [extent for extent, _ in Counter(_extents(search.best)).most_common(_MOST_EXTENTS)]
     for target in _TARGETS:
         larger = {extent: target for extent in extents if extent > target}
@@ -48,7 +48,7 @@ def _takes(search: Search, extents: Mapping[int, int]) -> bool:
 
 
 def _extents(model: Model) -> Iterator[int]:
-    """The extents above 1 of inputs and weights."""
+    """Return the extents above 1 of inputs and weights."""
     graph = model.proto.graph
     shapes = [[dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input]
     shapes += [list(tensor.dims) for tensor in graph.initializer]
@@ -78,7 +78,7 @@ def _resize_input(value: onnx.ValueInfoProto, extents: Mapping[int, int]) -> int
 
 
 def _resize_tensor(model: Model, tensor: TensorProto, extents: Mapping[int, int]) -> int:
-    """Cut a stored tensor; the numbers of a vector of int64, which may be a shape, are replaced."""
+    """Cut a stored tensor; in an int64 vector, which may be a shape, the numbers are replaced."""
     new: Callable[[int], int] = lambda extent: extents.get(extent, extent)  # noqa: E731
     dims = tuple(map(new, tensor.dims))
     array = read_array(model, tensor)
@@ -94,7 +94,7 @@ def _resize_tensor(model: Model, tensor: TensorProto, extents: Mapping[int, int]
 
 
 def _declare_outputs(proto: onnx.ModelProto) -> None:
-    """Give the graph outputs the shapes that follow from the new ones."""
+    """Give the graph outputs the shapes that follow from the new input shapes."""
     for output in proto.graph.output:
         output.type.tensor_type.ClearField("shape")
     inferred = infer_types(without_weights(proto)).proto.graph.output
@@ -104,7 +104,7 @@ def _declare_outputs(proto: onnx.ModelProto) -> None:
 
 
 UNSTABLE_ATTEMPTS = 3
-"""How often a candidate is run at most where the failure is not stable."""
+"""Most runs of a candidate if the failure is not stable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ class StepDone:
     """One step of a reduction.
 
     Attributes:
-        name: What it does, in words.
-        nodes: Nodes that were left after it.
-        runs: Runs of the command that it took.
+        name: The action of the step, in words.
+        nodes: Number of nodes that were left after the step.
+        runs: Number of runs of the command during the step.
     """
 
     name: str
@@ -126,8 +126,8 @@ class Reducer:
     """Reduces one model.
 
     Attributes:
-        steps: What was done so far.
-        is_complete: Whether all steps were taken to their end.
+        steps: The steps that were carried out so far.
+        is_complete: Whether all steps were completed.
         is_stable: Whether the first two runs failed alike.
     """
 
@@ -156,7 +156,7 @@ class Reducer:
         return failure
 
     def reduce(self) -> None:
-        """Take all steps. It ends early, with the smallest model so far, where no runs are left."""
+        """Carry out all steps; if no runs are left, stop early with the smallest model so far."""
         try:
             self._take_steps()
             self.is_complete = True
@@ -172,7 +172,7 @@ class Reducer:
         while self._descends():
             self._take("keep few nodes", keep_few_nodes)
         if self._search.cuts is not None:
-            # The other steps change what the model computes, and the baseline would compute something else.
+            # The other steps change what the model computes; the baseline would then compute something else.
             return
         self._take("remove nodes from bodies", keep_few_body_nodes)
         self._take("bypass nodes", bypass_nodes)
@@ -181,12 +181,12 @@ class Reducer:
         self._take("shrink shapes", shrink_shapes)
 
     def _descends(self) -> bool:
-        """Whether the nodes of a local function or of a body could be put into the main graph."""
+        """Return whether the nodes of a local function or of a body could be moved into the main graph."""
         with self._step("take the nodes of a body"):
             return inline_functions(self._search) or take_a_body(self._search)
 
     def _refuse_any_model(self) -> None:
-        """Raise the error of a command that fails on any model. One run that passed shows that it does not."""
+        """Raise if the command fails on any model; one run that passed proves that it does not."""
         if self._search.counts.passed:
             return
         failure = self._search.observe(_that_does_nothing(self._given))
@@ -212,7 +212,7 @@ class Reducer:
 
 
 def _remove_unused(search: Search) -> None:
-    """Remove the weights that no node reads, unless one of these weights is what the command fails on."""
+    """Remove the weights that no node reads, unless the command fails because of one of them."""
     graph = Subgraphs(search.best, frozenset())
     values = graph.index.view.main.values.values()
     unused = frozenset(each.name for each in values if each.initializer is not None and not each.uses)
@@ -222,7 +222,7 @@ def _remove_unused(search: Search) -> None:
 
 
 def _that_does_nothing(model: Model) -> Model:
-    """A model of the same inputs that copies them to its outputs."""
+    """Return a model with the same inputs that copies them to its outputs."""
     source = model.proto
     proto = onnx.ModelProto(ir_version=source.ir_version, opset_import=source.opset_import)
     graph = proto.graph

@@ -27,11 +27,11 @@ class FailureFound:
 
     @classmethod
     def of(cls, failure: Failure) -> "FailureFound":
-        """Describe a failure."""
+        """Return the description of a failure."""
         return cls(kind=failure.kind.value, detail=failure.detail, message=failure.message)
 
     def __str__(self) -> str:
-        """How it failed, in a line."""
+        """Return the description in one line."""
         by = "by " if self.kind == Kind.REFUSED.value else ""
         how = f"{self.kind} {by}{self.detail}".strip()
         return f"{how}: {self.message}" if self.message else how
@@ -39,10 +39,10 @@ class FailureFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSize:
-    """How large a model is.
+    """The size of a model.
 
     Attributes:
-        nodes: Its nodes, in all bodies.
+        nodes: Number of nodes, including all bodies.
         bytes: Bytes of the model and its external data.
     """
 
@@ -52,29 +52,29 @@ class ModelSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReduceReport(Report):
-    """What reduce found.
+    """The result of ``reduce``.
 
     Attributes:
-        model: The model that fails.
+        model: The model on which the command fails.
         output: The reduced model.
-        external_data: The data file beside it, if any.
-        baseline: The part of the baseline that belongs to the reduced model; None without a baseline.
-        report: The Markdown report; None where the output is a stream, which has nothing beside it.
+        external_data: The data file of the reduced model, if any.
+        baseline: The part of the baseline that corresponds to the reduced model; None without a baseline.
+        report: The Markdown report; None if the output is a stream, next to which no file can be written.
         command: The command line that fails on the reduced model.
-        before: How the command failed on the model.
+        before: How the command failed on the whole model.
         after: How it fails on the reduced model.
-        sizes_before: Size of the model.
+        sizes_before: Size of the whole model.
         sizes_after: Size of the reduced model.
         operators: Operators of the reduced model, each with the number of its nodes.
-        steps: What was done, in order.
-        runs: Runs of the command.
-        repeated: Candidates that had been tried before, and were not run again.
-        invalid: Candidates that onnx refuses, which were not run.
-        history: The number of runs and of nodes left, each time that a smaller model failed alike.
-        complete: Whether all steps were taken to their end, so that none of them makes the model smaller.
+        steps: The steps that were carried out, in order.
+        runs: Number of runs of the command.
+        repeated: Number of candidates that had been tried before, and were not run again.
+        invalid: Number of candidates that onnx refuses; they were not run.
+        history: The number of runs and of remaining nodes, each time that a smaller model failed alike.
+        complete: Whether all steps were completed, so that none of them can make the model smaller.
         stable: Whether the first two runs failed alike.
-        short_timeout: Whether the failure is a time-out, and a run that passed took more than half of the limit.
-        versions: Version of each tool that is installed, of Python and of the platform.
+        short_timeout: Whether the failure is a time-out and a passing run took more than half of the limit.
+        versions: Version of each installed tool, of Python and of the platform.
     """
 
     model: str
@@ -100,7 +100,7 @@ class ReduceReport(Report):
 
 
 def tool_versions() -> dict[str, str]:
-    """Return the versions of qdqtool, of what it runs models with, of Python and of the platform."""
+    """Return the versions of qdqtool, of the packages that run models, of Python and of the platform."""
     from qdqtool.results import __version__
 
     found = {"qdqtool": __version__}

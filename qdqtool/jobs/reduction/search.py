@@ -1,4 +1,4 @@
-"""Try candidates, each once, and hold on to the smallest one that fails alike."""
+"""Try each candidate once, and keep the smallest one that fails alike."""
 
 import hashlib
 import time
@@ -20,9 +20,9 @@ from qdqtool.models.graph.scope import walk
 
 
 class Validity:
-    """What a candidate must keep of the validity of the model that is reduced.
+    """The validity checks that a candidate must pass.
 
-    The failure may be that the model is invalid. So a candidate is refused only by checks that accept the whole model.
+    The failure may be that the model is invalid. So a candidate is only tested by checks that accept the whole model.
     """
 
     def __init__(self, proto: onnx.ModelProto) -> None:
@@ -30,25 +30,25 @@ class Validity:
         self._is_inferred = infer_types(without_weights(proto)).is_sound
 
     def accepts(self, proto: onnx.ModelProto) -> bool:
-        """Whether a candidate is as valid as the whole model."""
+        """Return whether a candidate is as valid as the whole model."""
         if self._is_checked and not _passes_checker(proto):
             return False
         return not self._is_inferred or infer_types(without_weights(proto)).is_sound
 
 
 def _passes_checker(proto: onnx.ModelProto) -> bool:
-    """Whether onnx accepts a model. Its weights are not looked at: large ones stand as graph inputs."""
+    """Return whether onnx accepts a model, without reading its weights: large ones are replaced by graph inputs."""
     bare = without_weights(proto)
     for tensor in [each for each in bare.graph.initializer if is_external(each)]:
         if all(value.name != tensor.name for value in bare.graph.input):
             bare.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
         bare.graph.initializer.remove(tensor)
     for value in (*bare.graph.input, *bare.graph.output):
-        # onnx wants the rank of an input, which shape inference may not know; runtimes do without.
+        # onnx requires the rank of an input, which shape inference may not know; runtimes do not need it.
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.shape.SetInParent()
     if any(map(is_external, iter_tensors(bare))):
-        # Weights in a body: onnx would look for their data.
+        # For weights in a body, onnx would search their data.
         return True
     try:
         checker.check_model(bare)
@@ -63,15 +63,15 @@ class OutOfRunsError(Exception):
 
 @dataclass(slots=True)
 class Counts:
-    """What the search did.
+    """Counts of the search.
 
     Attributes:
-        runs: Runs of the command.
-        repeated: Candidates that had been tried before.
-        invalid: Candidates that onnx refuses.
-        passed: Candidates that were run and did not fail alike.
+        runs: Number of runs of the command.
+        repeated: Number of candidates that had been tried before.
+        invalid: Number of candidates that onnx refuses.
+        passed: Number of candidates that were run and did not fail alike.
         slowest_pass: Seconds of the longest run that ended without any failure.
-        history: The number of runs and of nodes, each time that a smaller model failed alike.
+        history: The number of runs and of remaining nodes, each time that a smaller model failed alike.
     """
 
     runs: int = 0
@@ -88,9 +88,9 @@ class Trials:
 
     Attributes:
         command: The command that fails.
-        folder: Where candidates are written.
+        folder: The folder for candidates.
         max_runs: Number of runs after which the search ends.
-        progress: Called with the runs so far and the number of nodes of the smallest model.
+        progress: Called with the number of finished runs and the number of nodes of the smallest model.
     """
 
     command: Command
@@ -100,14 +100,14 @@ class Trials:
 
 
 class Search:
-    """The search for a smaller model that fails as a given one.
+    """The search for a smaller model on which the command fails as on the given model.
 
     Attributes:
         best: The smallest model so far that fails alike.
-        counts: What was done.
-        attempts: How often a candidate is run until it fails; more than once where the failure is not stable.
-        cuts: The tensors at which a model may be cut, where each must be a tensor of a baseline too; None for all.
-        kept_unused: Initializers that no node reads and that the failure needs.
+        counts: Counts of the search.
+        attempts: Most runs of a candidate until it fails; more than one if the failure is not stable.
+        cuts: The tensors at which a model may be cut, which a baseline must have too; None for all tensors.
+        kept_unused: Initializers that no node reads but the failure needs.
     """
 
     def __init__(self, model: Model, trials: Trials) -> None:
@@ -128,7 +128,7 @@ class Search:
         return self._failure
 
     def observe(self, model: Model) -> Failure | None:
-        """Run the command on a model; return its failure, or None where it succeeds.
+        """Run the command on a model; return its failure, or None if it succeeds.
 
         Raises:
             OutOfRunsError: No runs are left.
@@ -147,16 +147,16 @@ class Search:
         return failure
 
     def start(self, failure: Failure) -> None:
-        """Look for models that fail like this from now on."""
+        """Set the failure that smaller models must have."""
         self._failure = failure
         self._validity = Validity(self.best.proto)
         self._known[_digest(self.best)] = True
 
     def accepts(self, candidate: Model | None) -> bool:
-        """Try a candidate; where it fails alike, it is the best one from now on.
+        """Try a candidate; if it fails alike, it becomes the best model.
 
         Args:
-            candidate: A model; None, which is never accepted, where there is no such model.
+            candidate: A model, or None if no such model exists; None is never accepted.
         """
         if candidate is None:
             return False
@@ -194,5 +194,5 @@ def node_count(model: Model) -> int:
 
 
 def _digest(model: Model) -> bytes:
-    """Identify a candidate. Weights outside its proto are those of the given model: their place tells them apart."""
+    """Return the digest of a candidate. Its external weights are in the given model: their location identifies them."""
     return hashlib.sha256(model.proto.SerializeToString(deterministic=True)).digest()

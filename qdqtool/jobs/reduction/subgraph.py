@@ -1,7 +1,7 @@
-"""Cut models that hold some nodes of the main graph of another model.
+"""Cut models out of the main graph of another model, each with some of its nodes.
 
-A tensor that a kept node reads and that nothing makes any more becomes a graph input, with the type and shape that
-shape inference finds. What no kept node reads becomes a graph output. Constants stay.
+A tensor that a kept node reads, but no kept node makes, becomes a graph input; shape inference gives its type and
+shape. An output that no kept node reads becomes a graph output. Constants stay.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -43,7 +43,7 @@ def pruned(proto: onnx.ModelProto, kept_unused: Collection[str]) -> onnx.ModelPr
 
 
 def _read(proto: onnx.ModelProto) -> set[str]:
-    """The names that nodes and outputs of any scope read."""
+    """Return the names that nodes and outputs of any scope read."""
     found = {name for _, container in walk(proto) for node in container.node for name in node.input if name}
     for _, container in walk(proto):
         found |= {value if isinstance(value, str) else value.name for value in container.output}
@@ -51,7 +51,7 @@ def _read(proto: onnx.ModelProto) -> set[str]:
 
 
 def _retain(values: Any, names: Iterable[str]) -> None:
-    """Remove from a repeated field all values of other names."""
+    """Remove from a repeated field all values whose name is not in ``names``."""
     wanted = set(names)
     left = [value for value in values if value.name in wanted]
     del values[:]
@@ -59,11 +59,11 @@ def _retain(values: Any, names: Iterable[str]) -> None:
 
 
 INLINE_BYTES = 1 << 26
-"""A model with fewer bytes of weights is stored in one file, whatever the given model does."""
+"""A model with fewer bytes of weights is stored in one file, even if the given model is not."""
 
 
 def store(model: Model, path: Path) -> SavedFiles:
-    """Write a model: in one file where its weights are small."""
+    """Write a model, into one file if its weights are small."""
     weights = sum(nbytes(tensor) for tensor in iter_tensors(model.proto) if is_external(tensor))
     inline = weights + model.proto.ByteSize() < INLINE_BYTES
     return save_model(model, path, external_data=ExternalData.NEVER if inline else ExternalData.AUTO)
@@ -73,15 +73,15 @@ _OWN_LISTS = ("node", "initializer", "sparse_initializer", "input", "output", "v
 
 
 class Subgraphs:
-    """All models that can be cut out of one.
+    """All models that can be cut out of one model.
 
     Args:
         model: The model.
-        kept_unused: Initializers that stay although no node reads them.
-        cuts: Names of the tensors that may become inputs and outputs; None for all.
+        kept_unused: Initializers that are kept although no node reads them.
+        cuts: Names of the tensors that may become inputs and outputs; None for all tensors.
 
     Attributes:
-        index: Its index.
+        index: Index of the model.
         nodes: The nodes of its main graph.
     """
 
@@ -95,7 +95,7 @@ class Subgraphs:
 
     @cached_property
     def reads(self) -> list[list[Value]]:
-        """For each node the tensors of the main graph that it reads, those that its bodies read included."""
+        """For each node, the tensors of the main graph that the node or its bodies read."""
         found: list[dict[str, Value]] = [{} for _ in self.nodes]
         for value in self._main.values.values():
             for use in value.uses:
@@ -103,7 +103,7 @@ class Subgraphs:
         for scope in self.index.view.scopes:
             if scope.owner is None or scope.in_function:
                 continue
-            # A body may return a tensor of the graph around it as it is: TensorRT's parser takes that.
+            # A body may return an unchanged tensor of the outer graph: TensorRT's parser accepts this.
             returned = [scope.resolve(name) for name in scope.output_names()]
             captured = {each.name: each for each in returned if each is not None and each.scope is self._main}
             found[_outermost(scope.owner).index].update(captured)
@@ -111,7 +111,7 @@ class Subgraphs:
 
     @cached_property
     def constant(self) -> frozenset[int]:
-        """The nodes that compute something from constants alone."""
+        """The nodes that compute their results only from constants."""
         found: set[int] = set()
         for index, values in enumerate(self.reads):
             makers = (value.producer.index if value.producer is not None else None for value in values)
@@ -124,7 +124,7 @@ class Subgraphs:
 
     @cached_property
     def attached(self) -> frozenset[int]:
-        """The nodes that stay with those that read them: constant ones, and those behind which no cut may be."""
+        """The nodes that are kept with their readers: constant nodes, and nodes after which no cut is allowed."""
         if self._cuts is None:
             return self.constant
         return self.constant | {node.index for node in self.nodes if self._cuts.isdisjoint(node.proto.output)}
@@ -135,7 +135,7 @@ class Subgraphs:
         return [node.index for node in self.nodes if node.index not in self.attached] or [*range(len(self.nodes))]
 
     def with_attached(self, indices: Iterable[int]) -> frozenset[int]:
-        """Return nodes together with those that are attached to them."""
+        """Return nodes together with the nodes that are attached to them."""
         kept = set(indices)
         waiting = list(kept)
         while waiting:
@@ -147,11 +147,11 @@ class Subgraphs:
         return frozenset(kept)
 
     def keep(self, indices: Collection[int], outputs: Sequence[Value] | None = None) -> Model | None:
-        """Return the model of these nodes; None where there is none, or where the type of a tensor is unknown.
+        """Return the model of these nodes, or None if there is none, or if the type of a tensor is unknown.
 
         Args:
             indices: Positions of the nodes in the main graph.
-            outputs: The graph outputs; None for those that the nodes have in the model, and for what no node reads.
+            outputs: The graph outputs; None for those that the nodes have in the model, and outputs that no node reads.
         """
         kept = set(indices)
         read = {value.name: value for index in sorted(kept) for value in self.reads[index]}
@@ -188,7 +188,7 @@ class Subgraphs:
         return with_proto(self.model, proto)
 
     def _outputs(self, node: NodeView, read: Collection[str]) -> list[Value]:
-        """The outputs of a kept node that are graph outputs: those of the model, and one where nothing reads it."""
+        """Return the outputs of a kept node that become graph outputs: those of the model, or one that is not read."""
         values = node.present_outputs
         given = self._main.output_names()
         found = [value for value in values if value.name in given]
@@ -197,7 +197,7 @@ class Subgraphs:
         return found
 
     def _info(self, value: Value) -> onnx.ValueInfoProto | None:
-        """The declaration of a tensor as graph input or output."""
+        """Return the declaration of a tensor as graph input or output, or None if its type is unknown."""
         graph = self.model.proto.graph
         given = next((info for info in (*graph.input, *graph.output) if info.name == value.name), None)
         if given is not None:
@@ -207,12 +207,12 @@ class Subgraphs:
 
 
 def with_proto(model: Model, proto: onnx.ModelProto) -> Model:
-    """Return a model of another proto, whose external and pending tensors have the same sources as those of a model."""
+    """Return a model with another proto, whose external and pending tensors have the same sources as in ``model``."""
     return Model(proto, model.path, model.payloads, any(map(is_external, iter_tensors(proto))) and model.stored_outside)
 
 
 def _outermost(node: NodeView) -> NodeView:
-    """The node of the main graph in whose bodies a node stands, or the node itself."""
+    """Return the main-graph node that contains a node in one of its bodies, or the node itself."""
     while node.scope.owner is not None:
         node = node.scope.owner
     return node

@@ -1,1 +1,1 @@
-"""The steps of a reduction: each makes candidates of the smallest model so far, and tries them."""
+"""The steps of a reduction: each makes candidates from the smallest model so far, and tries them."""

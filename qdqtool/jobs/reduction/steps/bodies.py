@@ -15,37 +15,37 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath, walk
 
 _MOST_NODES = MANY - 1
-"""Functions that would become more nodes are not inlined."""
+"""Functions that would become more nodes than this are not inlined."""
 
 
 def inline_functions(search: Search) -> bool:
-    """Put the nodes of local functions in the place of their calls; return whether the result fails alike."""
+    """Replace the calls of local functions by their nodes; return whether the result fails alike."""
     model = search.best
     if not model.proto.functions or _inlined_nodes(model) > _MOST_NODES:
         return False
     try:
         proto = inliner.inline_local_functions(model.proto)
     except (checker.ValidationError, RuntimeError, ValueError):
-        # A model that onnx refuses can be reduced all the same.
+        # A model that onnx refuses can still be reduced.
         return False
     return search.accepts(with_proto(model, pruned(proto, search.kept_unused)))
 
 
 def _inlined_nodes(model: Model) -> int:
-    """How many nodes inlining makes; a function that calls itself makes very many."""
+    """Return the number of nodes after inlining; a function that calls itself would make very many."""
     view = GraphView(model)
     return sum(count * max(len(view.scope(path).nodes), 1) for path, count in call_counts(view).items())
 
 
 def take_a_body(search: Search) -> bool:
-    """Make a body of a node the whole model; return whether one fails alike."""
+    """Make the body of a node the whole model; return whether a body fails alike."""
     graph = Subgraphs(search.best, search.kept_unused)
     bodies = [scope for scope in graph.index.view.scopes if scope.parent is graph.index.view.main]
     return any(search.accepts(_as_model(graph, body)) for body in bodies)
 
 
 def keep_few_body_nodes(search: Search) -> None:
-    """Remove nodes from bodies. What the others read of them becomes an input of the main graph."""
+    """Remove nodes from bodies. Outputs of removed nodes that other nodes read become inputs of the main graph."""
     graph = Subgraphs(search.best, search.kept_unused)
     inner = [node for node in graph.index.view.nodes() if node.scope.parent is not None]
     items = [node for node in inner if not _stands_in(node)]
@@ -54,7 +54,7 @@ def keep_few_body_nodes(search: Search) -> None:
 
 
 def _stands_in(node: NodeView) -> bool:
-    """Whether a node only hands a tensor of another scope to an output, for which there is no smaller node."""
+    """Return whether a node only passes a tensor of another scope to an output; no smaller node can do this."""
     value = node.input(0)
     return node.is_op("Identity") and value is not None and value.scope is not node.scope
 
@@ -78,12 +78,12 @@ def _as_model(graph: Subgraphs, body: Scope) -> Model | None:
             proto.graph.input.add(name=value.name, type=kind)
         else:
             return None
-    # A body without nodes hands tensors of its owner on.
+    # A body without nodes returns tensors of its owner.
     return with_proto(graph.model, pruned(proto, graph.kept_unused)) if proto.graph.node else None
 
 
 def _captured(body: Scope) -> set[str]:
-    """Names of tensors that a body, or a body in it, reads from the main graph."""
+    """Return the names of main-graph tensors that a body, or a body in it, reads."""
     assert isinstance(body.container, onnx.GraphProto)
     inner = onnx.ModelProto(graph=body.container)
     read = {name for _, container in walk(inner) for node in container.node for name in node.input}
@@ -92,7 +92,7 @@ def _captured(body: Scope) -> set[str]:
 
 
 def _declare(graph: Subgraphs, proto: onnx.ModelProto, body: Scope, name: str) -> bool:
-    """Give an input or output of a body its inferred type; return whether that is known."""
+    """Give an input or output of a body its inferred type; return whether the type is known."""
     value = body.resolve(name)
     kind = graph.index.types.type_proto(value) if value is not None else None
     for info in (*proto.graph.input, *proto.graph.output):
@@ -108,7 +108,7 @@ def _with_body_nodes(graph: Subgraphs, items: list[NodeView], kept: list[NodeVie
         if (node.scope.path, node.index) not in keys:
             gone.setdefault(node.scope.path, []).append(node)
     proto = copy.deepcopy(graph.model.proto)
-    # The paths are those of the model as it was: an owner keeps its outputs.
+    # The paths are those of the original model: an owner keeps its outputs.
     for path, container in list(walk(proto)):
         removed = gone.get(path, [])
         for node in reversed(removed):
@@ -129,7 +129,7 @@ def _feed_outputs(
         kind = graph.index.types.type_proto(value)
         if kind is None:
             return False
-        # ONNX wants the outputs of a body to be made in it.
+        # ONNX requires that nodes in a body make its outputs.
         name = f"{value.name}_given" if value.is_output else value.name
         if value.is_output:
             container.node.insert(0, onnx.helper.make_node("Identity", [name], [value.name]))

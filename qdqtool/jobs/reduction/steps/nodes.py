@@ -1,4 +1,4 @@
-"""Keep few nodes of the main graph: their inputs become graph inputs, their outputs graph outputs."""
+"""Keep few nodes of the main graph: their inputs become graph inputs, and their outputs graph outputs."""
 
 import copy
 from collections import deque
@@ -14,7 +14,7 @@ from qdqtool.models.graph.scope import walk
 
 
 def bypass_nodes(search: Search) -> None:
-    """Bypass nodes of the main graph. It keeps what lies between two nodes connected, which cutting does not."""
+    """Bypass nodes of the main graph. Unlike cutting, this keeps the remaining nodes connected."""
     graph = Subgraphs(search.best, search.kept_unused)
     keys = [graph.nodes[index].key for index in _ways(graph)] if len(graph.layers) > 1 else []
     if keys:
@@ -23,18 +23,18 @@ def bypass_nodes(search: Search) -> None:
 
 
 def bypassed(graph: Subgraphs, kept: Collection[tuple[str, ...]]) -> Model | None:
-    """Return a model without the nodes that can be bypassed; None where there is none, or where no output is left."""
+    """Return a model without the nodes that can be bypassed, or None if there are none, or no output is left."""
     ways = {index: way for index, way in _ways(graph).items() if graph.nodes[index].key not in kept}
     return _without(graph, ways) if ways else None
 
 
 def _ways(graph: Subgraphs) -> dict[int, str]:
-    """For each node that can be bypassed the name of the input that stands for its output."""
+    """Return, for each node that can be bypassed, the name of the input that replaces its output."""
     return {index: way for index in graph.layers if (way := _way_around(graph, graph.nodes[index])) is not None}
 
 
 def _way_around(graph: Subgraphs, node: NodeView) -> str | None:
-    """The name of the input that can stand for the only output of a node that is read."""
+    """Return the name of the input that can replace the only used output of a node, or None if there is none."""
     outputs = node.present_outputs
     used = [value for value in outputs if value.uses or value.is_output]
     if len(used) != 1:
@@ -67,7 +67,7 @@ def _without(graph: Subgraphs, ways: dict[int, str]) -> Model | None:
     made = {name for node in proto.graph.node for name in node.output}
     for output in [each for each in proto.graph.output if each.name in stand_ins]:
         proto.graph.output.remove(output)
-        # An output that is an input as it is says nothing.
+        # An output that is an unchanged input gives no information.
         source = stand_ins[output.name]
         if source in made and all(each.name != source for each in proto.graph.output):
             proto.graph.output.add(name=source, type=output.type)
@@ -75,17 +75,17 @@ def _without(graph: Subgraphs, ways: dict[int, str]) -> Model | None:
 
 
 _MOST_NAMED = 8
-"""A message that names more nodes than this does not say which of them is at fault."""
+"""If a message names more nodes than this, it does not show which of them is at fault."""
 
 _DISTANCES = (0, 1, 3)
-"""How far from the nodes that the message names the first candidates reach, in nodes."""
+"""Distances, in nodes, of the first candidates from the nodes that the message names."""
 
 
 def keep_few_nodes(search: Search) -> None:
     """Reduce the main graph to few nodes.
 
     The nodes that the message of the failure names are tried first. Then the last node of the shortest failing prefix
-    is looked for, and what it needs, the nearest nodes first.
+    is searched, and the nodes that it needs, the nearest first.
     """
     graph = Subgraphs(search.best, search.kept_unused, search.cuts)
     links = _links(graph)
@@ -95,7 +95,7 @@ def keep_few_nodes(search: Search) -> None:
         return search.accepts(graph.keep(graph.with_attached(indices)))
 
     def bypass(needed: list[int], rest: list[int]) -> bool:
-        """Connect the needed nodes by leaving out what lies between them."""
+        """Connect the needed nodes by bypassing the nodes between them."""
         if search.cuts is not None:
             return False
         between = graph.keep(graph.with_attached([*needed, *rest]))
@@ -106,7 +106,7 @@ def keep_few_nodes(search: Search) -> None:
 
 
 def _around_named(search: Search, graph: Subgraphs, links: list[set[int]]) -> list[int]:
-    """Nodes around those that the failure names, if they fail alike; empty otherwise."""
+    """Return nodes around those that the failure names, if they fail alike; else an empty list."""
     names = {name: node.index for node in graph.nodes for name in (*node.proto.output, node.proto.name) if name}
     layers = set(graph.layers)
     output = search.failure.output
@@ -125,7 +125,7 @@ def _around_named(search: Search, graph: Subgraphs, links: list[set[int]]) -> li
 
 
 def _links(graph: Subgraphs) -> list[set[int]]:
-    """For each node the nodes that it reads from or that read from it."""
+    """Return, for each node, the nodes that it reads from and the nodes that read from it."""
     found: list[set[int]] = [set() for _ in graph.nodes]
     for index, values in enumerate(graph.reads):
         for value in values:
@@ -136,7 +136,7 @@ def _links(graph: Subgraphs) -> list[set[int]]:
 
 
 def _distances(sources: Iterable[int], links: list[set[int]]) -> dict[int, int]:
-    """The number of steps to each node that can be reached from one of ``sources``."""
+    """Return the number of steps to each node that can be reached from one of ``sources``."""
     found = dict.fromkeys(sources, 0)
     waiting = deque(found)
     while waiting:

@@ -1,4 +1,4 @@
-"""Make what is left plain: without outputs, optional inputs, attributes and notes, with weights of zeros or ones."""
+"""Make the model plain: remove outputs, optional inputs, attributes and notes, and set weights to zeros or ones."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +17,11 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
 
 _MOST_CONSTANT_BYTES = 1 << 26
-"""The largest constant that is stored in place of the node that computes it."""
+"""The largest constant that replaces the node that computes it."""
 
 
 def fold_constants(search: Search) -> None:
-    """Replace the constant nodes of the main graph by initializers, or by graph inputs where the value is unknown."""
+    """Replace the constant nodes of the main graph by initializers, or by graph inputs if the value is unknown."""
     graph = Subgraphs(search.best, search.kept_unused)
     layers = [node.index for node in graph.nodes if node.index not in graph.constant]
     folded = sorted(graph.constant)
@@ -30,7 +30,7 @@ def fold_constants(search: Search) -> None:
 
 
 def _without(graph: Subgraphs, kept: list[int]) -> Model | None:
-    """The model of these nodes, with values in place of the constant nodes that are left out."""
+    """Return the model of these nodes, with values in place of the constant nodes that are left out."""
     model = graph.keep(kept)
     if model is None:
         return None
@@ -50,13 +50,13 @@ _WEIGHTS = frozenset(
     {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
     | {TensorProto.INT8, TensorProto.UINT8}
 )
-"""Types whose values are numbers; those of int32 and int64 may be shapes, axes and indices."""
+"""Types of numeric values; int32 and int64 values may be shapes, axes and indices."""
 
 _MOST_BYTES = 1 << 28
-"""Larger weights are not looked at."""
+"""Larger weights are not read."""
 
 _MOST_FILTERED = 200
-"""Of more simplifications, none is tried alone first."""
+"""If there are more simplifications than this, they are not first tested one by one."""
 
 
 Simplification = Callable[[onnx.ModelProto], None]
@@ -82,13 +82,13 @@ def _remove_output(name: str, proto: onnx.ModelProto) -> None:
 
 
 def _remove_attribute(index: int, name: str, proto: onnx.ModelProto) -> None:
-    """Give an attribute its default value."""
+    """Remove an attribute, so that its default value is used."""
     node = _node(proto, index)
     node.attribute.remove(next(each for each in node.attribute if each.name == name))
 
 
 def _remove_input(index: int, position: int, proto: onnx.ModelProto) -> None:
-    """Leave an optional input of a node empty."""
+    """Remove an optional input of a node."""
     node = _node(proto, index)
     node.input[position] = ""
     while node.input and not node.input[-1]:
@@ -96,7 +96,7 @@ def _remove_input(index: int, position: int, proto: onnx.ModelProto) -> None:
 
 
 def _level_weights(name: str, value: int, proto: onnx.ModelProto) -> None:
-    """Store a tensor with one value throughout, as raw data in the model."""
+    """Set all elements of a tensor to one value, stored as raw data in the model."""
     tensor = next(each for each in proto.graph.initializer if each.name == name)
     dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
     for field in ("float_data", "int32_data", "double_data"):
@@ -105,11 +105,11 @@ def _level_weights(name: str, value: int, proto: onnx.ModelProto) -> None:
 
 
 def simplify(search: Search) -> None:
-    """Take all simplifications at once, or as many of them as leave the failure unchanged."""
+    """Apply all simplifications together, or as many of them as leave the failure unchanged."""
     model = search.best
     items = [*_simplifications(model)]
     if len(items) <= _MOST_FILTERED:
-        # One that makes the model invalid would spoil the attempt to take all at once.
+        # A simplification that makes the model invalid would spoil the attempt with all of them.
         items = [item for item in items if search.is_valid(_simplified(model, search, [item], []))]
     if items:
         minimal_subset(items, lambda left: search.accepts(_simplified(model, search, items, left)))
@@ -148,7 +148,7 @@ def _plain_weights(model: Model) -> Iterator[Simplification]:
         if tensor.data_type not in _WEIGHTS or nbytes(tensor) > _MOST_BYTES:
             continue
         array = np.asarray(read_array(model, tensor), np.float64)
-        # Scales are positive, and 0 is none.
+        # Scales are positive and cannot be 0.
         value = int(bool(array.size) and bool((array > 0).all()))
         if array.size and not (array == value).all():
             yield partial(_level_weights, tensor.name, value)
