@@ -1,4 +1,4 @@
-"""What Python code may pass: data of any kind, paths, shapes and values by input name."""
+"""The types of arguments from Python code: data of any kind, paths, shapes and values by input name."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,11 +16,11 @@ DataLike: TypeAlias = str | Path | InMemoryData | Mapping[str, Any] | Iterable[A
 
 
 def as_place(data: Any) -> DataPlace:
-    """Return where data is.
+    """Return data as a path or as data in memory.
 
     Raises:
-        ArgumentError: It is of no accepted kind.
-        UsageError: An array has no numbers.
+        ArgumentError: The data is not of an accepted kind.
+        UsageError: An array is not numeric.
     """
     if isinstance(data, str | Path):
         return Path(data)

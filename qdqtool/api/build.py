@@ -1,4 +1,4 @@
-"""``build_engine`` for Python code."""
+"""``build_engine``, ``insert_plan`` and ``insert_encodings`` for Python code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from qdqtool.options import PYTHON
 def insert_plan(
     model: ModelLike, plan: str | Path, output: str | Path | None = None, **keywords: Unpack[InsertKeywords]
 ) -> InsertReport:
-    """Put the Q/DQ pairs of a plan file into a model.
+    """Insert the Q/DQ pairs of a plan file into a model.
 
     Args:
         model: The model. It is not changed.
@@ -35,12 +35,12 @@ def insert_plan(
         keywords: Options of ``qdqtool insert``, with ``_`` for ``-``.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown.
-        ModelError: The model cannot be read, or the reference loads it and not the result.
-        UsageError: The plan is malformed, does not fit the model, or has something that a target does not take; or the
-            result passes 2 GiB and has no output.
+        ArgumentError: An argument is not of an accepted kind, or an option is unknown.
+        ModelError: The model cannot be read, or the reference loads the model but not the result.
+        UsageError: The plan is malformed, does not fit the model, or has something that a target does not accept; or
+            the result is larger than 2 GiB and has no output.
         OutputError: The output cannot be written.
-        GateError: The opset upgrade was to be verified and changes an output.
+        GateError: The opset upgrade is verified, and it changes an output.
     """
     source = as_source(model)
     chosen = insert_request(values_of(keywords, "insert", "insert_plan"), PYTHON)
@@ -50,7 +50,7 @@ def insert_plan(
 def insert_encodings(
     model: str | Path | Model, encodings: str | Path, output: str | Path, **keywords: Unpack[InsertKeywords]
 ) -> InsertReport:
-    """Put Q/DQ pairs where placement has them into a model, with ranges that another tool found.
+    """Insert Q/DQ pairs at the places that placement chooses, with ranges that another tool found.
 
     Args:
         model: The model. It is not changed.
@@ -74,20 +74,20 @@ def build_engine(
     """Build an engine from a Q/DQ (or float) model.
 
     Args:
-        model: The model. A model in memory is written to a temporary file first, which builders read.
-        output: The engine to write; ``OUTPUT.manifest.json`` is written beside it.
+        model: The model. A model in memory is first written to a temporary file, because builders read files.
+        output: The engine to write; ``OUTPUT.manifest.json`` is written next to it.
         backend: ``tensorrt``, ``tensorrt-rtx`` or ``auto`` (the first of the two that is installed).
         keywords: Options of ``qdqtool build``, with ``_`` for ``-``.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown.
+        ArgumentError: An argument is not of an accepted kind, or an option is unknown.
         CapabilityError: The backend, or the GPU that it needs, is absent.
         ModelError: The model cannot be read.
         UsageError: A shape, target or path does not fit the model.
-        BuildRefusedError: ``validate`` found errors, the parser or the builder refused the model, or the build is not
-            the one that ``locked`` asks for.
-        BuilderFailedError: It crashed or ran out of time.
-        OutputError: A file cannot be written. In every case no engine is left.
+        BuildRefusedError: ``validate`` found errors, the parser or the builder refused the model, or the build differs
+            from the one that ``locked`` requires.
+        BuilderFailedError: The builder crashed or ran out of time.
+        OutputError: A file cannot be written. After any of these errors no engine is left.
     """
     with report_files(keywords, "build", model) as files:
         return files.write(_built(model, Path(output), backend, keywords))
@@ -105,7 +105,7 @@ def _built(model: ModelLike, output: Path, backend: str, keywords: BuildKeywords
         try:
             report = build_job.build_engine(file.path, output, backend=backend, options=chosen)
         except GateError as error:
-            # The commands in hints name a file that is about to go.
+            # The commands in hints name a temporary file, which will be removed.
             if error.hint is not None and str(file.path) in error.hint:
                 error.hint = "save the model to a file and build that: the message then says what to run on it"
             raise

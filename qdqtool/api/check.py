@@ -28,25 +28,24 @@ def check_model(
 ) -> CheckReport:
     """Check the numbers of a model.
 
-    Every Q and DQ is evaluated by our own core on the values it really had in the reference session and must agree in
-    every bit; no output may have NaN or infinities; every DQ must undo the Q before it. With a baseline, outputs and
-    quantized tensors are compared with it on the same feeds.
+    Every Q and DQ is computed with qdqtool's arithmetic from the values in the reference session, and must agree in
+    every bit. No output may have NaN or infinities, and every DQ must undo the Q before it. With a baseline, outputs
+    and quantized tensors are compared with it on the same feeds.
 
     Args:
         model: The model.
         baseline: The float model.
-        data: The samples; default seeded random inputs.
-        progress: Called after each sample, with the samples so far and their number.
-        tick: Called for each run while layers that cost most are measured, with the runs so far and the most that
-            are made.
+        data: The samples; default is random inputs with a fixed seed.
+        progress: Called after each sample, with the number of finished samples and of all samples.
+        tick: Called for each run while layers are ranked by noise, with the number of finished runs and the most runs.
         keywords: Options of ``qdqtool check``, with ``_`` for ``-``.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown.
-        UsageError: Data, saved outputs or the engine do not fit the model, the model fails while it runs, or options
-            lack what they need.
+        ArgumentError: An argument is not of an accepted kind, or an option is unknown.
+        UsageError: Data, saved outputs or the engine do not fit the model, the model fails during a run, or an option
+            requires another.
         ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model; or an engine was given, and a GPU, its
+        CapabilityError: ONNX Runtime is not installed or cannot run the model; or an engine is given, but a GPU, its
             driver or a package is absent.
         GateError: The engine does not run.
         OutputError: The outputs cannot be saved.

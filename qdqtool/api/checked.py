@@ -1,4 +1,4 @@
-"""Keywords of Python functions: checked against their types, and as values for requests."""
+"""Keywords of Python functions: check them against their types, and convert them to values for requests."""
 
 import collections.abc
 import os
@@ -19,16 +19,16 @@ from qdqtool.options import PYTHON, Values, read
 from qdqtool.registry import suggestion
 
 _WORDS = {"array": "a list", "object": "a dict", "float": "a number", " got": " not"}
-"""What a Python user calls what JSON calls otherwise."""
+"""Words of JSON messages, and the words that Python users know."""
 
 
 def checked(given: Mapping[str, Any], kind: type, function: str) -> dict[str, Any]:
-    """Return keywords whose names and types were checked; None is as if the keyword was left out.
+    """Return keywords after checking their names and types; a keyword with the value None is left out.
 
     Args:
         given: The keywords.
-        kind: The class above that lists the legal ones.
-        function: The function that got them, for messages.
+        kind: The class with the legal keywords.
+        function: The function that was called, for messages.
 
     Raises:
         ArgumentError: A name is unknown, or a value has another type than its keyword.
@@ -66,7 +66,7 @@ def _metric(name: str, value: Any) -> Any:
 
 
 def _wanted(value: Any, members: Sequence[Any], error: msgspec.ValidationError) -> str:
-    """Return what a keyword takes, in words."""
+    """Return the legal values of a keyword, as text."""
     legal = [word for member in members if typing.get_origin(member) is Literal for word in typing.get_args(member)]
     if legal:
         numbers = "a number, " if float in members else ""
@@ -85,10 +85,9 @@ def values_of(given: Mapping[str, Any], command: str, function: str, **arguments
 
     Args:
         given: The keywords.
-        command: The command that the function belongs to.
+        command: The command that corresponds to the function.
         function: The name of the function, for messages.
-        arguments: Arguments of the function that are options of the command, such as its data; None where one is not
-            given.
+        arguments: Arguments of the function that are options of the command, such as its data; None if omitted.
 
     Raises:
         ArgumentError: A name is unknown, or a value has another type than its keyword.

@@ -32,26 +32,24 @@ def convert(
 ) -> ConversionReport:
     """Quantize a float model, validate and check the result, and build an engine from it.
 
-    Each step has the gates of its command. The first that is missed ends the conversion; the report then says which,
-    and the later steps are ``not reached``. The folder gets the Q/DQ model, its plan and ranges, the engine with its
-    manifest, ``report.json`` and its page ``report.html``. The files of an earlier conversion in the same folder are
-    replaced or removed; other files stay.
+    Each step has the gates of its command. The first missed gate ends the conversion: the report then names it, and the
+    later steps are ``not reached``. The folder gets the Q/DQ model, its plan and ranges, the engine with its manifest,
+    ``report.json`` and its page ``report.html``. Files of an earlier conversion in the same folder are replaced or
+    removed; other files stay.
 
     Args:
         model: The model. It is not changed.
-        data: Calibration data. Weight-only modes, ``random_calibration`` and ``calibration_cache`` need none and take
-            None.
-        output: The folder. It is made if it does not exist.
+        data: Calibration data; None for weight-only modes, or with ``random_calibration`` or ``calibration_cache``.
+        output: The folder; it is created if it does not exist.
         progress: Functions that are called for each step, sample and layer.
-        keywords: Options of ``qdqtool convert``, with ``_`` for ``-``. Settings files and
-            recipes are read by the command only.
+        keywords: Options of ``qdqtool convert``, with ``_`` for ``-``. Settings files and recipes are not read.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown.
-        CapabilityError: ONNX Runtime or the builder is absent. The folder is as it was.
-        ModelError: The model cannot be read. The folder is as it was.
-        UsageError: The options do not fit each other, the model or the data, or a file is in the way. The folder is as
-            it was.
+        ArgumentError: An argument is not of an accepted kind, or an option is unknown.
+        CapabilityError: ONNX Runtime or the builder is absent. The folder is unchanged.
+        ModelError: The model cannot be read. The folder is unchanged.
+        UsageError: The options do not fit each other, the model or the data, or a file is in the way. The folder is
+            unchanged.
         OutputError: A file cannot be written.
     """
     with report_files(keywords, "convert", model) as files:
@@ -63,7 +61,7 @@ def convert(
 
 
 def _judged(options: ConvertOptions, values: Values, named: str | None) -> ConvertOptions:
-    """Return the options with the rules that the quantized model is judged by."""
+    """Return the options with the rules for the quantized model."""
     judged = values.pop("targets", None) or (options.target,)
     capabilities = targets.capabilities(gpus.parse(named) if named is not None else ())
     baseline, fail_on = values.pop("baseline", None), values.pop("fail_on", options.fail_on)

@@ -1,4 +1,4 @@
-"""Which options are keywords of which function. ``qdqtool.api.keywords`` is generated from this table."""
+"""The options that are keywords of each function; ``qdqtool.api.keywords`` is generated from this table."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ FUNCTIONS = {
     "sensitivity": "measure_sensitivity",
 }
 COMMANDS = (*_COMMANDS, "convert")
-"""The commands whose functions take keywords."""
+"""The commands whose functions have keywords."""
 SHARED = {
     "Data": ("calibrate", "check", "convert", "quantize", "run", "sensitivity"),
     "Calibration": ("calibrate", "convert", "quantize", "sensitivity"),
@@ -42,11 +42,11 @@ SHARED = {
     "Engine": ("build", "convert"),
     "Gate": ("check", "convert"),
 }
-"""The commands whose common keywords have one class, the largest groups first."""
+"""Groups of commands whose common keywords are in one class, the largest groups first."""
 ARGUMENTS = {"build": ("backend",)}
-"""Options that are arguments of the function, and no keywords."""
+"""Options that are arguments of the function, not keywords."""
 WITH_REPORTS = ("build", "check", "convert", "quantize", "sensitivity")
-"""The commands whose functions take the keyword ``reports``."""
+"""The commands whose functions have the keyword ``reports``."""
 
 
 def keywords_of(command: str) -> dict[str, Option]:

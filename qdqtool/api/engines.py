@@ -31,11 +31,11 @@ def run_engine(
         engine: An engine, or an ONNX model for the provider of TensorRT for RTX.
         data: The samples.
         output: The ``.npz`` file to write.
-        progress: Called after each sample, with the samples so far and their number.
+        progress: Called after each sample, with the number of finished samples and of all samples.
         keywords: Options of ``qdqtool run``, with ``_`` for ``-``.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown.
+        ArgumentError: An argument is not of an accepted kind, or an option is unknown.
         CapabilityError: A GPU, its driver or a package is absent.
         UsageError: The data does not fit the engine.
         GateError: The engine does not run.
@@ -57,18 +57,18 @@ def bench_engine(  # noqa: PLR0913 -- one argument for each option
     speedup: str | None = None,
     progress: Progress | None = None,
 ) -> BenchReport:
-    """Time an engine on the GPU of this machine, in turn with one that it is compared with.
+    """Time an engine on the GPU of this machine, in turn with another engine to compare it with.
 
     Args:
         engine: An engine, or an ONNX model for the provider of TensorRT for RTX.
         against: The engine of the float model.
-        data: Samples, of which the first is run; None for a random one.
-        rounds: How often the engines take turns.
-        runs: Inferences in each round that count.
-        warm_up: Inferences before them that do not count.
-        profiled: Inferences with a profiler after all rounds; their mean gives the times of layers.
-        speedup: The gate, such as ``>=1.2x``; None for none.
-        progress: Called for each turn of an engine, with the turns so far and their number.
+        data: Samples, of which the first is run; None for a random sample.
+        rounds: Number of times that the engines take turns.
+        runs: Number of timed inferences in each round.
+        warm_up: Number of inferences before them that are not timed.
+        profiled: Number of inferences with a profiler after all rounds; their mean gives the times of layers.
+        speedup: The gate, such as ``>=1.2x``; None for no gate.
+        progress: Called for each turn of an engine, with the number of finished turns and of all turns.
 
     Raises:
         CapabilityError: A GPU, its driver or a package is absent.

@@ -1,4 +1,4 @@
-"""The jobs that read models and no data, for Python code. They load quickly: nothing here imports what runs a model."""
+"""The jobs that read models but no data, for Python code. They load quickly: no import here can run models."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def validate_model(
     Args:
         path_or_model: The model.
         targets: Target ids: ``onnx``, ``ort-cpu``, ``tensorrt``, ``tensorrt-rtx``, or a release as ``tensorrt-10.8``.
-        compute_capabilities: GPUs that the engine is for, as ``8.6`` or ``86``: types that they lack are reported.
+        compute_capabilities: GPUs for the engine, such as ``8.6`` or ``86``: types that they lack are reported.
         select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
         ignore: Prefixes of rule codes to leave out.
-        parser: For ``tensorrt-rtx``, whether the parser of TensorRT for RTX is asked too; None for where it is
-            installed and the model has at most 1 GB of weights, as on the command line.
+        parser: For ``tensorrt-rtx``: whether to run the parser of TensorRT for RTX too. None runs it if it is installed
+            and the model has at most 1 GB of weights, as on the command line.
 
     Raises:
-        ArgumentError: The model is of no accepted kind, a target, a compute capability or a prefix is unknown, or the
-            parser is asked about a model in memory.
+        ArgumentError: The model is not of an accepted kind, a target, a compute capability or a prefix is unknown, or
+            the parser is requested for a model in memory.
         ModelError: The model cannot be read.
-        CapabilityError: ``parser`` is True and it is not installed.
+        CapabilityError: ``parser`` is True, but the parser is not installed.
     """
     return validate_job.validate_model(
         as_source(path_or_model),
@@ -52,31 +52,31 @@ def validate_model(
 
 
 def inspect_model(model: ModelLike, *, tensors: bool = False) -> InspectReport:
-    """Return what is quantized in a model and what is not.
+    """Return which tensors of a model are quantized and which are not.
 
     Args:
         model: The model. Weights are not read; external data of a file may be missing.
-        tensors: Also list every tensor.
+        tensors: Whether to list every tensor too.
 
     Raises:
-        ArgumentError: The model is of no accepted kind.
+        ArgumentError: The model is not of an accepted kind.
         ModelError: The model cannot be read.
     """
     return inspect_job.inspect_model(as_source(model), tensors=tensors)
 
 
 def diff_models(before: ModelLike, after: ModelLike) -> DiffReport:
-    """Return what changed in Q/DQ from one model to another.
+    """Return the changes in Q/DQ from one model to another.
 
-    Nodes are matched by name and structure, so renamed tensors and nodes make no difference. Weights are read where
-    their scales are equal, one at a time.
+    Nodes are matched by name and structure, so renamed tensors and nodes are no changes. Weights are read if their
+    scales are equal, one at a time.
 
     Args:
-        before: A model.
-        after: The other.
+        before: The first model.
+        after: The second model.
 
     Raises:
-        ArgumentError: A model is of no accepted kind.
-        ModelError: One of them cannot be read.
+        ArgumentError: A model is not of an accepted kind.
+        ModelError: A model cannot be read.
     """
     return diff_job.diff_models(as_source(before, "before"), as_source(after, "after"))

@@ -1,4 +1,4 @@
-"""Models that are written to no file: a job writes into a temporary folder, and the report gets the model."""
+"""Models without an output file: a job writes into a temporary folder, and the report gets the model."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,15 +24,15 @@ Made = TypeVar("Made", bound=WrittenModelReport)
 
 
 def write_or_keep(output: str | Path | None, options: Options, job: Callable[[Path, Options], Made]) -> Made:
-    """Run a job that writes a model; without an output, keep the model in the report and leave no file.
+    """Run a job that writes a model; without an output, the model is kept in the report and no file stays.
 
     Args:
-        output: The file to write; None for a model in memory.
+        output: The file to write; None to keep the model in memory.
         options: Options of the job.
-        job: The job, given the file and the options.
+        job: Runs the job with the file and the options.
 
     Raises:
-        UsageError: The model passes 2 GiB, or external data is asked for, and there is no output.
+        UsageError: There is no output, but the model is larger than 2 GiB or external data is requested.
     """
     if output is not None:
         return job(Path(output), options)

@@ -1,6 +1,6 @@
 """A pytest plugin: the fixture ``qdq`` asserts that models are correct. See ``docs/how-to/ci.md``.
 
-pytest loads this module at every start, so it imports nothing of qdqtool before a test asks for the fixture.
+pytest loads this module at every start, so it imports nothing of qdqtool until a test requests the fixture.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ Source = str | Path
 
 
 class QdqAssertions:
-    """What the ``qdq`` fixture offers."""
+    """The assertions of the ``qdq`` fixture."""
 
     def validate(
         self,
@@ -58,17 +58,17 @@ class QdqAssertions:
         return report
 
     def preserved(self, before: Source, after: Source) -> "DiffReport":
-        """Assert that a model still has every Q/DQ pair of another, with the same constants.
+        """Assert that a model still has every Q/DQ pair of another model, with the same constants.
 
         Args:
             before: The file with the pairs.
-            after: The file that must have them too.
+            after: The file that must also have these pairs.
 
         Returns:
             The report, for further assertions.
 
         Raises:
-            ModelError: One of them cannot be read.
+            ModelError: A model cannot be read.
         """
         __tracebackhide__ = True
         from qdqtool.jobs.diff import diff_models

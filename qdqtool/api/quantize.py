@@ -35,13 +35,13 @@ def calibrate(
 
     Args:
         model: The float model. It is not changed.
-        data: The samples; None with ``random_calibration=True`` only.
-        progress: Called after each sample, with the samples so far and their number.
-        shard: Run these samples only; :func:`~qdqtool.merge_ranges` joins shards.
+        data: The samples; None only with ``random_calibration=True``.
+        progress: Called after each sample, with the number of finished samples and of all samples.
+        shard: The shard of the samples to run; :func:`~qdqtool.merge_ranges` merges the ranges of shards.
         keywords: Options of ``qdqtool calibrate``, with ``_`` for ``-``.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown.
+        ArgumentError: An argument is not of an accepted kind, or an option is unknown.
         ModelError: The model cannot be read.
         UsageError: The data does not fit the model, the model fails on a sample, or a tensor is not finite.
         CapabilityError: ONNX Runtime is not installed or cannot run the model, or the cluster cannot be used.
@@ -61,10 +61,10 @@ def calibrate_to_file(
     shard: Shard | None = None,
     **keywords: Unpack[CalibrateKeywords],
 ) -> CalibrateReport:
-    """As :func:`calibrate`, and write the ranges to a file.
+    """Calibrate like :func:`calibrate`, and write the ranges to a file.
 
-    The progress is saved to the file from time to time, and at Ctrl-C; the same call then continues from there. A
-    stream gets only the complete ranges.
+    Partial results are written to the file regularly and at Ctrl-C; the same call continues from them. A stream gets
+    only the complete ranges.
 
     Raises:
         OutputError: The file cannot be written.
@@ -86,26 +86,25 @@ def quantize_model(
 ) -> QuantizeReport:
     """Quantize a float model. The result passes ``validate`` for its target.
 
-    One error does not stop it: QN504 at a tensor that the report names as ``strays`` too, of which an outlier leaves
-    nothing.
+    One error is allowed: QN504 at a tensor whose outlier rounds its other values to 0 (``strays`` in the report).
 
     Args:
         model: The float model. It is not changed.
-        data: Calibration data. Weight-only modes and ``calibration_cache`` need none. A fifth of the samples chooses
-            nothing but the final ranges: accuracy is measured on it.
+        data: Calibration data. Weight-only modes and ``calibration_cache`` need none. A fifth of the samples is held
+            out to measure the accuracy; it influences only the final ranges.
         output: The ``.onnx`` file to write; None to get the model as ``output_model`` of the report.
-        progress: Called after each calibration sample, with the samples so far and their number.
-        tick: Called for each run of a sample while layers are measured for an accuracy target, with the runs so far and
-            the most that are made.
+        progress: Called after each calibration sample, with the number of finished samples and of all samples.
+        tick: Called for each run of a sample while layers are measured for an accuracy target, with the number of
+            finished runs and the most runs.
         keywords: Options of ``qdqtool quantize``, with ``_`` for ``-``.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown.
-        ModelError: The model cannot be read, or the reference loads it and not the result.
-        UsageError: The model is quantized already and the recipe does not say what becomes of that; data, ranges or
-            patterns do not fit the model, nothing can be quantized, or the result passes 2 GiB and has no output.
+        ArgumentError: An argument is not of an accepted kind, or an option is unknown.
+        ModelError: The model cannot be read, or the reference loads the model but not the result.
+        UsageError: The model is already quantized and no option says how to handle its Q/DQ; data, ranges or patterns
+            do not fit the model; nothing can be quantized; or the result is larger than 2 GiB and has no output.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
-        GateError: The result would not pass ``validate``, or no model keeps the accuracy. Nothing was written.
+        GateError: The result would not pass ``validate``, or no model reaches the accuracy target. Nothing was written.
         OutputError: An output cannot be written.
     """
     with report_files(keywords, "quantize", model) as files:
@@ -127,22 +126,22 @@ def measure_sensitivity(
     tick: Progress | None = None,
     **keywords: Unpack[SensitivityKeywords],
 ) -> SensitivityReport:
-    """Measure what each layer's quantization does to the outputs. No model is made.
+    """Measure how quantizing each layer changes the outputs. No model is written.
 
     The model is prepared, calibrated and planned as ``quantize_model`` does it. All layers are measured in one session,
-    on up to 8 samples that may choose something.
+    on up to 8 selection samples.
 
     Args:
         model: The float model. It is not changed.
         data: Calibration data; with ``calibration_cache``, the data to measure on.
-        progress: Called after each calibration sample, with the samples so far and their number.
-        tick: Called for each setting, with the settings so far and their number.
+        progress: Called after each calibration sample, with the number of finished samples and of all samples.
+        tick: Called for each setting, with the number of finished settings and of all settings.
         keywords: Options of ``qdqtool sensitivity``, with ``_`` for ``-``.
 
     Raises:
-        ArgumentError: An argument is of no accepted kind, or an option is unknown.
+        ArgumentError: An argument is not of an accepted kind, or an option is unknown.
         ModelError: The model cannot be read.
-        UsageError: The data does not fit the model or the metric, there is none, or nothing can be quantized.
+        UsageError: The data does not fit the model or the metric, there is no data, or nothing can be quantized.
         CapabilityError: ONNX Runtime is not installed or cannot run the model.
         OutputError: The file cannot be written.
     """

@@ -1,4 +1,4 @@
-"""The keyword ``reports``: files that get the report of a function, besides the caller."""
+"""The keyword ``reports``: files to which the report of a function is also written."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class ReportFiles:
-    """The files of one call.
+    """The report files of one call.
 
     Attributes:
-        command: The command that the function belongs to, which is also the name of its text renderer.
-        files: Format and path of each.
+        command: The command that corresponds to the function, which is also the name of its text renderer.
+        files: Format and path of each file.
     """
 
     command: str
@@ -41,15 +41,15 @@ class ReportFiles:
 
 @contextlib.contextmanager
 def report_files(keywords: Any, command: str, model: object) -> Iterator[ReportFiles]:
-    """Take ``reports`` out of keywords; where the block fails as a gate does, the files say why.
+    """Remove ``reports`` from keywords; if the block fails at a gate, the failure is written to the files.
 
     Args:
         keywords: The keywords of the function.
-        command: The command that it belongs to.
-        model: Its model.
+        command: The command that corresponds to the function.
+        model: The model of the call.
 
     Raises:
-        ArgumentError: A format is unknown, or a file is no path.
+        ArgumentError: A format is unknown, or a file is not a path.
         OutputError: The folder of a file is missing.
         UsageError: Two files are the same, or one is the model.
     """

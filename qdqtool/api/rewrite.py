@@ -1,4 +1,4 @@
-"""The jobs that rewrite models, for Python code: fixes, foreign forms, stripping, and the smallest model that fails."""
+"""The jobs that rewrite models, for Python code: fix, normalize, strip and reduce."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
     output: str | Path | None = None,
     data: DataLike | None = None,
 ) -> FixReport:
-    """Fix models: apply every fix that is proven not to change a bit of the outputs, and others where asked.
+    """Apply every fix that provably changes no bit of the outputs and, on request, other fixes.
 
-    Fixes are applied in rounds until no rule knows a further one. A model that cannot be read is reported and does not
+    Fixes are applied in rounds until no rule has a further one. A model that cannot be read is reported and does not
     stop the others.
 
     Args:
         models: The files.
-        targets: Target ids, as :func:`~qdqtool.validate_model` has them.
+        targets: Target ids, as for :func:`~qdqtool.validate_model`.
         select: Prefixes of the rule codes to apply; None for all.
         ignore: Prefixes of rule codes to leave out.
-        unsafe: Whether fixes that change numbers, or that cannot be proven, are applied too.
-        diff: Whether to describe the changes and write nothing.
-        in_place: Whether each model replaces its own file.
-        output: The file to write, of a single model.
-        data: The samples that models are run on, which have the shapes of dynamic inputs; None for a few random ones.
+        unsafe: Whether to apply fixes that change numbers or cannot be proven too.
+        diff: Whether to describe the changes instead of writing them.
+        in_place: Whether each model is written over its own file.
+        output: The output file, if there is a single model.
+        data: The samples for runs, which also give the shapes of dynamic inputs; None for a few random ones.
 
     Raises:
-        UsageError: It is not said where to write, a target or prefix is unknown, or the data does not fit.
+        UsageError: There is not exactly one destination, a target or prefix is unknown, or the data does not fit.
         OutputError: A file cannot be written.
     """
     policy = Policy(targets=tuple(targets), select=None if select is None else tuple(select), ignore=tuple(ignore))
@@ -80,7 +80,7 @@ def normalize_model(
     Args:
         model: The model. It is not changed.
         output: The ``.onnx`` file to write.
-        data: Samples to compare the outputs on; None for a few random ones.
+        data: Samples on which outputs are compared; None for a few random ones.
         input_shapes: Shapes of inputs for the comparison, by name.
         external_data: Where weights are stored.
 
@@ -100,17 +100,17 @@ def strip_model(
     external_data: Literal["auto", "always", "never"] = "auto",
     drop_clipping: bool = False,
 ) -> StripReport:
-    """Take every Q/DQ out of a model and write the result.
+    """Remove every Q/DQ from a model and write the result.
 
     Args:
         model: The model. It is not changed.
         output: The ``.onnx`` file to write.
         external_data: Where weights are stored.
-        drop_clipping: Write the model also where a Q may do the work of a Relu or Clip that cannot be put back.
+        drop_clipping: Whether to write the model even if a Q may replace a Relu or Clip that cannot be restored.
 
     Raises:
         ModelError: The model cannot be read.
-        UsageError: A Q may do the work of a Relu or Clip.
+        UsageError: A Q may replace a Relu or Clip that cannot be restored.
         OutputError: The output cannot be written.
     """
     storage = ExternalData(external_data)
@@ -130,23 +130,23 @@ def reduce_model(  # noqa: PLR0913 -- one argument for each option
     report: str | Path | None = None,
     progress: Progress | None = None,
 ) -> ReduceReport:
-    """Find a small model on which a command fails as it does on a given one, and write it with a bug report.
+    """Find a small model on which a command fails as on the given model, and write it with a bug report.
 
     Args:
         model: The model.
         output: The ``.onnx`` file to write.
-        fails: ``build``, ``check`` or a command, in which ``{}`` stands for the path of the model.
+        fails: ``build``, ``check`` or a command, in which ``{}`` is the path of the model.
         options: Options for ``build`` or ``check``, or further words of a command.
-        match: Regular expression: a run fails where it prints that, however it ends.
-        timeout: Seconds after which a run is stopped.
-        max_runs: Number of runs after which the smallest model so far is the result.
-        input_shapes: Shapes of inputs, by name, that are written into the model first.
+        match: Regular expression: a run that prints a match fails, whatever its exit code.
+        timeout: Time limit of a run in seconds.
+        max_runs: Most runs; after them, the smallest model so far is the result.
+        input_shapes: Shapes of inputs, by name, that are first written into the model.
         report: The Markdown file for a bug report; None for the name of the output with ``.md``.
-        progress: Called with the runs so far and the number of nodes that are left.
+        progress: Called with the number of finished runs and the number of remaining nodes.
 
     Raises:
         ModelError: The model cannot be read.
-        UsageError: The command does not fail on the model, or not twice alike.
+        UsageError: The command does not fail on the model, or does not fail alike twice.
         OutputError: A file cannot be written.
     """
     how = ReduceOptions(

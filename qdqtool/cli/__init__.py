@@ -1,10 +1,10 @@
-"""The command line: which options a command has, and what it prints.
+"""The command line: the options of each command, and its printed output.
 
 Each module of ``commands`` is a command. It reads options, calls one function of :mod:`qdqtool.jobs`, prints the report
-with :mod:`qdqtool.reports` and chooses the exit code. This package finds commands by walking that folder and loads a
-command when it is asked for. Nothing heavy is imported at module level, so ``--help`` is instant.
+with :mod:`qdqtool.reports` and chooses the exit code. This package finds commands in that folder by their file names,
+and loads a command only when it is needed. Nothing heavy is imported at module level, so ``--help`` is instant.
 
-In: words, and recipe files. Out: text or JSON on stdout, messages on stderr, an exit code.
+In: command-line arguments and recipe files. Out: text or JSON on stdout, messages on stderr, an exit code.
 
 Read next: ``commands/inspect.py``, the shortest command; ``sections.py`` for help; ``supervisor.py`` for signals.
 """
@@ -23,19 +23,19 @@ _WORK = (
     *("convert", "quantize", "sensitivity", "validate", "check", "build", "inspect", "diff", "report"),
     *("calibrate", "insert", "normalize", "strip", "explain"),
 )
-"""The commands that most users need, in the order of the work."""
+"""The commands that most users need, in the order of use."""
 
 
 class LazyGroup(click.Group):
     """A group whose commands are the modules of this package; ``_`` in a file name is ``-`` on the command line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The command names, sorted."""
+        """Return the command names, sorted."""
         del ctx
         return [name.replace("_", "-") for name in unit_names(_package)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, or None."""
+        """Return the command with that name, or None."""
         if cmd_name not in self.list_commands(ctx):
             return None
         found = load_unit(_package, cmd_name.replace("-", "_")).command
@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in the order of the work, and below them the others."""
+        """Write the most used commands in the order of use, then the others."""
         more = [name for name in self.list_commands(ctx) if name not in _WORK]
         for heading, names in (("Commands", _WORK), ("More", more)):
             found = [(name, self.get_command(ctx, name)) for name in names]
@@ -53,7 +53,7 @@ class LazyGroup(click.Group):
                 )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does; the hint of an error then names the model of the command."""
+        """Invoke a command as click does; the hint of an error names the model of the command."""
         try:
             return super().invoke(ctx)
         except QdqError as error:
@@ -63,7 +63,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with a did-you-mean for a command that does not exist."""
+        """Resolve a command as click does, with a suggestion for an unknown command."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command '{args[0]}'{suggestion(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)

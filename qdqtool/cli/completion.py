@@ -1,7 +1,7 @@
-"""What a shell offers for the values of options: rules, targets, modes, and names in the model on the line.
+"""Shell completion of option values: rules, targets, modes, and names in the model on the command line.
 
-A completion is asked for while a user waits: each function imports what it needs alone, and prints nothing. What it
-cannot find out is an empty list.
+A user waits for a completion, so each function imports only what it needs, and prints nothing. If a function cannot
+find words, it returns an empty list.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 MAX_MODEL_BYTES = 1 << 28
-"""A larger model takes longer to read than a user waits for names."""
+"""A larger model takes too long to read for a completion."""
 
 
 def offer(find: Callable[[click.Context], Iterable[str]], *, takes_commas: bool = False) -> Complete:
-    """Return a completion that offers the words that begin as what is typed.
+    """Return a completion that offers the words that begin with the typed text.
 
     Args:
-        find: Returns every legal word; what it raises means that there is none.
-        takes_commas: Whether the option takes several words with commas; the last of them is completed.
+        find: Returns every legal word; if it raises, no words are offered.
+        takes_commas: Whether the option accepts several words with commas; the last word is completed.
     """
 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -47,7 +47,7 @@ def rule_codes(_context: click.Context) -> Iterable[str]:
 
 
 def topics(context: click.Context) -> Iterable[str]:
-    """Return what ``explain`` takes: codes of rules, pages and commands."""
+    """Return the arguments that ``explain`` accepts: codes of rules, pages and commands."""
     from qdqtool.jobs import pages
 
     return (*rule_codes(context), *pages.topics())
@@ -61,14 +61,14 @@ def schemas(_context: click.Context) -> Iterable[str]:
 
 
 def target_names(_context: click.Context) -> Iterable[str]:
-    """Return the targets."""
+    """Return the ids of the targets."""
     from qdqtool.models import targets
 
     return targets.names()
 
 
 def targets_and_releases(context: click.Context) -> Iterable[str]:
-    """Return the targets, and those of them that are releases."""
+    """Return the ids of the targets and of their releases."""
     from qdqtool.models import targets
 
     names = tuple(target_names(context))
@@ -89,17 +89,17 @@ def units(package: str) -> Callable[[click.Context], Iterable[str]]:
 
 
 def node_names(context: click.Context) -> Iterable[str]:
-    """Return the name of each node of the model on the line, or of its first output for a node without a name."""
+    """Return the name of each node of the model on the command line, or the first output of a node without a name."""
     return (node.name or next(iter(node.output), "") for node in _nodes(context))
 
 
 def op_types(context: click.Context) -> Iterable[str]:
-    """Return the operators of the model on the line."""
+    """Return the operators of the model on the command line."""
     return (node.op_type for node in _nodes(context))
 
 
 def input_names(context: click.Context) -> Iterable[str]:
-    """Return the names of the inputs of the model on the line, each with the colon that its shape or value follows."""
+    """Return the input names of the model on the command line, each with a colon for its shape or value."""
     model = _model(context)
     if model is None:
         return ()
@@ -115,10 +115,10 @@ def _nodes(context: click.Context) -> Iterable["onnx.NodeProto"]:
 
 
 def _model(context: click.Context) -> "onnx.ModelProto | None":
-    """Return the model on the line without its external data; None if the line has no model, or a large one."""
+    """Return the model on the command line without external data, or None if there is no model or a large one."""
     import onnx
 
-    # Where a line ends with an option that lacks its value, click leaves the arguments here.
+    # If the line ends with an option without its value, click leaves the arguments here.
     given = context.params.get("model") or next(iter(context.params.get("models") or context.args), None)
     path = Path(given) if given is not None else None
     if path is None or not path.is_file() or path.stat().st_size > MAX_MODEL_BYTES:
@@ -127,5 +127,5 @@ def _model(context: click.Context) -> "onnx.ModelProto | None":
 
 
 def _is_plain(word: str) -> bool:
-    """Whether a shell shows a word unchanged: the answer to a shell is one line for each word."""
+    """Return whether a shell shows a word unchanged: completions are sent to the shell as one line for each word."""
     return bool(word) and word.isprintable()

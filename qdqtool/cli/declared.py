@@ -1,4 +1,4 @@
-"""Options of the command line, made of their declarations."""
+"""Options of the command line, made from their declarations."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,14 +12,14 @@ from qdqtool.options import COMMAND_LINE, Kind, Option, declared, read
 
 
 class DeclaredOption(click.Option):
-    """An option of the command line."""
+    """An option of the command line, made from its declaration."""
 
     def __init__(self, _names: Sequence[str] = (), *, declaration: Option) -> None:
         kind = declaration.kind
         super().__init__(
             [*_flags(declaration), declaration.name],
             type=_type(kind),
-            # False would let click read a value that begins with a dash, such as -1, as another option.
+            # With False, click would read a value that begins with a dash, such as -1, as another option.
             is_flag=True if kind.form in {"flag", "switch"} else None,
             multiple=kind.is_repeated,
             metavar=kind.metavar,
@@ -30,19 +30,19 @@ class DeclaredOption(click.Option):
         self.declaration = declaration
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The two columns of the option in ``--help``. A text that lists plug-in units is made here."""
+        """Return the two columns of the option in ``--help``; texts that list plug-in units are made here."""
         if not isinstance(self.declaration.text, str):
             self.help = self.declaration.text()
         return super().get_help_record(ctx)
 
 
 def of_command_line(kind: type) -> Iterator[Option]:
-    """Yield the options of a class of declarations that the command line has."""
+    """Yield the declared options of a class that the command line has."""
     return (each for each in declared(kind) if each.only != "python")
 
 
 def options_of(kind: type) -> Callable[[Decorated], Decorated]:
-    """Return a decorator that gives a command the options of a class of declarations."""
+    """Return a decorator that gives a command the declared options of a class."""
 
     def decorate(function: Decorated) -> Decorated:
         for each in reversed([*of_command_line(kind)]):
@@ -58,7 +58,7 @@ def _flags(declaration: Option) -> tuple[str, ...]:
 
 
 def _default(declaration: Option) -> dict[str, Any]:
-    """Return the default as arguments of a click option; without them, an option that is omitted is None."""
+    """Return the default as arguments of a click option; without these, an omitted option is None."""
     kind, value = declaration.kind, declaration.default
     if kind.form == "switch" and value is None:
         return {"default": None}
@@ -74,7 +74,7 @@ _TYPES: dict[str, Any] = {
     "output": OutputPath(),
     "binary": OutputPath(is_binary=True),
 }
-"""The type of click by form; that of other forms is text, or made for the option."""
+"""The type in click of each form; other forms are text, or have a type made for the option."""
 
 
 def _type(kind: Kind) -> Any:
@@ -99,9 +99,9 @@ def values_of(kind: type, words: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         kind: The class of declarations.
-        words: The arguments of the command; those of other options are passed over.
+        words: The arguments of the command; arguments of other options are ignored.
 
     Raises:
-        UsageError: A word cannot be read.
+        UsageError: An argument cannot be read.
     """
     return read(of_command_line(kind), words, COMMAND_LINE)

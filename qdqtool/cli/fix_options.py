@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def wants_fixes(options: dict[str, Any]) -> bool:
-    """Whether models are to be fixed.
+    """Return whether models are to be fixed.
 
     Raises:
-        UsageError: An option is there that only goes with ``--fix``.
+        UsageError: An option is given that requires ``--fix``.
     """
     from qdqtool.errors import UsageError
 

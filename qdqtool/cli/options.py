@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they read and behave the same everywhere."""
+"""Options that several commands share, so that they look and behave the same in each command."""
 
 import contextlib
 import re
@@ -13,12 +13,12 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def model_argument(name: str = "model") -> Callable[[Decorated], Decorated]:
-    """The positional MODEL: a path that the loader checks, with messages of its own."""
+    """Return the positional argument MODEL: a path that the loader checks, with its own messages."""
     return click.argument(name, type=click.Path(path_type=Path), callback=remember_models)
 
 
 def remember_models(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    """Keep what the user calls the model, or the models, for the commands in hints."""
+    """Store the names that the user gave to the models, for the commands in hints."""
     names = value if isinstance(value, tuple) else (value,)
     context.meta.setdefault(_MODELS_KEY, []).extend(str(name) for name in names if name is not None)
     return value
@@ -28,30 +28,30 @@ _MODELS_KEY = "qdqtool.models"
 
 
 def given_models(context: click.Context) -> list[str]:
-    """What the user calls the models of the command."""
+    """Return the names that the user gave to the models of the command."""
     found: list[str] = context.meta.get(_MODELS_KEY, [])
     return found
 
 
 def filled_hint(context: click.Context, hint: str | None) -> str | None:
-    """A hint with the models of the command in place of ``MODEL``: what writes hints does not know their files."""
+    """Return a hint with the models of the command in place of ``MODEL``: code that writes hints does not know them."""
     models = " ".join(map(shlex.quote, given_models(context)))
     return re.sub(r"\bMODEL\b(\.\.\.)?", lambda _: models, hint) if hint and models else hint
 
 
 class OutputPath(click.Path):
-    """A file to write; ``-`` is stdout. Where stdout is an output, messages are printed to stderr."""
+    """A file to write; ``-`` is stdout. If stdout is an output, messages are printed to stderr."""
 
     def __init__(self, *, is_binary: bool = False) -> None:
         super().__init__(path_type=Path)
         self._is_binary = is_binary
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path."""
+        """Return the path."""
         from qdqtool.models.graph.io.output import STDOUT, is_stdout, reserve_stdout, shows_stdout
 
         path = STDOUT if str(value) == "-" else Path(value)
-        # A line that a shell completes is parsed too, and what is offered goes to stdout.
+        # A line that a shell completes is parsed too; stdout then gets the completions.
         if is_stdout(path) and not (ctx is not None and ctx.resilient_parsing):
             if self._is_binary and shows_stdout():
                 self.fail(
@@ -62,7 +62,7 @@ class OutputPath(click.Path):
 
 
 def output_option(what: str, *, required: bool = True, is_binary: bool = True) -> Callable[[Decorated], Decorated]:
-    """``-o/--output FILE``."""
+    """Return the option ``-o/--output FILE``."""
     text = f"{what} '-' is stdout; the report then goes to stderr."
     return click.option(
         "-o", "--output", type=OutputPath(is_binary=is_binary), metavar="FILE", required=required, help=text
@@ -70,7 +70,7 @@ def output_option(what: str, *, required: bool = True, is_binary: bool = True) -
 
 
 def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:
-    """``--output-format``: text by default; JSON goes to stdout alone."""
+    """Return the option ``--output-format``: text by default; with JSON, stdout gets nothing else."""
     choices = formats or ("text", "json")
     return click.option(
         "--output-format",
@@ -83,7 +83,7 @@ def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:
 
 
 def verbosity_options(function: Decorated) -> Decorated:
-    """``-q/--quiet`` and ``-v/--verbose``, which :func:`emit` obeys; neither is an argument of the command."""
+    """Add ``-q/--quiet`` and ``-v/--verbose``, which :func:`emit` reads; they are no arguments of the command."""
     # Options are added from the last to the first.
     for flags, text in reversed(_VERBOSITY):
         function = click.option(*flags, is_flag=True, expose_value=False, callback=_remember, help=text)(function)
@@ -91,7 +91,7 @@ def verbosity_options(function: Decorated) -> Decorated:
 
 
 def report_options(function: Decorated) -> Decorated:
-    """How to print the report, and how much of it."""
+    """Add the options for the format and the length of the printed report."""
     return output_format_option()(verbosity_options(function))
 
 
@@ -112,23 +112,23 @@ _VERBOSITY_KEY = "qdqtool.verbosity"
 
 
 def _verbosity(context: click.Context | None = None) -> str | None:
-    """``quiet``, ``verbose`` or None for neither."""
+    """Return ``quiet``, ``verbose``, or None if neither is given."""
     found = context or click.get_current_context(silent=True)
     return found.meta.get(_VERBOSITY_KEY) if found is not None else None
 
 
 def is_quiet() -> bool:
-    """Whether the command that runs was given ``--quiet``."""
+    """Return whether the running command was given ``--quiet``."""
     return _verbosity() == "quiet"
 
 
 def is_verbose() -> bool:
-    """Whether the command that runs was given ``--verbose``."""
+    """Return whether the running command was given ``--verbose``."""
     return _verbosity() == "verbose"
 
 
 def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:
-    """Print a report: JSON, or text by :func:`qdqtool.reports.text.renderer`, which ``--quiet`` suppresses.
+    """Print a report as JSON, or as text by :func:`qdqtool.reports.text.renderer`; ``--quiet`` suppresses the text.
 
     The files that ``--report`` names are written first.
 
@@ -136,8 +136,8 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
         report: A report dataclass.
         output_format: ``text`` or ``json``.
         kind: One of :data:`qdqtool.reports.text.RENDERERS`.
-        passed: Whether the command ends with exit code 0; a failure is printed in any case.
-        details: What else the renderer takes.
+        passed: Whether the command ends with exit code 0; failures are always printed.
+        details: Further arguments of the renderer.
     """
     _write_asked(report, kind)
     if output_format == "json":
@@ -154,7 +154,7 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
 
 
 REPORTS_KEY = "qdqtool.reports"
-"""Where a context keeps format and path of each file that ``--report`` names."""
+"""Key of a context for the format and path of each file that ``--report`` names."""
 
 
 def _write_asked(report: Any, kind: str) -> None:
@@ -168,10 +168,10 @@ def _write_asked(report: Any, kind: str) -> None:
 
 @contextlib.contextmanager
 def step_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None], Callable[[int, int], None]]]:
-    """Yield functions for the name of a step that begins, for samples, and for settings of layers.
+    """Yield three functions: for the name of a new step, for samples, and for settings of layers.
 
-    The last two take how many are done and their total, and show them on stderr if that is a terminal. The bar for
-    layers is there from the first one on.
+    The last two take the number of finished items and the total, and show them on stderr if it is a terminal. The bar
+    for layers appears with the first setting.
     """
     from rich.console import Console
     from rich.progress import Progress

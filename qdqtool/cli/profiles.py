@@ -15,34 +15,34 @@ from qdqtool.options import Values, declared
 SHAPES = tuple(each.name for each in declared(ProfileShapes))
 
 Words = Mapping[str, Sequence[str]]
-"""What was given for each of the six options, by the name of its parameter."""
+"""The values of each of the six shape options, by the name of its parameter."""
 
 
 class ProfilesCommand(SectionedCommand):
     """A command with ``--profile``: the order of the options assigns shapes to profiles."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click does; the shapes of each profile are kept for :func:`given_profiles`."""
-        # Click hands the values of an option over together; only its parser knows in which order options stood.
+        """Parse arguments as click does; the shapes of each profile are stored for :func:`profile_values`."""
+        # Click returns all values of an option together; only its parser knows the order of the options.
         values, _, order = self.make_parser(ctx).parse_args(list(args))
         ctx.meta[_KEY] = _by_profile(values, order)
         rest = super().parse_args(ctx, args)
         first = ctx.meta[_KEY]["0"]
         for name in SHAPES:
-            # A default map has shapes of the first profile; an option on the command line replaces them.
+            # A default map has shapes for the first profile; options on the command line replace them.
             if ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP:
                 first[name] = list(ctx.params[name])
         return rest
 
 
 def profile_option() -> Callable[[Decorated], Decorated]:
-    """``--profile``, which divides the six options with shapes into profiles."""
+    """Return the option ``--profile``, which divides the values of the six shape options into profiles."""
     text = "The shapes behind it are those of profile N, of several; those in front of it are of profile 0."
     return click.option("--profile", multiple=True, metavar="N", expose_value=False, help=text)
 
 
 def profile_values(context: click.Context) -> Values:
-    """Return the shapes of the first profile, and as ``profiles`` the shapes that follow each ``--profile``."""
+    """Return the shapes of the first profile and, as ``profiles``, the shapes that follow each ``--profile``."""
     found: dict[str, dict[str, list[str]]] = context.meta[_KEY]
     _check_numbers(list(found))
     _check_shapes(found)
@@ -54,7 +54,7 @@ _KEY = "qdqtool.profiles"
 
 
 def _by_profile(values: Mapping[str, Any], order: Sequence[click.Parameter]) -> dict[str, dict[str, list[str]]]:
-    """Return the words of each option by profile; its number is kept as the user wrote it."""
+    """Return the values of each option by profile; profile numbers are kept as the user wrote them."""
     names = [parameter.name for parameter in order]
     waiting = {name: iter(values[name]) for name in ("profile", *SHAPES) if name in names}
     found: dict[str, dict[str, list[str]]] = {"0": {}}

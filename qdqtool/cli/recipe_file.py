@@ -1,7 +1,8 @@
-"""Options from a TOML file, and such a file with all options.
+"""Read options from a TOML file, and write such a file with all options.
 
-The file has the options of the command line by their long names; click checks the values with its own types, and
-options on the command line win. What executes code is named on the command line only: a file may come from others.
+The file has the options of the command line by their long names. Click checks the values with its own types, and
+options on the command line have priority. Code is executed only by options on the command line, because a file may come
+from others.
 """
 
 import json
@@ -25,7 +26,7 @@ def read_recipe(context: click.Context, _parameter: click.Parameter, path: Path 
     """Make the options in a recipe the defaults of the command.
 
     Raises:
-        UsageError: The recipe cannot be read, is no TOML, or has an unknown option or a value of the wrong type.
+        UsageError: The recipe cannot be read, is not TOML, or has an unknown option or a value of the wrong type.
     """
     if path is None:
         return
@@ -47,7 +48,7 @@ def write_recipe(context: click.Context, _parameter: click.Parameter, asked: boo
 
 
 def recipe_text(context: click.Context) -> str:
-    """Return a recipe with all options of a command, their help, and their defaults where they have some."""
+    """Return a recipe with all options of a command, their help, and their defaults, if they have some."""
     head = (
         f"A recipe of `qdqtool {context.info_name}`: its options with their defaults. Options on the command line "
         "win. Paths are relative to the folder of this file."
@@ -93,7 +94,7 @@ def _unknown(command: click.Command, path: Path, key: str, known: Mapping[str, o
 
 
 def _checked(context: click.Context, option: click.Option, value: Any, path: Path) -> Any:
-    """Return a value as click takes it from a default map."""
+    """Return a value in the form in which click accepts it from a default map."""
     from qdqtool.errors import UsageError
 
     where = f"recipe {path}: {key_of(option)}"
@@ -121,7 +122,7 @@ def _fits(option: click.Option, value: Any) -> bool:
 
 
 def _kind(option: click.Option) -> tuple[Any, str]:
-    """Return the type of the values of an option in a recipe, and words for it."""
+    """Return the type of the values of an option in a recipe, and a description of it."""
     if option.is_flag:
         return bool, "true or false"
     if option.multiple:
@@ -164,7 +165,7 @@ def _assignment(option: click.Option, default: Any) -> str:
     key = key_of(option)
     if option.multiple:
         return f"{key} = {_spelled([*default] if isinstance(default, tuple | list) else [])}"
-    # Click has None, or a value of its own, for no default.
+    # If there is no default, click has None or a special value.
     if not isinstance(default, str | int | float):
         word = option.metavar or ("true" if option.is_flag else "VALUE")
         return f"# {key} = {_spelled(word) if _kind(option)[0] is str else word}"

@@ -1,4 +1,4 @@
-"""``--report FORMAT=FILE``: the report of a command in a file, beside what it prints."""
+"""``--report FORMAT=FILE``: write the report of a command to a file, in addition to printing it."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ Pairs = tuple[tuple[str, Path], ...]
 
 
 def reports_option() -> Callable[[Decorated], Decorated]:
-    """``--report``, which :func:`qdqtool.cli.options.emit` obeys; it is no argument of the command."""
+    """Return ``--report``, which :func:`qdqtool.cli.options.emit` reads; it is no argument of the command."""
     return click.option(
         "--report",
         "reports",
@@ -48,13 +48,13 @@ def parse_reports(
 
 
 def has_reports(context: click.Context) -> bool:
-    """Whether ``--report`` names a file."""
+    """Return whether ``--report`` names a file."""
     return bool(context.meta.get(REPORTS_KEY))
 
 
 @contextlib.contextmanager
 def guarded(context: click.Context) -> Iterator[None]:
-    """Refuse files that cannot be written before the command runs; write them too where it ends without a report."""
+    """Refuse unwritable report files before the command runs; write them even if it ends without a report."""
     pairs: Pairs = context.meta.get(REPORTS_KEY) or context.params.get("reports") or ()
     if not pairs:
         yield
@@ -79,7 +79,7 @@ def _check(context: click.Context, paths: list[Path]) -> None:
 
 
 def _given(context: click.Context, *, is_output: bool) -> list[Path]:
-    """The files that other options and arguments name."""
+    """Return the files that other options and arguments name."""
     kinds = {each.name: each.type for each in context.command.params}
     values = {
         name: value
@@ -91,5 +91,5 @@ def _given(context: click.Context, *, is_output: bool) -> list[Path]:
 
 
 def _remember(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> None:
-    # A recipe is checked first, and the command line replaces what it has.
+    # The value of a recipe is checked first; the command line then replaces it.
     context.meta[REPORTS_KEY] = parse_reports(FORMATS, context, parameter, values)

@@ -1,4 +1,4 @@
-"""A command whose help is easy to find one's way in: options under headings, terms, examples."""
+"""A command with a help that is easy to search: options under headings, terms, examples."""
 
 import gc
 import importlib.util
@@ -15,14 +15,14 @@ from qdqtool.quantization.planning.options import SelectionOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What the help of a command has besides its text.
+    """The structure of the help of a command.
 
     Attributes:
-        terms: Words and what they mean, by heading.
-        sections: Names of parameters by heading, in their order. Declared options that are in none follow under the
-            heading of their declaration, others come last.
-        headings: What the command calls a heading of declarations, where it calls it otherwise.
-        examples: Command lines.
+        terms: Words and their meanings, by heading.
+        sections: Names of parameters by heading, in order. Other declared options follow under the heading of their
+            declaration; the remaining ones come last.
+        headings: The heading of the command for a heading of declarations, if it differs.
+        examples: Example command lines.
         first: Names of the parameters that ``--help`` shows; empty for all. ``--help-all`` shows all of them.
     """
 
@@ -34,9 +34,9 @@ class Layout:
 
 
 REPORT = ("output_format", "quiet", "verbose", "help")
-"""The options that say what is printed, which every command with a report has."""
+"""The options for printing, which every command with a report has."""
 WHAT = ("target", "quantize_mode", "block_size", *(each.name for each in declared(SelectionOptions)))
-"""The first options of what is quantized, in another order than that of their declarations."""
+"""The first options under "What is quantized", whose order differs from their declarations."""
 HELP_NAMES = ["-h", "--help"]
 _INT8 = "`qdqtool convert MODEL --calib-data DATA -o FOLDER` quantizes to int8; `build` reads the types of Q/DQ nodes"
 _MODEL = "the model is an argument: `qdqtool build model.onnx -o model.engine`"
@@ -60,20 +60,20 @@ OTHERS = {
     "--maxShapes": "`--max-shapes NAME:1x3x320x320`",
     "--shapes": "`--input-shapes NAME:1x3x320x320`",
 }
-"""Options of trtexec, Polygraphy and Model Optimizer, and what does the same here."""
+"""Options of trtexec, Polygraphy and Model Optimizer, and the equivalents in qdqtool."""
 
 
 class SectionedCommand(click.Command):
     """A command with many options.
 
     Args:
-        layout: How its help is laid out.
-        keywords: What :class:`click.Command` takes.
+        layout: The structure of the help.
+        keywords: Arguments of :class:`click.Command`.
     """
 
     def __init__(self, *args: Any, layout: Layout, **keywords: Any) -> None:
-        # click makes the option for help once, with the names of the context that comes first: without these here, a
-        # context that has no parent would take -h away for the rest of the process.
+        # click makes the help option once, with the names from the first context. Without the names here, a context
+        # without parent would remove -h for the rest of the process.
         settings = {"help_option_names": HELP_NAMES, **keywords.get("context_settings", {})}
         super().__init__(*args, **{**keywords, "context_settings": settings})
         self._layout = layout
@@ -86,7 +86,7 @@ class SectionedCommand(click.Command):
 
     @property
     def sections(self) -> dict[str, list[str]]:
-        """The names of the options by heading."""
+        """The names of the options, by heading."""
         found = {heading: [*names] for heading, names in self._layout.sections.items()}
         if self._layout.first:
             next(names for names in found.values() if "help" in names).append("help_all")
@@ -98,7 +98,7 @@ class SectionedCommand(click.Command):
         return found
 
     def make_context(self, *args: Any, **keywords: Any) -> click.Context:
-        """As click does; an option of trtexec, Polygraphy or Model Optimizer leads to ours."""
+        """Make a context as click does; for options of trtexec, Polygraphy or Model Optimizer, name the equivalent."""
         try:
             return super().make_context(*args, **keywords)
         except click.NoSuchOption as error:
@@ -108,7 +108,7 @@ class SectionedCommand(click.Command):
             raise click.UsageError(f"No such option '{error.option_name}': {ours}", error.ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does; files of ``--report`` are checked before, and written too where there is no report."""
+        """Invoke as click does; files of ``--report`` are checked before, and written even without a report."""
         from qdqtool.cli.reports import guarded
 
         with guarded(ctx):
@@ -116,7 +116,7 @@ class SectionedCommand(click.Command):
             return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write terms and options, heading by heading; without ``--help-all`` the examples and the first options."""
+        """Write terms and options by heading; without ``--help-all``, write the examples and the first options."""
         options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
         records = {name_of(each): record for each in options if (record := each.get_help_record(ctx)) is not None}
         if self._layout.first and _ALL not in ctx.meta:
@@ -155,13 +155,13 @@ def _show_all(ctx: click.Context, _option: click.Parameter, is_given: bool) -> N
 
 
 def name_of(option: click.Option) -> str | None:
-    """The name of an option in a layout. That of ``--help`` differs between releases of click."""
+    """Return the name of an option in a layout; releases of click name ``--help`` differently."""
     return "help" if "--help" in option.opts else option.name
 
 
 def _load_job(command: str) -> None:
     """Import the job of a command while garbage collection is paused."""
-    # A module that is imported leaves many objects and no garbage; looking for some in them took 60 of the 600 ms of
+    # An imported module leaves many objects but no garbage. Searching them for garbage took 60 of the 600 ms of
     # processor time of ``validate``.
     name = f"qdqtool.jobs.{command.replace('-', '_')}"
     if importlib.util.find_spec(name) is None:

@@ -1,10 +1,10 @@
-"""Run a command in a child process, so that a signal ends it in every phase and nothing half-written is left.
+"""Run a command in a child process, so that a signal ends it in every phase and no incomplete files are left.
 
-Python runs a signal handler only between two of its instructions, so never while a call of a library does not return.
-For example, onnx's shape inference looped for ever on one operator, with the interpreter's lock held, and a Loop in a
-model may run for hours. So the process that gets the signal does nothing but wait. It passes the signal on, and kills
-its child if the child has not ended by itself in time. It also removes the files that a crashed child has left. The
-fork costs 2 ms, before anything heavy is imported.
+Python runs a signal handler only between two of its instructions, so never during a call of a library. For example,
+onnx's shape inference looped forever on one operator while it held the interpreter's lock, and a Loop in a model may
+run for hours. So the process that gets the signal only waits. It passes the signal on, and kills its child if the child
+does not end in time. It also removes the files that a crashed child leaves. The fork costs 2 ms, before anything heavy
+is imported.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import Never
 from qdqtool.models.scratch import Ledger
 
 GRACE = 3.0
-"""Seconds that a child has to clean up after a signal. Cleaning up takes milliseconds where Python runs at all."""
+"""Seconds that a child has to clean up after a signal. If Python can run at all, this takes milliseconds."""
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a command to end."""
@@ -27,11 +27,11 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A child that did not end by itself.
+    """A child that was ended by a signal.
 
     Attributes:
-        signal: What ended it.
-        asked: Whether the user asked for it, by a signal to this process.
+        signal: The signal that ended the child.
+        asked: Whether the user requested the end, by a signal to this process.
     """
 
     signal: int
@@ -39,13 +39,13 @@ class Lost:
 
 
 def supervise(lost: Callable[[Lost], int]) -> None:
-    """Go on in a child process; this one waits, and ends with the child's exit code.
+    """Continue in a child process; this process waits, and ends with the exit code of the child.
 
-    Signals are blocked in the child until :func:`heed` is called. Nothing is done without ``fork``, and where other
-    threads run.
+    Signals are blocked in the child until :func:`heed` is called. Without ``fork``, or if other threads run, this
+    function does nothing.
 
     Args:
-        lost: Tells the user of a child that did not end by itself, and returns the exit code.
+        lost: Reports a child that was ended by a signal to the user, and returns the exit code.
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
         return
@@ -62,14 +62,14 @@ def supervise(lost: Callable[[Lost], int]) -> None:
 
 
 def heed(handler: Callable[[int, FrameType | None], object]) -> None:
-    """Call ``handler`` at the first signal that asks to end, and ignore the rest, unless they are ignored already."""
+    """Call ``handler`` at the first signal that asks to end, and ignore later ones; ignored signals stay ignored."""
 
     def first(number: int, frame: FrameType | None) -> None:
         for each in heeded:
             signal.signal(each, signal.SIG_IGN)
         handler(number, frame)
 
-    # A shell starts what is to survive it (nohup, &) with such signals ignored.
+    # A shell starts processes that should survive it (nohup, &) with these signals ignored.
     heeded = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
     for each in heeded:
         signal.signal(each, first)
@@ -78,7 +78,7 @@ def heed(handler: Callable[[int, FrameType | None], object]) -> None:
 
 
 def _leave_with_the_parent(pipe: int) -> None:
-    # The other end is in the parent alone, and is never written to: end of file means that the parent was killed.
+    # Only the parent has the other end, and never writes to it: end of file means that the parent was killed.
     os.read(pipe, 1)
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -91,7 +91,7 @@ class _Supervisor:
         self._asked = False
 
     def wait(self) -> Never:
-        """Wait for the child, and end as it did."""
+        """Wait for the child, and end with its exit code."""
         for each in ENDING:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, self._end)
@@ -105,11 +105,11 @@ class _Supervisor:
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         if self._asked:
-            # Whoever asks a second time does not want to wait.
+            # After a second signal, the user does not want to wait.
             self._signal(signal.SIGKILL)
             return
         self._asked = True
-        # At Ctrl-C the terminal has signaled the child already, which ignores all signals but the first.
+        # At Ctrl-C the terminal has already signaled the child, which ignores all signals except the first.
         self._signal(number)
         signal.setitimer(signal.ITIMER_REAL, GRACE)
 

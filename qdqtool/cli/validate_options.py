@@ -1,4 +1,4 @@
-"""The options of ``validate``: what to apply, what is known, and how to report."""
+"""The options of ``validate``: which rules apply, which findings are known, and how to report."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -29,18 +29,18 @@ EXIT_UNREADABLE = 3
 
 FORMATS = ("text", "json", *unit_names(_formats))
 REPORT_FORMATS = (*FORMATS, "html")
-"""An HTML page goes to files only."""
+"""An HTML page is written to files only."""
 
 
 def validate_options(function: Decorated) -> Decorated:
-    """The options of ``validate`` less those that fix models."""
+    """Add the options of ``validate``, except those that fix models."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def findings_option(flag: str, name: str) -> Callable[[Decorated], Decorated]:
-    """The option with files for the findings; ``name`` is that of the argument."""
+    """Return the option for files of findings; ``name`` is the name of the argument."""
     return click.option(
         flag,
         name,
@@ -62,7 +62,7 @@ _OPTIONS = (
 
 
 def settings_of(words: Mapping[str, Any]) -> "Settings":
-    """The settings of the run: those of the nearest file, with what the command line replaces.
+    """Return the settings of the run: the settings of the nearest file, replaced by options of the command line.
 
     Raises:
         UsageError: The file cannot be read, or options contradict each other.
@@ -79,10 +79,10 @@ def settings_of(words: Mapping[str, Any]) -> "Settings":
 
 
 def settled(values: Values) -> "Settings":
-    """The settings of the nearest file, with the values that replace them.
+    """Return the settings of the nearest file, replaced by the given values.
 
     Raises:
-        UsageError: The file cannot be read, or the parser is asked for a target that it does not have.
+        UsageError: The file cannot be read, or the parser is requested for a target without a parser.
     """
     from qdqtool.errors import UsageError
     from qdqtool.linting.parser_answer import PARSER_TARGET
@@ -104,10 +104,10 @@ def settled(values: Values) -> "Settings":
 
 
 def refuse_with_fixes(options: dict[str, Any]) -> None:
-    """Raise where an option is given that does not go with ``--fix`` or ``--diff``.
+    """Raise if an option is given that cannot be used with ``--fix`` or ``--diff``.
 
     Raises:
-        UsageError: There is one.
+        UsageError: Such an option is given.
     """
     from qdqtool.errors import UsageError
 
@@ -121,7 +121,7 @@ def refuse_with_fixes(options: dict[str, Any]) -> None:
 
 
 def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, Any]) -> int:
-    """Print the report, or write what was asked for, and return the exit code."""
+    """Print the report, or write the requested files, and return the exit code."""
     report = replace(report, settings=str(settings.source) if settings.source is not None else None)
     if options["write_baseline"] is not None:
         from qdqtool.linting.baseline import write_baseline
@@ -161,7 +161,7 @@ def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateR
 
 
 def _print(report: "ValidateReport", options: dict[str, Any], *, passed: bool) -> None:
-    """Write the files that were asked for, then print."""
+    """Write the requested files, then print."""
     write_reports(report, options["reports"])
     output_format = options["output_format"]
     if options["statistics"]:

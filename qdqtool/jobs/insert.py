@@ -160,8 +160,7 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
         skipped=left_in_float(planned.skipped),
         given=planned.given,
         sizes=Sizes(before=model_bytes(source), after=saved.bytes),
-        # This uses the written file, so that its weights are read and not quantized again; a stream cannot be read
-        # again.
+        # From the written file, so that its weights are read and not quantized again; a stream cannot be read.
         findings=validate_model(
             quantized if is_stream(saved.model) else saved.model, options.targets[:1] or ("onnx",), select=["QN"]
         ).findings,

@@ -51,8 +51,7 @@ class QuantizeReport(WrittenModelReport):
             ``keep``, ``accuracy`` compares with the given model, which is partly quantized.
         inlined: The local functions that were inlined, because their calls need separate scales.
         curve_file: The file of the curve of accuracy against quantized share, if any.
-        goal: The layers that stay in float for an accuracy target; None without a target, or if every layer can be
-            quantized.
+        goal: The layers that stay in float for an accuracy target; None without a target, or without such layers.
         search: The models that the search for the accuracy target measured, with their accuracy. None if nothing was
             searched: without a target, or if every layer can be quantized and no curve was requested.
         blame: The layers that make most of the noise at the worst output. None if they were not measured: without data

@@ -42,10 +42,9 @@ def reduce_model(
 
     Args:
         model: The ``.onnx`` file on which the command fails.
-        output: The ``.onnx`` file to write. The report is written next to it, with the suffix ``.md``, unless an option
-            names it.
-        fails: ``build`` or ``check``, with options if needed; or another command line, in which ``{}`` is the path of
-            the model.
+        output: The ``.onnx`` file to write. The report is next to it, with the suffix ``.md``, unless an option names
+            it.
+        fails: ``build`` or ``check``, with options if needed; or another command line, with ``{}`` for the model path.
         options: How to reduce.
         progress: Called with the number of finished runs and the number of remaining nodes.
 

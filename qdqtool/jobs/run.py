@@ -100,8 +100,7 @@ def engine_outputs(
     """Run the engine of a check, and replace saved outputs by its outputs while the block runs.
 
     Yields:
-        The options with a temporary file in ``outputs``, and the run; without an engine, the unchanged options and
-        None.
+        The options with a temporary file in ``outputs``, and the run; without an engine, the same options and None.
     """
     if options.engine is None:
         yield options, None

@@ -41,8 +41,7 @@ class SensitivityOptions:
         recipe: Mode, target and options of the quantization; default int8 for TensorRT.
         metric: A task metric to measure each layer: ``NAME`` or ``NAME:OUTPUT`` as in ``check``, ``SCRIPT.py:func``, or
             a function of outputs and labels (``docs/how-to/check.md``); None for none.
-        output: A file for the noise of each layer, which ``quantize`` can read instead of measuring again; None for
-            none.
+        output: A file for the noise of each layer, which ``quantize`` can read to save time; None for none.
     """
 
     recipe: Recipe = field(default_factory=Recipe)

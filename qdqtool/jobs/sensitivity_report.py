@@ -18,8 +18,7 @@ class OutputEffect:
         name: Name of the output.
         sqnr_db: SQNR in dB over all samples; None if it is undefined: no noise, or a float output of zeros.
         cosine: Cosine of the angle between the two outputs; None if one of them is zero everywhere.
-        finite: Whether NaN and infinity occur only where the float model has them too; SQNR and cosine leave out these
-            elements.
+        finite: Whether NaN and infinity occur only where the float model has them too; SQNR and cosine ignore these.
     """
 
     name: str

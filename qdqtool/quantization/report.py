@@ -116,8 +116,7 @@ class ActivationRange:
             another tool gave the range.
         reason: The reason in a few words.
         shared: Whether the range comes from another tensor with the same scale, which has larger values.
-        methods: The range that each calibration method would choose from the same values; empty if only a range is
-            known.
+        methods: The range that each calibration method would choose from the values; empty if only a range is known.
         histogram: The magnitudes of the activation; None if they were not counted.
     """
 
@@ -217,8 +216,7 @@ class HighPrecisionReport:
         nodes: Number of nodes, other than Q and DQ, that compute in float16 now.
         kept: Nodes that compute in float32.
         casts: Number of Cast nodes that were added.
-        measured: Number of tensors that were measured, to see whether float16 can represent their values; 0 without
-            data.
+        measured: Number of tensors that were measured, to see whether their values fit in float16; 0 without data.
         note: Why nothing was converted; empty if something was converted.
     """
 

@@ -1,4 +1,4 @@
-"""``qdqtool bench``: the times of an engine on this machine's GPU."""
+"""``qdqtool bench``: time an engine on the GPU of this machine."""
 
 from pathlib import Path
 from typing import Any

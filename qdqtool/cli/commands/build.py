@@ -1,4 +1,4 @@
-"""``qdqtool build``: a TensorRT engine from a model, with a precision report."""
+"""``qdqtool build``: build a TensorRT engine from a model, with a report of precisions."""
 
 from pathlib import Path
 from typing import Any

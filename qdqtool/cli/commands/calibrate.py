@@ -1,4 +1,4 @@
-"""``qdqtool calibrate``: the range of every tensor that is to be quantized, from data, into a file."""
+"""``qdqtool calibrate``: find the range of every tensor that is to be quantized, and write the ranges to a file."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""``qdqtool check``: a model's numbers against our own core, ONNX Runtime on the CPU and a float baseline."""
+"""``qdqtool check``: compare a model with qdqtool's arithmetic, ONNX Runtime on the CPU and a float baseline."""
 
 from pathlib import Path
 from typing import Any

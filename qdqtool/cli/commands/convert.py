@@ -1,4 +1,4 @@
-"""``qdqtool convert``: a float model and data in; Q/DQ model, engine and one report out."""
+"""``qdqtool convert``: turn a float model and data into a Q/DQ model, an engine and one report."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from qdqtool.linting.settings import Settings
 
 OPTIONS = {place: each for place, each in step_options().items() if each.only != "python"}
-"""The options of all steps, by step and name there."""
+"""The options of all steps, by step and by name in that step."""
 
 
 def _sections() -> dict[str, tuple[str, ...]]:
-    """Return the headings of the steps, with the names of the options below them."""
+    """Return the headings of the steps, each with the names of its options."""
     commands = {"quantize": quantize.command, "build": build.command}
     commands |= {"validate": validate.command, "check": check.command}
     own = {place: each.name for place, each in OPTIONS.items()}
@@ -155,7 +155,7 @@ _add_options()
 
 
 def _settings(values: Values, target: str) -> "Settings":
-    """Return how the quantized model is judged: for the same target and GPUs as in the other steps."""
+    """Return the settings that judge the quantized model, with the target and GPUs of the other steps."""
     from qdqtool.engines.tensorrt.gpus import parse
 
     found = {"targets": (target,), **split(values)["validate"]}
@@ -172,7 +172,7 @@ def _write_findings(report: "ConversionReport", words: Mapping[str, Any]) -> Non
 
 
 def _print(report: "ConversionReport", output_format: str) -> None:
-    """Print the report; why a step failed goes to stderr, as its command tells it."""
+    """Print the report; the reason for a failed step goes to stderr, in the form of its command."""
     from qdqtool.reports.failure import Failure, tell
 
     failed = None if report.failed is None else report.step(report.failed)

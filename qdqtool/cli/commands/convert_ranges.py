@@ -1,4 +1,4 @@
-"""``qdqtool convert-ranges``: ranges, ours or those of another tool, in the file format of another tool."""
+"""``qdqtool convert-ranges``: write ranges of qdqtool or of another tool in the file format of another tool."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``qdqtool diff``: what changed in Q/DQ between two models."""
+"""``qdqtool diff``: show the changes in Q/DQ between two models."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``qdqtool doctor``: what works on this machine and why not."""
+"""``qdqtool doctor``: show what works on this machine, and why other things do not."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""``qdqtool explain``: one rule in full, or a page of the manual."""
+"""``qdqtool explain``: show one rule in full, or a page of the manual."""
 
 from pathlib import PurePath
 
@@ -23,7 +23,7 @@ def command(*, topic: str | None, output_format: str) -> None:
     if topic is None:
         emit(pages.manual(), output_format, "manual")
         return
-    # Pages name each other by their files: how-to/check.md, rules/QP101.md.
+    # Pages refer to each other by their files: how-to/check.md, rules/QP101.md.
     name = PurePath(topic).stem if topic.endswith(".md") else topic
     if name in pages.topics():
         emit(pages.page(name), output_format, "page")

@@ -1,4 +1,4 @@
-"""``qdqtool insert``: put the Q/DQ pairs of a plan into a model."""
+"""``qdqtool insert``: insert the Q/DQ pairs of a plan into a model."""
 
 from pathlib import Path
 from typing import Any

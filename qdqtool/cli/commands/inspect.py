@@ -1,4 +1,4 @@
-"""``qdqtool inspect``: what is quantized in a model and what is not, or the kernels of an engine."""
+"""``qdqtool inspect``: show the quantized and float parts of a model, or the kernels of an engine."""
 
 from pathlib import Path
 

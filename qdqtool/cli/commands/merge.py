@@ -1,4 +1,4 @@
-"""``qdqtool merge``: the ranges of shards, joined to those of one run."""
+"""``qdqtool merge``: merge the ranges of shards into the ranges of one run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``qdqtool normalize``: foreign forms of quantization into Q/DQ."""
+"""``qdqtool normalize``: rewrite foreign forms of quantization as Q/DQ."""
 
 from pathlib import Path
 from typing import Any

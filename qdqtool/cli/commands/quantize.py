@@ -1,4 +1,4 @@
-"""``qdqtool quantize``: a float model and data in, the Q/DQ model out."""
+"""``qdqtool quantize``: turn a float model and data into a Q/DQ model."""
 
 from pathlib import Path
 from typing import Any

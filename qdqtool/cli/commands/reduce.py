@@ -1,4 +1,4 @@
-"""``qdqtool reduce``: the smallest model on which a command still fails alike."""
+"""``qdqtool reduce``: find the smallest model on which a command fails in the same way."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -67,7 +67,7 @@ def command(
 
 @contextmanager
 def _run_progress() -> Iterator[Callable[[int, int], None]]:
-    """A function that takes the runs so far and the nodes left, and shows them on stderr if that is a terminal."""
+    """Yield a function that shows the number of runs and of remaining nodes on stderr, if stderr is a terminal."""
     from rich.console import Console
     from rich.status import Status
 

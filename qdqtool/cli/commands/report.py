@@ -1,4 +1,4 @@
-"""``qdqtool report``: one HTML page about a quantized model, or about two side by side."""
+"""``qdqtool report``: write one HTML page about a quantized model, or about two side by side."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``qdqtool rules``: the catalogue of the linter."""
+"""``qdqtool rules``: list the rules of the linter."""
 
 import click
 

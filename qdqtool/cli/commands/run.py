@@ -1,4 +1,4 @@
-"""``qdqtool run``: the outputs of an engine on this machine's GPU."""
+"""``qdqtool run``: compute the outputs of an engine on the GPU of this machine."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""``qdqtool schema``: the JSON Schema of a report or file."""
+"""``qdqtool schema``: print the JSON Schema of a report or file."""
 
 import click
 

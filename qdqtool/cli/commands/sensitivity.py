@@ -1,4 +1,4 @@
-"""``qdqtool sensitivity``: what each layer's quantization does to the outputs."""
+"""``qdqtool sensitivity``: measure how quantizing each layer changes the outputs."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""``qdqtool strip``: take Q/DQ nodes out of a model."""
+"""``qdqtool strip``: remove Q/DQ nodes from a model."""
 
 from pathlib import Path
 from typing import Any

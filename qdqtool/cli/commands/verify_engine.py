@@ -1,4 +1,4 @@
-"""``qdqtool verify-engine``: an engine against its manifest, its model, this machine and a signature."""
+"""``qdqtool verify-engine``: check an engine against its manifest, its model, this machine and a signature."""
 
 from pathlib import Path
 

@@ -38,8 +38,7 @@ def convert(
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
-        data: Calibration data, a request for random data, or existing ranges. Weight-only modes need none and accept
-            None.
+        data: Calibration data, a request for random data, or existing ranges. Weight-only modes accept None.
         output: The folder; it is created if it does not exist.
         options: The options of each step; default int8 for TensorRT, with an engine.
         progress: Functions that are called for each step, sample and layer.

@@ -206,8 +206,7 @@ class ClusterCollector(CollectedRanges):
 
     def _fetched(self, batch: Batch, future: Future[Answer]) -> Answer | None:
         """Wait for a task for a while; return its answer, or None if it has none yet."""
-        # An answer stays in the memory of its worker until it is fetched. If the worker is lost before, the task runs
-        # again.
+        # An answer stays in the memory of its worker until it is fetched. If the worker is lost, the task runs again.
         self._cluster.wait(future, _POLL_SECONDS)
         return _result(batch, future, self._cluster.name) if future.done() else None
 

@@ -19,7 +19,7 @@ class ClusterUsed:
         workers: Number of workers that ran samples.
         lost: Addresses of workers that left before the end. Other workers ran their samples again.
         sent: Number of workers that were sent the model; the others read the files at the path of this machine.
-        other_processors: Processors of workers that differ from the processor of this machine; ranges may differ by
+        other_processors: Processors of workers that differ from this machine's processor; ranges may differ by
             rounding.
     """
 

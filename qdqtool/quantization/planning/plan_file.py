@@ -162,8 +162,7 @@ def _stored_array(reference: ArrayRef, folder: Path, what: str) -> npt.NDArray[n
         stored, names = _open_store(path, reference.key)
     except OSError as error:
         raise UsageError(f"{what}: {path} cannot be read: {error.strerror or error}") from None
-    # np.load raises ValueError for pickles and broken npy headers, BadZipFile for a broken npz, and EOFError for an
-    # empty file.
+    # np.load raises ValueError for pickles and broken headers, BadZipFile for a broken npz, EOFError for an empty file.
     except DAMAGED_ARCHIVE:
         raise UsageError(
             f"{what}: {path} is no readable npz or safetensors file (pickled objects are refused)"
@@ -220,8 +219,7 @@ def _entry(placement: Placement) -> dict[str, Any]:
         entry["consumers"] = list(dict.fromkeys(next(filter(None, use.node)) for use in slot.uses))
     entry["format"] = params.scheme.format.name
     entry |= qdq_attributes(params)
-    # JSON has one number type. Every scale type fits in float64, and the shortest decimal form reads as the same
-    # float64.
+    # JSON has one number type. Every scale type fits in float64, whose shortest decimal form reads as the same number.
     entry["scale"] = params.scale.astype(np.float64).tolist()
     inner = params.scheme.scale_scheme
     if inner is not None:

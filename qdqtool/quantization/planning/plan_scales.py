@@ -21,8 +21,7 @@ class StoredScale:
     """Scales after rounding to the stored type.
 
     Attributes:
-        scale: Real values in the shape of the plan, of type float8e8m0 if they are stored in it, else of the data's
-            type.
+        scale: Real values in the shape of the plan, in float8e8m0 if they are stored in it, else in the data's type.
         scheme: The number format of the scales; None for the type of the data.
         params: The parameters with which the scales are quantized; None if they are not quantized.
     """

@@ -66,8 +66,8 @@ class RangePlanner:
 
         Args:
             index: The prepared model.
-            proposed: The slots of :func:`propose_for`. They do not depend on ranges, so several ranges can be tried
-            with them.
+            proposed: The slots of :func:`propose_for`. They do not depend on ranges, so that several ranges can be
+            tried.
         """
         slots, _ = _without_unseen(proposed, self.ranges, index.view)
         params = _Params(index, self.recipe, self.ranges, self.weights)
@@ -157,8 +157,7 @@ def _without_unseen(
     slots: Sequence[ProposedSlot], ranges: Ranges, view: GraphView
 ) -> tuple[list[ProposedSlot], tuple[SkippedNode, ...]]:
     """Return the slots of nodes that read no unseen tensor, and the other nodes with the reason."""
-    # A node that reads an unseen tensor loses its other pairs too: with only one quantized operand it would gain
-    # nothing.
+    # A node that reads an unseen tensor loses its other pairs too: with one quantized operand it would gain nothing.
     unseen = dict.fromkeys(ranges.unseen(), NEVER_RUN if ranges.record.samples else NOT_GIVEN)
     nodes = {(node.scope.path, node.key): node for node in view.nodes()}
 

@@ -46,8 +46,7 @@ class CalibrationScope:
 
     Attributes:
         shard: The shard of the samples to run; None for all samples.
-        keep: A ranges file that is written regularly and at Ctrl-C; an interrupted run continues from it. None for no
-            file.
+        keep: A ranges file, written regularly and at Ctrl-C; an interrupted run continues from it. None for no file.
         hold_back: Whether some samples are held out, to measure accuracy on them.
         elsewhere: Makes a collector that runs the samples in other processes; None to run them in this process.
     """

@@ -70,8 +70,7 @@ class PreparationMethod(ABC):
         done: The name of the change: ``equalized``.
         doing: The change as words in a message: ``equalizing the model``.
         off: The options that disable the step; empty if there are none.
-        rescales_tensors: Whether inner tensors have other values afterwards, so that the ranges of the given model no
-            longer fit.
+        rescales_tensors: Whether inner tensors have other values afterwards: ranges of the given model no longer fit.
         refused_parameters: Parameters that a ranges file records if a trial refused the step.
     """
 

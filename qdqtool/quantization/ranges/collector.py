@@ -185,8 +185,7 @@ class RangeCollector(CollectedRanges):
                 self._raise_for(chunk.wait(), feeds)
                 arrays = [(value, list(observer.arrays(run, sample, value))) for value in self._values]
                 chunk.counting = beside.submit(chunk.count, _Taken(number, sample, arrays))
-                # The arrays of one sample take the most memory of a calibration; now only the counting thread needs
-                # them.
+                # Arrays of one sample take the most memory of a calibration; now only the counting thread needs them.
                 del run, arrays
                 if (number + 1) % CHUNK and number + 1 < part.stop:
                     continue

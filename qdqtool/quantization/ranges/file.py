@@ -235,8 +235,8 @@ def read_stored(path: Path, method: str | None = None, *, force: bool = False) -
         force: Whether ranges of only some of the samples are accepted.
 
     Raises:
-        UsageError: The file is not a ranges file, covers only some of the samples, or lacks the histograms that the
-            method reads.
+        UsageError: The file is no ranges file, covers only some of the samples, or lacks histograms that the method
+            reads.
     """
     ranges = read_ranges(path)
     method = method or ranges.record.method

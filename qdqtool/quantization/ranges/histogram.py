@@ -22,8 +22,7 @@ class Histogram:
     """The counts of the magnitudes of a tensor.
 
     Attributes:
-        exponent: A bin is ``2**exponent`` wide: bin i counts ``i <= |x| / 2**exponent < i + 1``. None if all values
-            were zeros.
+        exponent: A bin is ``2**exponent`` wide: bin i counts ``i <= |x| / 2**exponent < i + 1``. None if all are zeros.
         counts: One int64 for each of the :data:`BINS` bins; values that are exactly zero are not counted here.
         zeros: Number of values that are exactly zero.
     """

@@ -186,8 +186,7 @@ class _Sums:
         self._folds[fold] = np.maximum(self._folds.get(fold, peak), peak)
         total = values.sum(axis=(0, 2), dtype=np.float64)
         self._sum = self._sum + total if self.count else total
-        # einsum sums the squares without an array of squares. float32 is precise enough: factors need only be roughly
-        # right.
+        # einsum needs no array of squares. float32 is precise enough: factors need only be roughly right.
         squares = np.einsum("ijk,ijk->j", values, values).astype(np.float64)
         self._squares = self._squares + squares if self.count else squares
         self.count += array.size // channels

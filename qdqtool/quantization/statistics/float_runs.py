@@ -164,8 +164,7 @@ def _outputs(index: ModelIndex) -> list[Value]:
 
 def _observer(index: ModelIndex, values: Iterable[Value]) -> Observer:
     """Open a model; use ONNX Runtime's optimizations for a float model, to save time, if the optimized model loads."""
-    # ONNX Runtime 1.31.1 fuses a Pad into the MaxPool after it, and then refuses pads that are not below the kernel
-    # size.
+    # ONNX Runtime 1.31.1 fuses a Pad into the next MaxPool, and then refuses pads that are not below the kernel size.
     values = list(values)
     if not index.qdq.nodes:
         with suppress(ModelError, CapabilityError):

@@ -66,8 +66,7 @@ def decode_object(data: bytes) -> dict[str, Any]:
 
 def as_number(value: Any) -> float | None:
     """Convert a JSON number to float64, infinity if it is too large; None for anything else."""
-    # bool is a subclass of int in Python. A JSON integer may have any length, and float() raises OverflowError beyond
-    # 1e308.
+    # bool is a subclass of int in Python. A JSON integer has any length, and float() raises OverflowError beyond 1e308.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
