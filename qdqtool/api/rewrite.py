@@ -49,7 +49,7 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
         diff: Whether to describe the changes instead of writing them.
         in_place: Whether each model is written over its own file.
         output: The output file, if there is a single model.
-        data: The samples for runs, which also give the shapes of dynamic inputs; None for a few random ones.
+        data: Samples for runs and for the shapes of dynamic inputs; None for a few random samples.
 
     Raises:
         UsageError: There is not exactly one destination, a target or prefix is unknown, or the data does not fit.
@@ -82,7 +82,7 @@ def normalize_model(
         output: The ``.onnx`` file to write.
         data: Samples on which outputs are compared; None for a few random ones.
         input_shapes: Shapes of inputs for the comparison, by name.
-        external_data: Where weights are stored.
+        external_data: Whether weights are stored in a second file.
 
     Raises:
         ModelError: The model cannot be read.
@@ -105,7 +105,7 @@ def strip_model(
     Args:
         model: The model. It is not changed.
         output: The ``.onnx`` file to write.
-        external_data: Where weights are stored.
+        external_data: Whether weights are stored in a second file.
         drop_clipping: Whether to write the model even if a Q may replace a Relu or Clip that cannot be restored.
 
     Raises:
@@ -141,7 +141,7 @@ def reduce_model(  # noqa: PLR0913 -- one argument for each option
         timeout: Time limit of a run in seconds.
         max_runs: Most runs; after them, the smallest model so far is the result.
         input_shapes: Shapes of inputs, by name, that are first written into the model.
-        report: The Markdown file for a bug report; None for the name of the output with ``.md``.
+        report: The Markdown file for a bug report; None for the path of the output with the suffix ``.md``.
         progress: Called with the number of finished runs and the number of remaining nodes.
 
     Raises:

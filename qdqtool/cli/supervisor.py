@@ -62,7 +62,7 @@ def supervise(lost: Callable[[Lost], int]) -> None:
 
 
 def heed(handler: Callable[[int, FrameType | None], object]) -> None:
-    """Call ``handler`` at the first signal that asks to end, and ignore later ones; ignored signals stay ignored."""
+    """Call ``handler`` at the first signal that asks to end, and ignore later signals; ignored ones stay ignored."""
 
     def first(number: int, frame: FrameType | None) -> None:
         for each in heeded:

@@ -40,7 +40,7 @@ class InsertOptions:
 
     Attributes:
         weights: How quantized constants are stored.
-        external_data: Where weights are stored.
+        external_data: Whether weights are stored in a second file.
         targets: The targets that must load the result: what any of them does not accept is refused. Empty for no check.
         verify: Feeds to run the model on before and after an opset upgrade; None for no such test.
     """

@@ -30,7 +30,7 @@ def normalize_model(
         model: The ``.onnx`` file, or a loaded model. It is not changed.
         output: The ``.onnx`` file to write.
         data: The data from which outputs before and after are computed; default is random inputs with a fixed seed.
-        external_data: Where weights are stored.
+        external_data: Whether weights are stored in a second file.
 
     Raises:
         ModelError: The model cannot be read, or the reference loads the model but not the result.

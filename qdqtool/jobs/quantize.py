@@ -50,7 +50,7 @@ class QuantizeOptions(ExtraFiles):
     Attributes:
         recipe: Mode, target and options, such as how ranges become scales.
         weights: How quantized constants are stored.
-        external_data: Where weights are stored.
+        external_data: Whether weights are stored in a second file.
         ranges_file: Where to write the ranges too; None for nowhere.
         plan_file: Where to write the plan too, as JSON; None for nowhere.
         validation_data: Samples to measure the accuracy on; None to hold out a part of the calibration data.

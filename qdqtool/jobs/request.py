@@ -54,7 +54,7 @@ def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
 
 
 def file_data(values: Values) -> FileData:
-    """Return the data of a run, which must be given."""
+    """Return the data of a run; ``values`` must have it."""
     return _files(values, values.pop("data"))
 
 

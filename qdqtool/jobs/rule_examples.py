@@ -57,7 +57,7 @@ class ExampleCard:
         text: The model as ONNX text.
         targets: The targets of the example; empty for all targets of the rule.
         findings: The findings of the rule.
-        fixed: The result of ``--fix``; None if the rule has no fix for the example, or without ONNX Runtime.
+        fixed: The result of ``--fix``; None if the rule has no fix for the example, or if ONNX Runtime is missing.
     """
 
     title: str
@@ -68,7 +68,7 @@ class ExampleCard:
 
 
 def card(example: Example) -> ExampleCard:
-    """Return an example without findings and fix, which takes no time."""
+    """Return an example without findings and fix; this takes no time."""
     return ExampleCard(example.title, inspect.cleandoc(example.text), example.targets)
 
 

@@ -59,7 +59,7 @@ def strip_model(
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
         output: The ``.onnx`` file to write.
-        external_data: Where weights are stored.
+        external_data: Whether weights are stored in a second file.
         drop_clipping: Whether to write the result even if a Q may replace a Relu or Clip that cannot be restored. The
             report then has a warning for each.
 

@@ -44,7 +44,7 @@ def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> t
 
 
 def word_of(judgements: Iterable[Judgement]) -> VerdictWord:
-    """Return the verdict: the worst state of the judgements."""
+    """Return the verdict, which is the worst state of the judgements."""
     states = {each.state for each in judgements}
     return "failed" if "failed" in states else "warning" if "warning" in states else "passed"
 

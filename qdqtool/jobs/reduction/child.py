@@ -14,7 +14,7 @@ from qdqtool.engines.tensorrt.process import PACKAGE_ROOT
 from qdqtool.errors import CapabilityError
 
 _MOST_BYTES = 1 << 24
-"""Most bytes of an output that are read. Only the end of a longer output is read, because the error is there."""
+"""Largest number of bytes to read of an output. Only the end of a longer output is read: the error is there."""
 
 _GRACE = 5.0
 """Seconds that a command has to remove its temporary files before it is killed."""

@@ -33,7 +33,7 @@ _LONGEST = 500
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Settings for judging a command, which all commands share.
+    """Settings that all commands share, to recognize their failures.
 
     Attributes:
         timeout: Seconds after which a command is stopped.

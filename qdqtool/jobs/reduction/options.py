@@ -22,7 +22,7 @@ class ReduceOptions:
         timeout: Time limit of a run in seconds; exceeding it is a separate kind of failure.
         max_runs: Most runs; after them, the smallest model so far is the result.
         input_shapes: Shapes of inputs, by name, that are first written into the model.
-        report: The Markdown file for a bug report; None for the name of the model with ``.md``.
+        report: The Markdown file for a bug report; None for the path of the output with the suffix ``.md``.
     """
 
     options: tuple[str, ...] = ()

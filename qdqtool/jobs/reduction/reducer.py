@@ -104,7 +104,7 @@ def _declare_outputs(proto: onnx.ModelProto) -> None:
 
 
 UNSTABLE_ATTEMPTS = 3
-"""Most runs of a candidate if the failure is not stable."""
+"""Largest number of runs of a candidate if the failure is not stable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class Search:
     Attributes:
         best: The smallest model so far that fails alike.
         counts: Counts of the search.
-        attempts: Most runs of a candidate until it fails; more than one if the failure is not stable.
+        attempts: Largest number of runs of a candidate; more than one if the failure is not stable.
         cuts: The tensors at which a model may be cut, which a baseline must have too; None for all tensors.
         kept_unused: Initializers that no node reads but the failure needs.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BATCH_BYTES = 64 << 20
 """Size in bytes at which a batch of samples is full: the scheduler keeps a few batches for each worker in memory."""
 AHEAD = 3
-"""Batches that each worker has at a time: one runs, the others wait."""
+"""Number of batches that each worker has at a time: one runs, the others wait."""
 FETCH_SECONDS = 30.0
 """Time limit for sending the ranges of a batch from a worker to this machine: some 20 MB for a large model."""
 _POLL_SECONDS = 1.0

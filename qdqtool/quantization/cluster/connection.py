@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 CONNECT_SECONDS = 10
-"""Seconds within which a scheduler must answer, and a first worker must be there."""
+"""Time limit in seconds for the answer of a scheduler, and for the first worker."""
 GONE_SECONDS = 15.0
 """Seconds that a cluster may be without workers: a nanny restarts a lost worker within a few seconds."""
 RETRIES = 2

@@ -20,7 +20,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.scratch import ScratchFolder
 
 PIECE = 16 << 20
-"""Most bytes of one message: a large model is sent in many messages."""
+"""Largest number of bytes of one message: a large model is sent in many messages."""
 
 _COPIES = "qdqtool-models"
 

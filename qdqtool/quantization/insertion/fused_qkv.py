@@ -6,7 +6,7 @@ from qdqtool.models.graph.index.view import NodeView, Value
 
 PARTS = 3
 MAX_TENSORS = 128
-"""The most tensors that are followed after one product; rotary positions and a cache need a fifth of them."""
+"""Largest number of tensors to follow after one product; rotary positions and a cache need a fifth of it."""
 
 _CARRYING_OPS = ("Add", "Cast", "Concat", "DequantizeLinear", "Div", "Mul", "Neg", "QuantizeLinear", "Sub")
 """Operators between the projections and the products of an attention, besides operators that only move values."""

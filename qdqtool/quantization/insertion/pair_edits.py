@@ -49,7 +49,7 @@ class PlacementEdits:
         self._dead = DeadCode(self.index.view)
 
     def add_plan(self, plan: QuantPlan) -> None:
-        """Add the edits of every placement; then remove nodes and constants that only packed constants needed."""
+        """Add the edits of every placement; then remove nodes and constants that are no longer read after packing."""
         for placement in plan:
             self._add(placement)
         self.edits.extend(self._dead.edits())

@@ -14,7 +14,7 @@ from qdqtool.numerics.groups import reduce_groups
 from qdqtool.quantization.report import WeightScales
 
 MOST_POINTS, FEWEST_POINTS = 256, 32
-"""The most points of one weight, and the number of points that every weight may have."""
+"""Largest number of points of one weight, and the number of points that every weight may have."""
 ALL_POINTS = 1 << 15
 """If all weights together have more points than this, each gets fewer: the report of a large model stays small."""
 
@@ -80,7 +80,7 @@ def by_channel(scale: Array, axis: int, points: int) -> ChannelScales:
     Args:
         scale: float64, greater than 0; NaN for a scale of zeros only.
         axis: The axis of the channels.
-        points: The most points to return.
+        points: Largest number of points to return.
     """
     rows = np.moveaxis(scale, axis, 0).reshape(scale.shape[axis], -1)
     grouped = -(-len(rows) // points)

@@ -65,7 +65,7 @@ def round_given(scale: Array, dtype: np.dtype[np.generic], high_precision: HighP
 
 
 SAMPLES = CHUNK
-"""The most samples that are run. ``float16.magnitudes.LARGEST`` leaves a margin for the remaining samples."""
+"""Largest number of samples to run. ``float16.magnitudes.LARGEST`` leaves a margin for the remaining samples."""
 
 
 def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
@@ -134,7 +134,7 @@ def high_precision_note(report: HighPrecisionReport | None) -> Notes:
 
 
 def known_magnitudes(measured: Mapping[TensorKey, float], ranges: Ranges | None) -> dict[TensorKey, float]:
-    """Return the largest magnitudes of the tensors of a float model that were measured or have ranges."""
+    """Return the largest known magnitude of each tensor of a float model, from measurements and ranges."""
     seen = magnitudes_in(ranges) if ranges is not None else {}
     for key, magnitude in measured.items():
         seen[key] = max(magnitude, seen.get(key, 0.0))

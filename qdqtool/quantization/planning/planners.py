@@ -153,7 +153,7 @@ class WeightPlanner:
         return DataRounding(index, self.data, derive, self.progress).of(schemes)
 
     def _is_searched(self, scheme: QuantScheme) -> bool:
-        """Return whether scales of least error are searched, which only some modes request for their weight format."""
+        """Return whether scales of least error are searched; only some modes do this, for their weight format."""
         return self.recipe.mode.search and scheme.format == self.recipe.mode.weight_format
 
     def _derive(self, entry: ProposedSlot, weights: Array | None, index: ModelIndex) -> DerivedScales:

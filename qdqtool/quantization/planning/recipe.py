@@ -67,7 +67,7 @@ class Recipe(RecipeOptions):
                     )
 
     def goal(self, fmt: NumberFormat) -> calibrators.RangeGoal:
-        """Return the goal for which thresholds of activations are chosen."""
+        """Return the settings with which thresholds of activations are chosen."""
         return calibrators.RangeGoal(format=fmt, percentile=self.percentile or calibrators.PERCENTILE)
 
     def parameters(self) -> dict[str, float]:

@@ -53,7 +53,7 @@ def require_mode(name: str, target: str) -> None:
 
 
 def taken_modes(target: str) -> tuple[str, ...]:
-    """Return the modes that a target accepts, in the order of texts."""
+    """Return the modes that a target accepts, in the order of help texts."""
     return tuple(name for name in modes.in_order() if _mode_refusal(modes.get(name), target) is None)
 
 
@@ -82,7 +82,7 @@ def find_refusals(plan: QuantPlan, index: ModelIndex, target: Target) -> Iterato
 
 
 def require_targets(plan: QuantPlan, index: ModelIndex, names: Sequence[str]) -> None:
-    """Check that every one of some targets accepts a plan.
+    """Check that all given targets accept a plan.
 
     Raises:
         UsageError: A target refuses the plan; the message names the first tensor, the hint the nearest alternative.
@@ -99,6 +99,6 @@ def require_targets(plan: QuantPlan, index: ModelIndex, names: Sequence[str]) ->
 
 
 def refused_by_any(plan: QuantPlan, index: ModelIndex) -> tuple[RefusedBy, ...]:
-    """Return, for each target that does not accept the plan, the first reason."""
+    """Return the first reason of each target that does not accept the plan."""
     found = (next(find_refusals(plan, index, targets.get(name)), None) for name in targets.names())
     return tuple(reason for reason in found if reason is not None)

@@ -156,7 +156,7 @@ def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means:
 
 
 def switched_biases(before: ModelIndex, plan: QuantPlan, means: Means) -> tuple[SwitchedBias, ...]:
-    """Return the biases that :func:`correct_biases` corrects, for a model with a switch at each pair.
+    """Return the biases that :func:`correct_biases` corrects, for a model in which each pair can be switched off.
 
     Args:
         before: The index of the float model for which the plan was made.

@@ -30,7 +30,7 @@ INNER_SAMPLES = 2
 """Number of samples on which inner tensors are compared."""
 
 MAX_VALUES = 1 << 23
-"""Most values of inner tensors that are kept of one sample: 32 MiB. Further tensors are not compared."""
+"""Largest number of values of inner tensors to keep of one sample: 32 MiB. Further tensors are not compared."""
 
 
 def gate_limit(model: Model) -> float:

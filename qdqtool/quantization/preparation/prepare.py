@@ -153,7 +153,8 @@ def _first_good(
         # A change at the same places differs only in the rounding of its factors, and is not tried again.
         if any(change.done == other.change.done for other in refused):
             continue
-        # A trial with rehearsals builds its own models. So weights are rescaled here only after it accepts the change.
+        # A trial with ``rehearsals`` builds its own models. So weights are rescaled here only after it accepts the
+        # change.
         trial = run_trial(change if change.rehearsals else replace(change, model=offloaded(change.model)))
         if trial is not None and not trial.kept:
             refused.append(_Tried(change, trial=trial))

@@ -185,8 +185,8 @@ def point_site(point: RescalingPoint, note: str) -> Site:
 
 
 MOST_WEIGHTS = 1 << 22
-"""Most elements of all weights of a point. Of larger weights only evenly spaced columns are tried, which are
-independent of each other.
+"""Limit for the elements of all weights of a point. If they have more, only evenly spaced columns are tried; columns
+are independent of each other.
 """
 
 

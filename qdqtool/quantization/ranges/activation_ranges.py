@@ -79,7 +79,7 @@ def largest_members(groups: Sequence[int | None], size: Callable[[int], float]) 
 
 
 MOST_BINS = 64
-"""Most bins of a coarse histogram; it uses more than half of them."""
+"""Largest number of bins of a coarse histogram; it uses more than half of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

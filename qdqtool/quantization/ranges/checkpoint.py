@@ -10,7 +10,7 @@ from qdqtool.quantization.ranges.file import encode_ranges, read_ranges
 from qdqtool.quantization.ranges.types import Ranges, TensorKey
 
 INTERVAL = 5.0
-"""Least seconds between two writes. A kill loses the results of at most this time, besides the current chunk."""
+"""Shortest time between two writes, in seconds. A kill loses the results of at most this time and the current chunk."""
 SHARE = 0.05
 """Largest share of the run time that writing may take."""
 

@@ -1,4 +1,4 @@
-"""Run the float model of a job, with one session at a time, which all steps that run the model share.
+"""Run the float model of a job; all steps of the job share one session.
 
 Opening a session of a ResNet-50 takes as long as running three images, and holds its weights in memory twice.
 """
@@ -35,7 +35,7 @@ def nothing_else(_: ModelIndex) -> tuple[Value, ...]:
 
 
 class FloatRuns(Closing):
-    """Runs of a float model and of its changed forms. A context manager.
+    """Runs a float model and its changed forms; a context manager.
 
     The model runs in ONNX Runtime with its default optimizations, for speed; they change float results by rounding
     only. A model with Q/DQ nodes runs without optimizations, because they would change more than rounding.

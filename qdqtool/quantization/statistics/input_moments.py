@@ -17,7 +17,7 @@ from qdqtool.quantization.statistics.float_runs import run_sample
 from qdqtool.samples.feeds import Feeds, Progress
 
 MOST_BYTES = 1 << 30
-"""The most bytes of moments in one pass over the data; more moments take more passes."""
+"""Largest size in bytes of the moments in one pass over the data; more moments need more passes."""
 
 
 class InputMoments:
@@ -93,7 +93,7 @@ def activation_of(node: NodeView) -> Value | None:
 
 
 def _groups(inputs: Mapping[Slot, list[Value]], channels: Mapping[Slot, int]) -> Iterator[list[Slot]]:
-    """Yield groups of at least one weight whose moments fit into :data:`MOST_BYTES`."""
+    """Yield groups of weights whose moments fit into :data:`MOST_BYTES`; each has at least one weight."""
     group: list[Slot] = []
     held: set[Value] = set()
     size = 0

@@ -69,7 +69,7 @@ class _Replaced:
 
 @dataclass(slots=True, eq=False)
 class PartRuns:
-    """Runs of the parts of one model."""
+    """Runs the parts of one model."""
 
     index: ModelIndex
     _replaced: dict[tuple[NodeKey, int], _Replaced] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class PartRuns:
 
 
 MOST_BYTES = 1 << 30
-"""The most bytes of tensors that are kept between parts. If they need more, the last samples are left out."""
+"""Largest size in bytes of tensors kept between parts. If they need more, the last samples are left out."""
 
 BATCH = 16
 """Number of samples whose rows are multiplied together."""

@@ -23,7 +23,7 @@ def bypass_nodes(search: Search) -> None:
 
 
 def bypassed(graph: Subgraphs, kept: Collection[tuple[str, ...]]) -> Model | None:
-    """Return a model without the nodes that can be bypassed, or None if there are none, or no output is left."""
+    """Return a model without the nodes that can be bypassed; None if no node can be, or if no output would be left."""
     ways = {index: way for index, way in _ways(graph).items() if graph.nodes[index].key not in kept}
     return _without(graph, ways) if ways else None
 

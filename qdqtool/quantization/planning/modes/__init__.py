@@ -26,7 +26,7 @@ def units() -> tuple[str, ...]:
 
 @functools.cache
 def in_order() -> tuple[str, ...]:
-    """Return :func:`units` in the order of texts: the most usual modes first."""
+    """Return :func:`units` in the order of help texts: the most usual modes first."""
     return tuple(sorted(units(), key=lambda name: get(name).rank))
 
 

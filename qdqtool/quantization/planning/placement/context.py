@@ -23,7 +23,7 @@ from qdqtool.quantization.planning.placement.proposal import Kind, ProposedSlot,
 
 @dataclass(frozen=True, slots=True)
 class UseClaim:
-    """A request: input ``index`` of ``node`` should read ``value`` dequantized."""
+    """A claim, which is the request that input ``index`` of ``node`` reads ``value`` dequantized."""
 
     node: NodeView
     index: int

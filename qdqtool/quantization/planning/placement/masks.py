@@ -24,7 +24,7 @@ from qdqtool.quantization.planning.placement.context import PlacementContext
 from qdqtool.quantization.planning.placement.proposal import ProposedSlot, Reason, on_request
 
 MAX_STEPS = 16
-"""The most nodes that a search follows."""
+"""Largest number of nodes that a search follows."""
 
 _SUMS = ("Add", "Max", "ReduceSum", "Clip")
 """Operators that sum up a divisor or keep it from being 0."""
@@ -89,7 +89,7 @@ MASKING = -1000.0
 """
 
 MAX_JOINS = 2
-"""The most Adds that a search passes between a mask and the scores; each Add doubles the number of paths."""
+"""Largest number of Adds that a search passes between a mask and the scores; each one doubles the number of paths."""
 
 # The operators with which exporters write masks; each has its own part in the pattern.
 _MASKING_OPS = ("Add", "Max", "Min", "Sub", "Where")

@@ -158,7 +158,7 @@ NodeId = tuple[ScopePath, tuple[str, ...]]
 """A node: its scope and the names of its outputs."""
 
 COMPARED = 200
-"""The most names of a model that are compared in full with a misspelled pattern."""
+"""Largest number of names of a model that are compared in full with a misspelled pattern."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,8 @@ class TriedBlockProduct:
     Attributes:
         weight: ``[K, N]``; only some columns of a large weight.
         scheme: The scheme of the weight, with blocks along the axis 0.
-        rows: The activation that is multiplied with the weight, ``[n, K]``: the first half of the rows chooses, the
-            other half judges.
+        rows: The activation that is multiplied with the weight, ``[n, K]``. Half of the rows choose factors, the other
+            half tests them.
         repeat: Number of neighboring input channels that share a factor.
     """
 
@@ -56,7 +56,7 @@ class TriedBlockProduct:
 
     @property
     def judging(self) -> Array:
-        """The rows that judge the result, float64."""
+        """The rows that test the factors, float64."""
         return self.rows[len(self.rows) // 2 :].astype(FLOAT64)
 
 
@@ -67,7 +67,7 @@ class AwqFactors:
     Attributes:
         factors: One for each channel.
         alpha: The exponent that gave the factors.
-        gain_db: How much the error of the products fell on the judging rows, in dB.
+        gain_db: How much the error of the products fell on the test rows, in dB.
     """
 
     factors: Factors
@@ -91,7 +91,7 @@ def awq_factors(products: Sequence[TriedBlockProduct], alpha: float) -> Factors:
 
 
 def searched_factors(products: Sequence[TriedBlockProduct]) -> AwqFactors | None:
-    """Return the best factors of one point, or None if the gain on judging rows is below :data:`LEAST_GAIN_DB`."""
+    """Return the best factors of one point, or None if the gain on test rows is below :data:`LEAST_GAIN_DB`."""
     found = {alpha: awq_factors(products, alpha) for alpha in ALPHAS}
     errors = {alpha: sum(_nearest_error(each, by) for each in products) for alpha, by in found.items()}
     best = min(errors, key=lambda alpha: errors[alpha])
@@ -113,7 +113,7 @@ def _nearest_error(product: TriedBlockProduct, factors: Factors) -> float:
 
 
 def _judged_error(product: TriedBlockProduct, factors: Factors) -> float:
-    """Return the squared error of a product on the judging rows, with GPTQ codes from the choosing rows."""
+    """Return the squared error of a product on the test rows, with GPTQ codes from the rows that choose."""
     scaled, x = _scaled(product, factors), product.choosing / np.repeat(factors, product.repeat)
     params, _ = search.least_error(scaled, product.scheme, ScaleRule())
     codes = round_weights(scaled, params, x.T @ x)

@@ -25,7 +25,7 @@ from qdqtool.quantization.preparation.step import ProposedChange, Slots, StepReq
 from qdqtool.quantization.statistics.channel_statistics import ChannelData, sample_rows
 
 ROWS = 1024
-"""Number of rows of each tensor on which factors are tried: half of them choose, the other half judges."""
+"""Number of rows of each tensor on which factors are tried: half of them choose factors, the other half tests them."""
 
 Schemes = Mapping[tuple[ScopePath, NodeKey], QuantScheme]
 """Schemes of weights in blocks, by the product that reads the weight."""
