@@ -209,7 +209,7 @@ class _Surgery:
         return name
 
     def _input_piece(self, node: NodeView, index: int, axis: int, bounds: slice) -> str:
-        """Return an input for the copy of ``node``: a part of the data, or of a scale or zero point along ``axis``."""
+        """Return an input for the copy of ``node``: a part of the tensor, or all of it if ``axis`` does not cut it."""
         value = node.input(index)
         if value is None:
             return node.input_name(index)
