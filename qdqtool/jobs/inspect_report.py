@@ -55,7 +55,7 @@ class TensorInfo:
         graph: Scope of the tensor; empty for the main graph.
         kind: ``input``, ``initializer``, ``constant`` or ``activation``.
         type: ONNX element type, or ``unknown``.
-        Extents: symbolic ones by name, unknown ones null. None if the rank is unknown.
+        shape: Extents: symbolic ones by name, unknown ones null. None if the rank is unknown.
         quantized: Whether a node reads the tensor through a Q/DQ pair.
         consumers: Labels of the nodes that read the tensor.
     """

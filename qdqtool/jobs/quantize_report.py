@@ -52,8 +52,8 @@ class QuantizeReport(WrittenModelReport):
         inlined: The local functions that were inlined, because their calls need separate scales.
         curve_file: The file of the curve of accuracy against quantized share, if any.
         goal: The layers that stay in float for an accuracy target; None without a target, or without such layers.
-        search: The models that the search for the accuracy target measured, with their accuracy. None if nothing was
-            searched: without a target, or if every layer can be quantized and no curve was requested.
+        search: The models that the search for the accuracy target measured, with their accuracy. None without a search:
+            without a target, or if every layer can be quantized and no curve was requested.
         blame: The layers that make most of the noise at the worst output. None if they were not measured: without data
             or noise, with random data, or if an accuracy target left layers unquantized.
         model_file: Digests of the input; None for a model in memory.

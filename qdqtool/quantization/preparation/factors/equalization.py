@@ -7,10 +7,11 @@ and r2 the range of the weights that read it: each side gets half of the unevenn
 First, r1 is the largest magnitude of channel i on calibration data. Weights have one scale for each output channel
 here. So uneven channels do not harm the weights that make them; they harm the tensor, which has one scale.
 
-Second, other shares than half are also tried. If all of the unevenness moves from the tensor to the weights that read
-it, the rounding noise of the tensor is as small as if each channel had its own step. But these weights become uneven.
-And a channel with larger values in use than in calibration then enlarges the step of all others. So several shares are
-tried for each tensor. Factors are found on one part of the samples, and their expected noise is computed on all.
+Second, other shares than half are also tried. If all of the unevenness moves to the weights that read the tensor, the
+rounding noise of the tensor is as small as if each channel had its own step. But these weights become uneven. And a
+channel with larger values in use than in calibration then enlarges the step of all others. So several shares are tried
+for each tensor. Factors are found on one part of the samples, and their expected noise is computed on all.
+
 Rounding to steps of ``d`` adds noise of mean square ``d**2 / 12``, which is assumed to be independent of everything
 else (Widrow and Kollar, Quantization Noise, 2008). A product ``y_o = sum_i W_oi x_i`` then gets
 
