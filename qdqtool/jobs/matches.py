@@ -35,7 +35,7 @@ class NodeToQuantize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchesReport:
-    """The nodes that ``quantize`` would quantize and skip, found without running the model.
+    """The nodes that ``quantize`` would quantize or skip.
 
     Attributes:
         model: The input model.
