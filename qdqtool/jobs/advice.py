@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 HINTED = 0.5
-"""Share of the noise: the first layers that together make this share are named, with the options to exclude them."""
+"""Share of the noise: the first layers that together reach it are named, with options to exclude them."""
 
 MOST_HINTED = 5
 

@@ -16,7 +16,7 @@ from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.results import Judgement, VerdictWord
 
 LOW_SQNR = 20.0
-"""SQNR in dB below which an output gets a warning if no limit was given: its error is then a tenth of it."""
+"""SQNR in dB below which an output gets a warning without a limit. At 20 dB the error is a tenth of the output."""
 LOW_AGREEMENT = 0.9
 LEAST_QUANTIZED = 0.1
 """Smallest share of quantized multiply-accumulates for which an engine is worthwhile."""

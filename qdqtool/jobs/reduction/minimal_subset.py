@@ -32,9 +32,9 @@ def minimal_subset(
     """Return a subset of items that fails. ``fails`` was true for it, or it is all items.
 
     If every superset of a failing set fails too, no item can be left out of the result, and a result of ``k`` out of
-    ``n`` items takes about ``k log2(n)`` tests. For each item of the result, this searches the last item of the
-    shortest failing prefix, as QuickXplain does (Junker 2004). If failures are not monotone, the result still fails,
-    but may be larger than necessary.
+    ``n`` items takes about ``k log2(n)`` tests. Each item of the result is found as the last item of the shortest
+    failing prefix, as in QuickXplain (Junker 2004). If failures are not monotone, the result still fails, but may be
+    larger than necessary.
 
     Args:
         items: All items; together they are known to fail.

@@ -1,1 +1,1 @@
-"""Prepare a float model for quantization: steps that change its weights; its outputs change by rounding only."""
+"""Prepare a float model for quantization: steps change its weights, and its outputs only by rounding."""

@@ -113,7 +113,7 @@ class PartRuns:
         return copies, list(weights.values())
 
     def _name(self, slot: Slot) -> str:
-        """Return a name for the replacement of a slot, unused by other tensors of the main graph."""
+        """Return an unused tensor name for the replacement of a slot."""
         first = next(iter(slot.uses or ()))
         name = f"{slot.tensor} of {first.node[0]}"
         while name in self.index.view.main.values:

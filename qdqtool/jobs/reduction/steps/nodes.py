@@ -85,7 +85,7 @@ def keep_few_nodes(search: Search) -> None:
     """Reduce the main graph to few nodes.
 
     The nodes that the message of the failure names are tried first. Then the last node of the shortest failing prefix
-    is searched, and the nodes that it needs, the nearest first.
+    is found, and then the nodes that it needs, nearest first.
     """
     graph = Subgraphs(search.best, search.kept_unused, search.cuts)
     links = _links(graph)

@@ -50,7 +50,7 @@ _WEIGHTS = frozenset(
     {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
     | {TensorProto.INT8, TensorProto.UINT8}
 )
-"""Types of numeric values; int32 and int64 values may be shapes, axes and indices."""
+"""Types of weights; int32 and int64 are left out, because their values may be shapes, axes and indices."""
 
 _MOST_BYTES = 1 << 28
 """Larger weights are not read."""

@@ -1,7 +1,7 @@
 """AWQ: multiply the input channels of low-bit weights by factors, which are larger where the inputs are large.
 
 Lin et al., AWQ: Activation-aware Weight Quantization (2023): ``s_j = mean|x_j|**alpha``, divided by ``sqrt(max(s) *
-min(s))``. The operator that makes ``x`` is divided by the factors. A weight with a large factor is rounded in finer
+min(s))``. The weights that make ``x`` are divided by the factors. A weight with a large factor is rounded in finer
 steps, relative to its size; the other weights in its block get coarser steps.
 
 Alpha is searched: the best of :data:`ALPHAS` is the one whose products, with nearest codes, differ least from the float
