@@ -181,7 +181,7 @@ class Reducer:
         self._take("shrink shapes", shrink_shapes)
 
     def _descends(self) -> bool:
-        """Return whether the nodes of a local function or of a body could be moved into the main graph."""
+        """Move the nodes of a local function or body into the main graph; return whether the result fails alike."""
         with self._step("take the nodes of a body"):
             return inline_functions(self._search) or take_a_body(self._search)
 
