@@ -1,10 +1,10 @@
-"""Choices that options of several commands have: how constants are stored, and how ONNX Runtime runs a model."""
+"""Choices that several commands share: how constants are stored, and how ONNX Runtime runs a model."""
 
 import enum
 
 
 class ExternalData(enum.Enum):
-    """Where weights are stored: as in the input unless the size decides, in a second file, or inline."""
+    """Where weights are stored: as in the input or by size, always in a second file, or always in the model file."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -12,14 +12,14 @@ class ExternalData(enum.Enum):
 
 
 class WeightStorage(enum.Enum):
-    """How a quantized constant is stored: as packed codes behind a DQ, or as float behind Q and DQ."""
+    """How a quantized constant is stored: as packed codes before a DQ, or as float before Q and DQ."""
 
     PACKED = "packed"
     QDQ = "qdq"
 
 
 class Profile(enum.Enum):
-    """The configuration of a session: for the exact meaning of the model, or the default of ONNX Runtime."""
+    """The configuration of an ONNX Runtime session, from the exact meaning of the model to the default options."""
 
     SEMANTIC = "semantic"
     UNPACKED = "unpacked"

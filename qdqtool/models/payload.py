@@ -1,4 +1,4 @@
-"""Bytes of tensors that are not in memory: they are made, or read from a temporary file, when they are needed."""
+"""Bytes of tensors that are not in memory: they are computed, or read from a temporary file, when they are needed."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from qdqtool.models.scratch import ScratchFolder
 from qdqtool.numerics.cores import ahead, call, cores
 
 THREADED_BYTES = 1 << 16
-"""Smaller payloads are made by the thread that asks: starting and joining others takes longer than their codes."""
+"""Smaller payloads are computed by the calling thread, because starting other threads takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class BytesPlace:
-    """The place of the bytes of a offloaded tensor (:mod:`qdqtool.models.graph.io.offload`).
+    """The location of the bytes of an offloaded tensor (:mod:`qdqtool.models.graph.io.offload`).
 
     Attributes:
-        folder: The folder.
-        location: Name of the file in it.
+        folder: The folder of the file.
+        location: Name of the file.
         offset: Offset of the first byte.
     """
 
@@ -33,14 +33,14 @@ class BytesPlace:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Bytes of a tensor that are made when they are needed and not kept.
+    """Bytes of a tensor that are computed when they are needed and not kept.
 
     Attributes:
         nbytes: Number of bytes that :attr:`make` returns.
-        make: Makes the raw data, packed and little-endian as ONNX stores it.
-        place: The place from which the same bytes can be mapped; None where they have to be made.
-        parts: Returns makers of consecutive parts of the same bytes, which several threads may call; None where a
-            tensor is made at once.
+        make: Returns the raw data, packed and little-endian as ONNX stores it.
+        place: The location from which the same bytes can be mapped; None if they must be computed.
+        parts: Returns functions for consecutive parts of the same bytes, which several threads may call; None if the
+            tensor is computed as a whole.
     """
 
     nbytes: int
@@ -50,7 +50,7 @@ class Payload:
 
     @classmethod
     def in_parts(cls, nbytes: int, parts: Callable[[], Iterable[Callable[[], bytes]]]) -> "Payload":
-        """A payload that is made in parts, on all cores if it is large enough to gain by threads."""
+        """Return a payload that is computed in parts, on all cores if it is large enough for threads to help."""
         if nbytes < THREADED_BYTES:
             return cls(nbytes, lambda: b"".join(map(call, parts())), parts=parts)
         return cls(nbytes, lambda: b"".join(ahead(call, parts(), cores(), one_core=True)), parts=parts)

@@ -1,4 +1,4 @@
-"""The quantization plan: the only thing that is handed from deciding what to quantize to editing the model."""
+"""The quantization plan. Only a plan passes from the code that decides what to quantize to the code that edits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ class UseRef:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where one Q/DQ pair goes.
+    """The tensor, and the uses of it, that get a Q/DQ pair.
 
     Attributes:
         scope: The scope that defines the tensor; empty for the main graph.
-        tensor: The tensor's name in that scope.
-        uses: The uses that read the dequantized tensor; None for every use, and the graph output if it is one.
+        tensor: Name of the tensor in that scope.
+        uses: The uses that read the dequantized tensor; None for all uses, including a graph output.
     """
 
     scope: ScopePath
@@ -35,14 +35,14 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """One Q/DQ pair: where, with which constants, and why.
+    """One Q/DQ pair: its position, its constants, and the reason for it.
 
     Attributes:
-        slot: Where.
-        params: With which constants.
-        reason: Why, in words.
-        codes: For a constant that is stored as codes: these, packed as ONNX stores them, where an algorithm has chosen
-            others than the nearest ones; None for the nearest ones. Those of large constants are in a temporary file.
+        slot: The tensor and its uses.
+        params: The constants.
+        reason: The reason for the pair.
+        codes: The codes of a constant, packed as ONNX stores them, if an algorithm chose them; None for the nearest
+            codes. Codes of large constants are in a temporary file.
     """
 
     slot: Slot
@@ -53,7 +53,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantPlan:
-    """Placements in order; no two of them claim the same use of a tensor."""
+    """Placements in order. Each use of a tensor belongs to at most one placement."""
 
     placements: tuple[Placement, ...]
 

@@ -1,24 +1,23 @@
-"""What changing and running a model tells, as data: fixed shapes, inlined functions, the reference session."""
+"""Reports on changing and running a model, as data: fixed shapes, inlined functions, the reference session."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The software and hardware that computed the reference numbers, to reproduce them.
+    """The software and hardware that computed the reference numbers, so that they can be reproduced.
 
     Attributes:
         runtime: ``onnxruntime``.
-        version: Its version.
+        version: Version of the runtime.
         profile: Name of the :class:`Profile`.
-        options: Session options that differ from the runtime's defaults, by name.
+        options: Session options that differ from the defaults of the runtime, by name.
         providers: Execution providers, in order.
         cpu: The name that the processor reports.
-        cpu_features: Instruction sets that change which kernels run, where the system tells.
+        cpu_features: Instruction sets that affect the choice of kernels, if the system reports them.
         opset: Opset of the default domain of the checked model.
-        ir_version: Its IR version.
-        path: ``onnxruntime``, or ``onnxruntime+qdqtool`` where nodes that ONNX Runtime cannot run are evaluated by our
-            own core.
+        ir_version: IR version of the checked model.
+        path: ``onnxruntime``, or ``onnxruntime+qdqtool`` if our own core evaluates nodes that ONNX Runtime cannot run.
     """
 
     runtime: str
@@ -35,11 +34,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlinedFunction:
-    """One local function that was inlined.
+    """A local function that was inlined.
 
     Attributes:
-        function: Its domain and name.
-        calls: In how many ways the main graph called it.
+        function: Domain and name of the function.
+        calls: Number of paths of calls by which the main graph reached it.
     """
 
     function: str
@@ -52,9 +51,9 @@ class Specialized:
 
     Attributes:
         input_shapes: The shapes that were fixed, by input name.
-        input_values: The values that were fixed, likewise.
-        nodes_before: Nodes of the model, in all bodies.
-        nodes_after: Nodes after shape arithmetic and ``If`` nodes with a constant condition were folded.
+        input_values: The values that were fixed, by input name.
+        nodes_before: Number of nodes of the model, including subgraphs.
+        nodes_after: Number of nodes after shape arithmetic and ``If`` nodes with a constant condition were folded.
     """
 
     input_shapes: dict[str, tuple[int, ...]]

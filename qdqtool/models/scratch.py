@@ -1,7 +1,7 @@
-"""Temporary files and folders, which go when the process ends, also where another process has to end it.
+"""Temporary files and folders that are deleted when the process ends, even if another process has to end it.
 
-Each is removed by its maker. The ledger is for a process that cannot do so any more, because a library crashed or does
-not let go of it: it lists what is there, and the process that started this one removes it
+The code that creates a file or folder deletes it. The ledger is for a process that can no longer do so, because a
+library crashed or hangs: it lists the existing files, and the process that started this one deletes them
 (:mod:`qdqtool.cli.supervisor`).
 """
 
@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 
 
 class Closing(ABC):
-    """What a ``with`` block closes at its end."""
+    """An object that a ``with`` block closes at its end."""
 
     def __enter__(self) -> Self:
         return self
@@ -27,14 +27,14 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free everything."""
+        """Free all resources."""
 
 
 class Ledger:
-    """The scratch files that exist, listed in a file without a name that a forked process shares.
+    """The scratch files that exist, listed in an unnamed file that a forked process shares.
 
     Attributes:
-        current: The ledger that this process writes to; None where nobody would read it.
+        current: The ledger that this process writes to; None if no process would read it.
     """
 
     current: ClassVar["Ledger | None"] = None
@@ -43,17 +43,17 @@ class Ledger:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  open until the process ends
 
     def note(self, event: bytes, path: Path) -> None:
-        """Append that a path came (``+``) or went (``-``)."""
+        """Record that a path was created (``+``) or removed (``-``)."""
         self._file.write(event + os.fsencode(path.absolute()) + b"\0")
 
     def close(self) -> None:
-        """Forget what is there."""
+        """Close the list without removing anything."""
         self._file.close()
 
     def remove_all(self) -> None:
-        """Remove everything that came and did not go."""
+        """Remove every path that was created and not removed."""
         self._file.seek(0)
-        # Names hold no NUL. A process that was killed while it wrote may have left half a record at the end.
+        # Names contain no NUL. If a process was killed while it wrote, the last record may be incomplete.
         *records, _ = self._file.read().split(b"\0")
         there: dict[bytes, None] = {}
         for record in records:
@@ -66,17 +66,17 @@ class Ledger:
 
 
 class ScratchFolder:
-    """A temporary folder that is removed with this object, at the end of a ``with`` block, or when Python ends.
+    """A temporary folder that is removed with this object, at the end of a ``with`` block, or when Python exits.
 
     Args:
-        prefix: How its name begins.
-        inside: The folder that it is made in; None for that of temporary files.
+        prefix: Beginning of the folder name.
+        inside: The parent folder; None for the system's folder of temporary files.
 
     Attributes:
         path: The folder.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The folder cannot be created.
     """
 
     def __init__(self, prefix: str = "qdqtool-", inside: Path | None = None) -> None:
@@ -93,13 +93,13 @@ class ScratchFolder:
 
 @contextlib.contextmanager
 def scratch_file(folder: Path, name: str) -> Iterator[Path]:
-    """Make an empty file in ``folder`` that is gone at the end of the block, unless it was renamed.
+    """Create an empty file in ``folder`` that is removed at the end of the block, unless it was renamed.
 
     Args:
         folder: The folder.
-        name: The name of the file that it will become; its own name contains it.
+        name: The name that the file will get later; the temporary name contains it.
     """
-    # The name is cut, since prefix and suffix must fit into the 255 bytes of a file name.
+    # The name is truncated, because prefix and suffix must fit in the 255 bytes of a file name.
     handle, made = tempfile.mkstemp(prefix=f".{name[:64]}.", suffix=".tmp", dir=folder)
     path = Path(made)
     _note(b"+", path)

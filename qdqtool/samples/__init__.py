@@ -1,8 +1,8 @@
-"""Which samples are fed to a model: from files, Python data, or seeded noise.
+"""The samples that are fed to a model: read from files, taken from Python data, or random with a seed.
 
-``request.py`` opens what a user names and gives ``Feeds`` (``feeds.py``), which checks each sample against the inputs
-of the model before anything runs. ``readers`` has a module for each kind of file. ``media`` turns images, sound and
-text into arrays; it is optional. ``split.py`` divides samples into those that choose and those that measure.
+``request.py`` opens the data that a user names and returns ``Feeds`` (``feeds.py``). Before anything runs, each sample
+is checked against the inputs of the model. ``readers`` has a module for each kind of file. ``media`` (optional) turns
+images, sound and text into arrays. ``split.py`` divides samples into selection samples and hold-out samples.
 
 In: paths, arrays, iterables, preprocessing options. Out: ``Sample`` objects, one for each run, with digests.
 

@@ -1,4 +1,4 @@
-"""The note in a quantized model on the data that influenced it: how many samples, and how they became inputs."""
+"""The note that a quantized model stores about its calibration data: number of samples and preprocessing."""
 
 import json
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from qdqtool.samples.preprocessing import Preprocessing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationNote:
-    """What a quantized model says of its calibration.
+    """The calibration of a quantized model, as stored in its metadata.
 
     Attributes:
-        method: Id of the calibrator, or of the method that chose codes of weights.
+        method: Id of the calibrator, or of the algorithm that chose the codes of weights.
         samples: Number of samples.
-        random: Whether they were random.
-        seed: Seed of random samples; None for others.
-        preprocessing: How files became samples, which the application has to repeat; None for samples that were
-            arrays, and for models that an earlier version quantized.
+        random: Whether the samples were random.
+        seed: Seed of random samples; None for other samples.
+        preprocessing: How files became samples. The application has to do the same. None if the samples were arrays, or
+            if an older version of qdqtool quantized the model.
     """
 
     method: str
@@ -31,7 +31,7 @@ class CalibrationNote:
 
 
 def encode_note(note: CalibrationNote) -> Notes:
-    """Return the note as metadata of a model."""
+    """Return the metadata entry that stores the note in a model."""
     found = msgspec.to_builtins(note)
     if note.preprocessing is None:
         del found["preprocessing"]
@@ -39,13 +39,13 @@ def encode_note(note: CalibrationNote) -> Notes:
 
 
 def read_note(model: Model) -> CalibrationNote | None:
-    """Return the note of a model; None for a model without a note, or with a note that qdqtool did not write."""
+    """Return the note of a model, or None if there is none that qdqtool wrote."""
     text = read_metadata(model, CALIBRATION_KEY)
     return decode_note(text) if text is not None else None
 
 
 def decode_note(text: str) -> CalibrationNote | None:
-    """Return the content of a note; None for a text that qdqtool did not write."""
+    """Return the content of a note, or None if qdqtool did not write this text."""
     try:
         return msgspec.json.decode(text, type=CalibrationNote)
     except msgspec.DecodeError:

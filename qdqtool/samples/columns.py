@@ -1,8 +1,8 @@
-"""Read arrays of NumPy's file format one run at a time; a column is one input over all samples.
+"""Read NumPy array files one run at a time; a column holds one input for all samples.
 
-An array of the input's rank holds batches one after another: a model with a fixed batch of 4 gets 4 rows in each run, a
-model with a dynamic batch one row. An incomplete last batch is padded with its last row. An array with one more axis
-holds one complete input in each row; that is for inputs whose first axis is not a batch.
+An array with the rank of the input is a sequence of batches. A model with a fixed batch of 4 gets 4 rows in each run; a
+model with a dynamic batch gets one row. An incomplete last batch is padded with its last row. In an array with one more
+axis, each row is one complete input. This form is for inputs whose first axis is not a batch.
 """
 
 import itertools
@@ -21,26 +21,26 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.sample import LABELS, Sample
 from qdqtool.samples.signature import InputSpec
 
-# NumPy evaluates the header of an array file as Python, and takes the L of Python 2 out of it with tokenize.
+# NumPy evaluates the header of an array file as Python. It uses tokenize to remove the suffix L of Python 2 integers.
 DAMAGED_ARRAY = (ValueError, SyntaxError, tokenize.TokenError)
-"""What NumPy raises for a damaged array file."""
+"""The errors that NumPy raises for a damaged array file."""
 # zipfile raises NotImplementedError for unknown compression, RuntimeError for an encrypted member, and ValueError for a
-# member that would begin before the file does.
+# member with a negative position in the file.
 DAMAGED_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, *DAMAGED_ARRAY)
-"""What zipfile and NumPy raise for a damaged ``.npz`` file."""
+"""The errors that zipfile and NumPy raise for a damaged ``.npz`` file."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """One stored array, as its header describes it.
+    """One stored array, as its file header describes it.
 
     Attributes:
-        name: The input it is for.
-        dtype: Its type.
-        shape: Its shape.
-        fortran: Whether it is stored in Fortran order, and can only be read as a whole.
-        rows: Rows that one run takes.
-        batched: Whether those rows are a batch; else the one row is the whole input.
+        name: Name of the input that the array is for.
+        dtype: Type of the array.
+        shape: Shape of the array.
+        fortran: Whether the array is stored in Fortran order. Such an array can only be read as a whole.
+        rows: Number of rows that one run reads.
+        batched: Whether these rows are a batch. Otherwise a run reads one row, which is the whole input.
         fill: Whether an incomplete last batch is padded with its last row.
     """
 
@@ -54,33 +54,33 @@ class StoredColumn:
 
     @property
     def samples(self) -> int | None:
-        """The number of runs that it serves; None for a scalar, which is the same in every run."""
+        """The number of runs that the rows of the array make; None for a scalar, which is the same in every run."""
         if not self.shape:
             return None
-        # One run may take an array without rows whole, such as a cache that is empty at first.
+        # An array with 0 rows (such as a cache that is empty at first) is the complete input of one run.
         return -(-self.shape[0] // self.rows) if self.rows else 1
 
     @property
     def filler(self) -> int:
-        """The number of rows that the last batch lacks."""
+        """The number of rows that are missing in the last batch."""
         return -self.shape[0] % self.rows if self.shape and self.rows else 0
 
 
 def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> StoredColumn:
-    """Read the header of an array file.
+    """Read the header of an array file and describe its array.
 
     Args:
         stream: The array file, at its beginning.
-        size: Its bytes.
-        spec: The input it is for.
-        place: Its name in messages.
+        size: Size of the file in bytes.
+        spec: The input that the array is for.
+        place: Name of the file in messages.
 
     Raises:
-        UsageError: It is damaged, holds Python objects, or its rank does not fit the input.
+        UsageError: The file is damaged or holds Python objects, or the rank of the array does not fit the input.
     """
     shape, fortran, dtype = _header(stream, place)
     stored = size - stream.tell()
-    # An array of Python objects is a pickle, and loading one runs code of the file.
+    # Python objects are stored as a pickle, and loading a pickle runs code from the file.
     if dtype.hasobject:
         raise UsageError(f"{place} holds pickled Python objects, which are never loaded", hint="save a numeric array")
     if stored != math.prod(shape) * dtype.itemsize:
@@ -92,13 +92,13 @@ def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, 
     """Describe an array that holds the samples of one input.
 
     Args:
-        spec: The input it is for.
+        spec: The input that the array is for.
         dtype: Type of the array.
         shape: Shape of the array.
-        place: Its name in messages.
+        place: Name of the array in messages.
 
     Raises:
-        UsageError: Its rank does not fit the input.
+        UsageError: The rank of the array does not fit the input.
     """
     rank = len(spec.shape) if spec.shape is not None else len(shape)
     batched = len(shape) == rank
@@ -111,17 +111,17 @@ def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, 
 
 
 def settle_columns(columns: tuple[StoredColumn, ...], specs: Sequence[InputSpec]) -> tuple[StoredColumn, ...]:
-    """Return the columns as they are divided into runs: as one run where they serve different numbers and fit so."""
+    """Return the columns. If their numbers of runs differ, they become a single run, provided that the arrays fit."""
     if len({column.samples for column in columns} - {None}) > 1:
         return as_one_run(columns, specs) or columns
     return columns
 
 
 def fit_labels(labels: StoredColumn, columns: Sequence[StoredColumn], count: int, source: object) -> StoredColumn:
-    """Return the labels, with as many rows in each run as the inputs take.
+    """Return the labels, divided into runs as the inputs are.
 
     Raises:
-        UsageError: They have another number of rows.
+        UsageError: The labels and the inputs have different numbers of rows.
     """
     if not labels.shape:
         raise UsageError(f"{source}: '{LABELS}' is one number; it must have a row for each row of the inputs")
@@ -134,10 +134,10 @@ def fit_labels(labels: StoredColumn, columns: Sequence[StoredColumn], count: int
 
 
 def common_count(columns: Sequence[StoredColumn], source: object) -> int:
-    """Return the number of runs that the columns serve.
+    """Return the number of runs, which must be the same for all columns.
 
     Raises:
-        UsageError: The columns serve different numbers.
+        UsageError: The columns have different numbers of runs.
     """
     counts = {column.name: column.samples for column in columns if column.samples is not None}
     if len(set(counts.values())) > 1:
@@ -147,10 +147,10 @@ def common_count(columns: Sequence[StoredColumn], source: object) -> int:
 
 
 def as_one_run(columns: Sequence[StoredColumn], specs: Sequence[InputSpec]) -> tuple[StoredColumn, ...] | None:
-    """Take the columns as the complete inputs of one run; None where they do not fit as such.
+    """Return the columns as the inputs of one run, or None if the arrays do not fit as inputs.
 
-    They fit where every array has the declared rank and static dimensions, and every symbolic dimension has one extent
-    in all arrays. An open first dimension must be symbolic. An example are the nodes and edges of a graph network.
+    The arrays fit if each has the declared rank and static dimensions, and if dimensions with the same name have the
+    same extent. A dynamic first dimension must have a name. Example: the nodes and edges of a graph network.
     """
     named: dict[str, int] = {}
     for column, spec in zip(columns, specs, strict=True):
@@ -169,13 +169,13 @@ def make_samples(
     count: int,
     labels: Iterator[Array] | None = None,
 ) -> Iterator[Sample]:
-    """Make the sample of each run, with the number of padded rows in its batch.
+    """Yield the sample of each run. The last sample also has the number of padded rows in its batch.
 
     Args:
-        rows: The arrays of the runs in turn, by column.
+        rows: By column name, an iterator over the arrays of the runs.
         columns: The columns of the inputs.
         count: Number of runs.
-        labels: The labels of the runs in turn, if they were requested.
+        labels: An iterator over the labels of the runs, if labels were requested.
     """
     padded = next((column for column in columns if column.filler), None)
     for number in range(1, count + 1):
@@ -189,7 +189,7 @@ def make_samples(
 
 
 def read_rows(stream: IO[bytes], column: StoredColumn) -> Iterator[Array]:
-    """Yield the array of each run in turn; for a scalar, the same array without end."""
+    """Yield the array of each run in order; for a scalar, yield the same array forever."""
     _header(stream, column.name)
     if not column.shape or column.fortran:
         flat = np.frombuffer(stream.read(), column.dtype)
@@ -198,14 +198,14 @@ def read_rows(stream: IO[bytes], column: StoredColumn) -> Iterator[Array]:
         return
     inner = column.shape[1:]
     for run in range(column.samples or 0):
-        # Counted, since the bytes do not tell how many rows there are where a row has no elements.
+        # Rows are counted here: if a row has no elements, the number of bytes does not give the number of rows.
         rows = min(column.rows, column.shape[0] - run * column.rows)
         part = np.frombuffer(stream.read(rows * math.prod(inner) * column.dtype.itemsize), column.dtype)
         yield _filled(part.reshape(rows, *inner), column)
 
 
 def slice_rows(whole: Array, column: StoredColumn) -> Iterator[Array]:
-    """Yield the array of each run in turn out of the array that a column describes, as :func:`read_rows` does."""
+    """Yield the array of each run in order, as :func:`read_rows` does, but from an array in memory."""
     if not column.shape:
         yield from itertools.repeat(whole)
     for run in range(column.samples or 0):
@@ -213,7 +213,7 @@ def slice_rows(whole: Array, column: StoredColumn) -> Iterator[Array]:
 
 
 def _filled(part: Array, column: StoredColumn) -> Array:
-    """Return the rows of one run: a complete batch, or the one row without its axis."""
+    """Return the rows of one run: a complete (padded) batch, or the single row without the axis of the rows."""
     if not column.batched:
         return part.reshape(column.shape[1:])
     missing = column.rows - len(part) if column.fill else 0

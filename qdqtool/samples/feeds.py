@@ -1,4 +1,4 @@
-"""Samples that were checked against a model's inputs and can be iterated repeatedly."""
+"""Samples that match the inputs of a model and can be iterated repeatedly."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,13 +22,13 @@ from qdqtool.samples.signature import InputSpec, check_names, fits, needed
 
 @dataclass(slots=True)
 class Survey:
-    """Counts samples, one after the other.
+    """Counts samples as they are read.
 
     Attributes:
-        samples: How many there were.
-        repeated: How many were equal to an earlier one.
-        constant: How many were constant: each of their inputs with more than one element held one value throughout.
-        first: Number and value of the first constant sample, from 0.
+        samples: Number of samples.
+        repeated: Number of samples that are equal to an earlier one.
+        constant: Number of constant samples: each input with several elements has one value in all elements.
+        first: Number (from 0) and value of the first constant sample.
     """
 
     samples: int = 0
@@ -43,17 +43,17 @@ class Survey:
         self.repeated += digest in self._seen
         self._seen.add(digest)
         values = [_only_value(array) for array in sample.values() if array.size > 1]
-        # An input of one element says nothing, and one constant input beside others is usual: a mask, a first state.
+        # An input with one element is always constant. One constant input among others is usual: a mask, a first state.
         if values and None not in values:
             self.constant += 1
             self.first = self.first or (self.samples, next((value for value in values if value), values[0]))
         self.samples += 1
 
     def refuse_constant(self, path: object) -> None:
-        """Refuse data with constant samples, as a reader makes that finds nothing to read.
+        """Refuse data with constant samples. A script that finds no files often makes such samples.
 
         Raises:
-            UsageError: There are such samples.
+            UsageError: There is a constant sample.
         """
         if self.first is None:
             return
@@ -78,11 +78,11 @@ ARRAYS = "arrays"
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
-    """Checked samples, one for each run. Every iteration gives the same samples.
+    """Checked samples, one for each run. Every iteration yields the same samples.
 
     Attributes:
-        samples: The samples; the description says how many of them are used.
-        description: Their origin.
+        samples: All samples; ``description.samples`` says how many of them are used.
+        description: Where the samples come from, and how many there are.
     """
 
     samples: Samples
@@ -103,7 +103,7 @@ class Feeds:
             )
 
     def renamed(self, names: Mapping[str, str]) -> "Feeds":
-        """Return the same samples with new names of inputs, given by their old ones."""
+        """Return the same samples with other input names, given by the old names."""
         shapes = {names.get(name, name): shape for name, shape in self.description.shapes.items()}
         samples = labelled(self.samples, self.description.source)
         return Feeds(Converted(samples, names), replace(self.description, shapes=shapes))
@@ -112,7 +112,7 @@ class Feeds:
         """Return the same samples with their labels.
 
         Raises:
-            NoLabelsError: They have none.
+            NoLabelsError: The data has no labels.
         """
         if self.description.seed is not None:
             raise NoLabelsError("random inputs have no right answers to measure by", hint="name real data")
@@ -123,29 +123,29 @@ class Feeds:
         return replace(self, description=replace(self.description, samples=min(count, len(self))))
 
     def only(self, numbers: Collection[int]) -> "Feeds":
-        """Return the samples with these numbers, in the order of the data."""
+        """Return the samples with the given numbers, in the order of the data."""
         return Feeds(_Numbered(self, frozenset(numbers)), replace(self.description, samples=len(set(numbers))))
 
     @property
     def numbers_in_data(self) -> Sequence[int]:
-        """The numbers that the samples have in the data of which these are a part: messages name samples by them."""
+        """The number of each sample in the complete data, of which these may be a part; messages use these numbers."""
         if not isinstance(self.samples, _Numbered):
             return range(len(self))
         whole = self.samples.feeds.numbers_in_data
         return [whole[number] for number in sorted(self.samples.numbers)][: len(self)]
 
     def number_in_data(self, position: int) -> int:
-        """Return the number of one sample in the data."""
+        """Return the number that a sample at a position has in the complete data."""
         return self.numbers_in_data[position]
 
     def numbered(self) -> Iterator[tuple[int, Sample]]:
-        """Yield each sample with its number in the data."""
+        """Yield each sample with its number in the complete data."""
         yield from zip(self.numbers_in_data, self, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:
-    """Some samples of others."""
+    """The samples of ``feeds`` with the given numbers."""
 
     feeds: Feeds
     numbers: frozenset[int]
@@ -167,19 +167,19 @@ def load_feeds(
     each: Callable[[Mapping[str, Array]], None] | None = None,
     options: ReadOptions | None = None,
 ) -> Feeds:
-    """Open data and check every sample of it, in one pass, before anything runs.
+    """Open data and check every sample in one pass, before anything runs.
 
     Args:
-        path: A file, a folder or ``SCRIPT.py:func``, whose reader is chosen by what it is; or data in memory.
-        specs: Inputs of the model, and those that were stored as constants: samples may hold them, with that value.
-        limit: Use only so many samples from the start.
-        allow_constant: Whether samples may hold one value throughout.
-        each: Called once with every checked sample.
-        options: How files that do not hold arrays become inputs; their preview is written before samples are checked.
+        path: A file, a folder or ``SCRIPT.py:func``, or data in memory. A reader is chosen for each kind of path.
+        specs: Inputs of the model, and former inputs that are constants now. Samples may repeat these constants.
+        limit: Use only this number of samples, from the start.
+        allow_constant: Whether samples may be constant (one value in all elements).
+        each: Called once with each checked sample.
+        options: Preprocessing of files that do not hold arrays. A preview is written before the samples are checked.
 
     Raises:
-        UsageError: The file is unreadable, a sample does not fit the model, which the message names, or it is not
-            known how images become inputs.
+        UsageError: The file is unreadable, a sample (named in the message) does not fit the model, or the preprocessing
+            of images is unknown.
     """
     read = _read(path, specs, options)
     if isinstance(read, ImageSamples) and options is not None and options.preview is not None:
@@ -210,7 +210,7 @@ def load_feeds(
 
 
 def _read(path: DataPlace, specs: Sequence[InputSpec], options: ReadOptions | None) -> Samples:
-    """Return the samples of data in memory, or of a path by the first reader that accepts it."""
+    """Return the samples of data in memory, or read a path with the first reader that accepts the path."""
     if isinstance(path, InMemoryData):
         if options is not None:
             options.refuse_all_but((), path, ARRAYS)
@@ -270,7 +270,7 @@ def _type_hint(array: Array, spec: InputSpec) -> str:
 
 
 def _check_numbers(array: Array, place: str) -> None:
-    """Raise for NaN and infinity; minus infinity is let through, since additive masks hold it."""
+    """Raise UsageError for NaN and infinity. Minus infinity is accepted, since additive masks hold it."""
     if array.dtype.kind not in "fc" or np.isfinite(array).all():
         return
     bad = ~(np.isfinite(array) | np.isneginf(array.real))

@@ -1,6 +1,6 @@
-"""Data that Python code hands over: arrays, lists, generators and data loaders, divided into samples as npz files are.
+"""Data that Python code passes: arrays, lists, generators and data loaders. It is divided into samples like npz files.
 
-A list and a dict of arrays stay in memory. Any other iterable is read once; what it gives is kept in a temporary file,
+A list or a dict of arrays stays in memory. Any other iterable is read once, and its items are kept in a temporary file,
 because a job reads its data several times.
 """
 
@@ -24,7 +24,7 @@ ACCEPTED = (
     "a path, an array, a dict of arrays by input name, a list or another iterable of arrays or of such dicts, or a "
     "DataLoader"
 )
-"""The kinds of data that Python code may hand over, for messages."""
+"""The accepted kinds of Python data, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class InMemoryData:
     """Data without a file.
 
     Attributes:
-        items: The items: each has the arrays of one or several samples.
+        items: The items; each item has the arrays of one or several samples.
         source: The name of the data in reports and messages: ``array``, ``generator``, …
-        is_one: Whether there is one item only, which messages do not number.
-        is_loader: Whether it is a data loader, whose tuples may be inputs with labels.
+        is_one: Whether there is only one item; messages then give no item number.
+        is_loader: Whether the data is a data loader; its tuples may be inputs followed by labels.
     """
 
     items: Iterable[Item] = field(repr=False)
@@ -48,7 +48,7 @@ class InMemoryData:
 
     @property
     def hint_if_empty(self) -> str | None:
-        """What to do where it has no samples."""
+        """What to do if the data has no samples."""
         return None if self.is_one else "an iterator can be read once: make a new one, or keep it with hold_data(...)"
 
     def read(self, specs: Sequence[InputSpec]) -> HeldSamples:
@@ -57,24 +57,24 @@ class InMemoryData:
 
 
 DataPlace = Path | InMemoryData
-"""Where data is: in a file, a folder or a script, or in memory."""
+"""Where data is: a file, a folder or a script, or memory."""
 
 
 def in_files(places: Iterable[DataPlace | None]) -> list[Path]:
-    """Return the places that are files."""
+    """Return the paths among the places."""
     return [place for place in places if isinstance(place, Path)]
 
 
 def hold_data(data: object) -> InMemoryData:
-    """Take data of any accepted kind that is not a path. Nothing is read of an iterator yet.
+    """Accept data of any supported kind that is not a path. An iterator is not read yet.
 
     Args:
-        data: An array, a mapping of arrays by input name, or an iterable of either or of tuples in the order of the
-            inputs. An array is anything with ``__array__``, ``.numpy()`` or ``__dlpack__``.
+        data: An array; a mapping of arrays by input name; or an iterable of arrays, of mappings, or of tuples in the
+            order of the inputs. An array is any object with ``__array__``, ``.numpy()`` or ``__dlpack__``.
 
     Raises:
-        ArgumentError: It is none of these.
-        UsageError: An array has no numbers.
+        ArgumentError: The data is of another kind.
+        UsageError: An array does not hold numbers.
     """
     if isinstance(data, InMemoryData):
         return data
@@ -101,8 +101,8 @@ class HeldSamples:
 
     Attributes:
         data: The data.
-        specs: Inputs of the model, and those that were stored as constants.
-        labelled: Whether samples get their labels.
+        specs: Inputs of the model, and former inputs that are constants now.
+        labelled: Whether samples have their labels.
     """
 
     data: InMemoryData
@@ -115,10 +115,10 @@ class HeldSamples:
             yield from self._samples(self._named(item, place), place)
 
     def with_labels(self) -> HeldSamples:
-        """Return the same samples with the labels of each item, which have a row for each row of the inputs.
+        """Return the same samples with the labels of each item: a row of labels for each row of the inputs.
 
         Raises:
-            NoLabelsError: The first item has none.
+            NoLabelsError: The first item has no labels.
         """
         if self._takes_labels():
             raise labels_taken_error(self.data)
@@ -130,7 +130,7 @@ class HeldSamples:
         return LABELS in [spec.name for spec in self.specs]
 
     def _named(self, item: Item, place: str) -> dict[str, Array]:
-        """Return the arrays of an item by name, the labels included."""
+        """Return the arrays of an item, including labels, by name."""
         if item.names is not None:
             return dict(zip(item.names, item.arrays, strict=True))
         names = [spec.name for spec in needed(self.specs)]
@@ -176,7 +176,7 @@ class HeldSamples:
 
 
 class _Taker:
-    """Takes items of an iterable of the user, whose errors become one line."""
+    """Takes items from an iterable of the user. Errors of the iterable become one-line messages."""
 
     def __init__(self, data: Iterable[Any], source: str) -> None:
         self._data, self._source = data, source
@@ -200,14 +200,14 @@ def _item(given: object, place: str) -> Item:
         return Item(
             tuple(_array(value, f"{place}: '{name}'") for name, value in zip(names, given.values(), strict=True)), names
         )
-    # torch's DataLoader makes lists of the tuples of its data set; any other list is an array in Python's spelling.
+    # torch's DataLoader turns tuples of a data set into lists. Any other list is an array, written as a Python list.
     if isinstance(given, tuple) or (isinstance(given, list) and given and all(map(_is_array, given))):
         return Item(tuple(_array(value, f"{place}: array {number}") for number, value in enumerate(given)))
     return Item((_array(given, place),))
 
 
 def _last_line(error: Exception) -> str:
-    """Return what an error says: a worker of a data loader puts its traceback in front."""
+    """Return the last line of an error: an error in a worker of a data loader begins with the traceback."""
     return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), "no message")
 
 
@@ -223,7 +223,7 @@ def _array(value: Any, place: str) -> Array:
             f"{place} of type {type(value).__name__} is no array: {_last_line(error)}",
             hint="give arrays of numbers, such as float32",
         ) from error
-    # NumPy stores types that others added, such as bfloat16, as bytes without a meaning.
+    # NumPy saves types of other packages, such as bfloat16, as bytes without their meaning.
     if array.dtype.kind not in "biufc" or array.dtype.isbuiltin == 2:
         raise UsageError(
             f"{place} of type {type(value).__name__} holds {array.dtype}, no numbers that NumPy knows",
@@ -233,7 +233,7 @@ def _array(value: Any, place: str) -> Array:
 
 
 def _to_numpy(value: Any) -> Array:
-    """Return a value as an array; a tensor of PyTorch may need a gradient or be on a GPU."""
+    """Return a value as an array. A PyTorch tensor is detached from its gradient and copied to the CPU first."""
     if hasattr(value, "detach") and hasattr(value, "cpu"):
         value = value.detach().cpu()
     if hasattr(value, "__array__") or not _is_array(value):

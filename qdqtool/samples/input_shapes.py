@@ -1,4 +1,4 @@
-"""Parse options with shapes or values by input name, for every command that takes them, and spell shapes."""
+"""Parse and format shapes and values by input name, for all commands with such options."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from qdqtool.errors import UsageError
 
 Shapes = Mapping[str, tuple[int, ...]]
-"""Extents by input name."""
+"""Shapes by input name."""
 
 Values = Mapping[str, tuple[float, ...]]
 """Integers, floats and booleans by input name."""
@@ -18,13 +18,13 @@ _Number = TypeVar("_Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class _Spelling(Generic[_Number]):
-    """How numbers are written behind the name of an input.
+    """The syntax of the numbers that follow the name of an input.
 
     Attributes:
-        pattern: One number.
-        read: Reads it.
-        is_shape: Whether the brackets may be empty, as those of a scalar's shape.
-        syntax: The hint where a word has another form.
+        pattern: Regular expression of one number.
+        read: Converts the text of a number.
+        is_shape: Whether empty brackets are allowed, for the shape of a scalar.
+        syntax: The hint for text with another syntax.
     """
 
     pattern: str
@@ -34,7 +34,7 @@ class _Spelling(Generic[_Number]):
 
     @property
     def entry(self) -> re.Pattern[str]:
-        """One entry: a name, matched lazily up to a colon with numbers behind it, since ONNX names may hold colons."""
+        """Regular expression of one entry. The name is matched lazily because ONNX names may contain colons."""
         listed = rf"\[\s*(?:{self.pattern}(?:\s*,\s*{self.pattern})*)?\s*\]"
         numbers = rf"{self.pattern}(?:[xX]{self.pattern})*|{listed}"
         return re.compile(rf"(?P<name>[^,].*?):(?P<numbers>{numbers})\s*(?:,|$)", re.DOTALL | re.ASCII)
@@ -57,30 +57,30 @@ _NUMBERS = _Spelling(
 
 
 def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
-    """Parse ``x:1x3x320x320,mask:[1,320]`` to shapes by name.
+    """Parse ``x:1x3x320x320,mask:[1,320]`` into shapes by name.
 
-    A name may hold colons; the shape is what follows the last one. ``[]`` is a scalar. An extent may be 0, as that of a
-    cache that is empty at first.
+    A name may contain colons; the shape follows the last colon. ``[]`` is a scalar. An extent may be 0, for example in
+    a cache that is empty at first.
 
     Args:
-        words: One word for each time that the option was given, with one or several entries.
-        option: The option, for messages.
+        words: The values of the option. It may be given several times, each time with one or several entries.
+        option: Name of the option, for messages.
     """
     return _parse(words, option, _SHAPE)
 
 
 def parse_values(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
-    """Parse ``sizes:1x3x64x64,start:[0,-1],count:5`` to integers by name: the same spelling for values of inputs."""
+    """Parse ``sizes:1x3x64x64,start:[0,-1],count:5`` into integers by name; the syntax is that of shapes."""
     return _parse(words, option, _INTEGERS)
 
 
 def parse_numbers(words: Sequence[str], option: str) -> dict[str, tuple[float, ...]]:
-    """Parse ``sr:16000,threshold:0.5,flag:true,sizes:[64,64]`` to integers, floats and booleans by name."""
+    """Parse ``sr:16000,threshold:0.5,flag:true,sizes:[64,64]`` into integers, floats and booleans by name."""
     return _parse(words, option, _NUMBERS)
 
 
 def spell_shape(shape: tuple[int, ...]) -> str:
-    """Format a shape as :func:`parse_shapes` reads it: ``1x3x320x320``, or ``[]`` for a scalar."""
+    """Format a shape in the syntax of :func:`parse_shapes`: ``1x3x320x320``, or ``[]`` for a scalar."""
     return "x".join(map(str, shape)) or "[]"
 
 
@@ -90,7 +90,7 @@ def spell_shapes(shapes: Shapes) -> str:
 
 
 def spell_values(values: Sequence[float]) -> str:
-    """Format the values of an input as :func:`parse_numbers` reads them."""
+    """Format the values of an input in the syntax of :func:`parse_numbers`."""
     words = [str(value).lower() for value in values]
     return words[0] if len(words) == 1 else f"[{','.join(words)}]"
 

@@ -1,4 +1,4 @@
-"""The options of how images, sound and text become inputs."""
+"""The options for the preprocessing of images, sound and text."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "layout": get_args(Layout),
     "pixel_range": get_args(PixelRange),
 }
-"""The legal values of each attribute of images that is one of a few words."""
+"""The legal values of the attributes of images that are choices."""
 RANGES: tuple[str, ...] = get_args(SampleRange)
 
 IMAGES = "Images"
@@ -40,7 +40,7 @@ _MOST_CHANNELS = 3
 
 
 def _word(attribute: str, metavar: str) -> Kind:
-    """Return the option kind of an attribute that is one of a few words; the help text of the option explains them."""
+    """Return the option kind of an attribute that is a choice; the option's help explains the legal values."""
     legal = CHOICES[attribute]
 
     def read(value: str, name: str) -> str:
@@ -96,28 +96,28 @@ _SIZE = _form("Sequence[int]", "HxW", _read_size, tuple)
 
 _image = partial(option, None, section=IMAGES)
 _sound_or_text = partial(option, None, section=SOUND_AND_TEXT)
-"""Declare an option of one of these sections; without a value it is None."""
+"""Declare an option of one of these sections. The default is None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageOptions:
-    """How images become inputs, as requested. Where a value is None, the preset or the input of the model decides.
+    """The requested preprocessing of images. Where a value is None, the preset or the input of the model decides.
 
     Attributes:
-        preset: Name of a preset (:mod:`qdqtool.samples.media.images.resolve`); None for none.
-        resize: ``crop`` covers the input, keeping proportions, and cuts out the middle; ``letterbox`` fits the whole
-            image inside and fills the rest; ``stretch`` changes proportions; ``none`` takes only images of that size.
-        interpolation: How pixels are computed when the size changes; ``opencv-bilinear`` does not average when an
-            image shrinks, the others do (``nearest`` apart).
-        crop_ratio: For ``crop``, the share of each side that remains: 0.875 resizes to 256 for an input of 224.
-        pad_color: For ``letterbox``, the color of the filling: red, green, blue, 0 to 255.
-        size: Height and width of the input in pixels, where the model leaves them open.
+        preset: Name of a preset (:mod:`qdqtool.samples.media.images.resolve`), or None.
+        resize: ``crop`` covers the input, keeping proportions, and cuts out the middle. ``letterbox`` fits the whole
+            image inside and fills the border. ``stretch`` changes proportions. ``none`` requires images of that size.
+        interpolation: How pixels are computed when the size changes. When an image shrinks, all filters average pixels
+            except ``opencv-bilinear`` and ``nearest``.
+        crop_ratio: For ``crop``, the share of each side that is kept: 0.875 resizes to 256 for an input of 224.
+        pad_color: For ``letterbox``, the color of the border: red, green, blue, 0 to 255.
+        size: Height and width of the input in pixels, if they are dynamic in the model.
         channels: The order of the channels in the input.
-        layout: Where the channels are in the input.
-        pixel_range: The range to which 0 to 255 is mapped before ``mean`` and ``std`` are applied.
-        mean: The number to subtract from each channel, in units of ``pixel_range``, in the order of ``channels``; one
-            number is for all of them.
-        std: The divisor of each channel after that.
+        layout: The position of the channel axis in the input.
+        pixel_range: The range to which pixels of 0 to 255 are mapped before ``mean`` and ``std`` are applied.
+        mean: The number to subtract from each channel, on the scale of ``pixel_range`` and in the order of
+            ``channels``; a single number applies to all channels.
+        std: The divisor of each channel, applied after the subtraction.
 
     Raises:
         ArgumentError: A value is illegal.
@@ -194,14 +194,14 @@ def _require_numbers(name: str, values: tuple[float, ...] | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoundOptions:
-    """How sound becomes an input, as requested. Each sample of an input is a window of a file.
+    """The requested preprocessing of sound. Each sample of an input is a window of a file.
 
     Attributes:
-        rate: The rate in Hz that the network was trained with; files of another rate are resampled. A model does not
-            say it, so it is required.
-        length: Values of a window in time, where the model leaves them open.
-        hop: Values from the start of a window to that of the next; None for windows that follow each other.
-        sample_range: Whether full scale is 1.0 (``-1..1``, the default) or 32768 (``int16``).
+        rate: The sample rate in Hz that the network was trained with. Files with another rate are resampled. The rate
+            is required, because a model does not store it.
+        length: Number of values of a window along time, if it is dynamic in the model.
+        hop: Values from the start of one window to the start of the next; None for windows without overlap or gap.
+        sample_range: The range of the values: full scale is 1.0 (``-1..1``, the default) or 32768 (``int16``).
 
     Raises:
         ArgumentError: A value is illegal.
@@ -234,12 +234,12 @@ class SoundOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextOptions:
-    """How lines of text become inputs, as requested.
+    """The requested preprocessing of lines of text.
 
     Attributes:
         tokenizer: A ``tokenizer.json`` of the library tokenizers; required.
-        length: Number of tokens of a sample, where the model leaves it open.
-        pad_token: The token that fills short lines; None for that of the tokenizer.
+        length: Number of tokens of a sample, if it is dynamic in the model.
+        pad_token: The token that pads short lines; None for the padding token of the tokenizer.
 
     Raises:
         ArgumentError: The length is not at least 1.

@@ -1,11 +1,11 @@
-"""Seeded random inputs for models without data, and shapes of inputs for messages.
+"""Random inputs with a seed for models without data, and example shapes of inputs for messages.
 
-Floats are normal: in the range of the first Q that reads the input, where there is one, else standard
-normal. Integers that index a table stay inside it, 8-bit integers take their whole range, and all others lie between 0
-and 9; booleans are drawn evenly. Batch dimensions are 1. The user must give every other open dimension.
+Floats are normally distributed, in the range of the first Q that reads the input. Without such a Q they are standard
+normal. Integers that index a table are valid row numbers. Other 8-bit integers take all values, and other integers are
+0 to 9. Booleans are uniform. Batch dimensions are 1. The user must give every other dynamic dimension.
 
-A model that was calibrated on images between 0 and 1 clips half of what a standard normal distribution gives. What such
-inputs show of the model says little, so random inputs are drawn in the range for which the model was made.
+The range matters: a model that was calibrated on images from 0 to 1 clips half of the values of a standard normal
+distribution. Its outputs for such inputs say little about the model.
 """
 
 import shlex
@@ -28,8 +28,8 @@ from qdqtool.samples.input_shapes import spell_shapes
 from qdqtool.samples.report import DataDescription
 from qdqtool.samples.signature import Dim, InputSpec
 
-# By rank: 224 for images, 32 for volumes, 128 for sequences. Only messages propose them, and no command uses them by
-# default: an engine for 1x3x1x1 would build without complaint and be useless.
+# By rank: 224 for images, 32 for volumes, else 128 for sequences. Only messages propose these sizes; no command uses
+# them by default: an engine for 1x3x1x1 would build without complaint and be useless.
 _USUAL = {4: 224, 5: 32}
 _USUAL_ELSE = 128
 _KEEP_CHANNELS = ("QuantizeLinear", "DequantizeLinear", "Cast", "Identity", "Mul", "Div", "Add", "Sub", "Clip")
@@ -44,15 +44,15 @@ def example_option(index: ModelIndex, inputs: Mapping[str, Sequence[Dim] | None]
 
     Args:
         index: The model.
-        inputs: The declared dimensions of each input, None where it declares no rank.
-        known: Sizes of symbolic dimensions that are settled already.
+        inputs: The declared dimensions of each input; None for an input of unknown rank.
+        known: Known sizes of symbolic dimensions.
     """
     sizes = dict(known)
     return spell_shapes({name: _example(index, name, dims, sizes) for name, dims in inputs.items()})
 
 
 def _example(index: ModelIndex, name: str, dims: Sequence[Dim] | None, sizes: dict[str, int]) -> tuple[int, ...]:
-    """An example for one input; symbols that get a size here are added to ``sizes``."""
+    """Return an example shape for one input; symbols that get a size here are added to ``sizes``."""
     rank, axis, channels = _first_layer(index.view.main.values[name], index)
     declared: Sequence[Dim] = dims if dims is not None else (None,) * (rank or 2)
     found: list[int] = []
@@ -69,7 +69,7 @@ def _example(index: ModelIndex, name: str, dims: Sequence[Dim] | None, sizes: di
 
 
 def _first_layer(value: Value, index: ModelIndex) -> tuple[int | None, int, int | None]:
-    """Return the rank, the channel axis and the number of channels that the first layer that reads a tensor needs."""
+    """Return the rank, the channel axis and the number of channels that the first layer after a tensor needs."""
     for node, product, weight in _products(value, index, _DEPTH):
         layout = product.product_layout(node, weight)
         if layout is not None:
@@ -93,10 +93,10 @@ def _products(value: Value, index: ModelIndex, depth: int) -> Iterator[_Product]
 
 STEPS = 16
 DEVIATIONS = 4.0
-"""Standard deviations between the middle of a range and its ends: one value in 16,000 lies outside."""
+"""Number of standard deviations between the middle and an end of a range: 1 value in 16,000 is outside."""
 
 SMALLEST, LARGEST = 1e-6, 1e4
-"""Ranges outside these widths are no ranges of inputs, but those of a damaged scale. Float16 ends at 65504."""
+"""A range that is narrower or wider than this comes from a damaged scale. Float16 ends at 65504."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +104,24 @@ class InputRange:
     """The range of an input.
 
     Attributes:
-        low: Its lower end.
-        high: Its upper end.
+        low: Lower end.
+        high: Upper end.
     """
 
     low: float
     high: float
 
     def fit(self, x: Array) -> Array:
-        """Return standard normal values moved and stretched into the range, in their own type."""
+        """Return standard normal values, shifted and scaled into the range; the type stays the same."""
         middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
         return np.asarray(x.astype(FLOAT64) * (half / DEVIATIONS) + middle).astype(x.dtype)
 
 
 def range_of(name: str, index: ModelIndex) -> InputRange | None:
-    """Return the range of the first Q that reads an input, through operators that only move or pass on values.
+    """Return the range of the first Q that reads an input, directly or after operators that keep the values.
 
     Returns:
-        The range of the codes; None where no such Q has a constant scale and a range that inputs have.
+        The range of the codes, or None if no such Q has a constant scale and a plausible range.
     """
     return next((found for entry in _first_quantizers(name, index) if (found := _range(entry, index))), None)
 
@@ -161,7 +161,7 @@ SMALL_INTEGERS = 10
 
 @dataclass(frozen=True, slots=True)
 class RandomSamples:
-    """Random samples; number ``i`` depends on the seed and ``i`` alone."""
+    """Random samples; sample ``i`` depends only on the seed and on ``i``."""
 
     specs: tuple[InputSpec, ...]
     bounds: Mapping[str, int]
@@ -180,14 +180,13 @@ class RandomSamples:
 
 
 def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, samples: int | None = None) -> Feeds:
-    """Make random feeds for a model.
+    """Return random samples for a model.
 
     Args:
-        index: The index of the model; it is searched for tables that integer inputs index, and for the first Q of
-            each float input.
-        specs: Its inputs, with the shapes that the user fixed.
-        seed: Same seed, same feeds.
-        samples: How many runs; default :data:`DEFAULT_SAMPLES`.
+        index: The index of the model. It shows which tables integer inputs index, and the first Q of each float input.
+        specs: Inputs of the model, with the shapes that the user fixed.
+        seed: The same seed gives the same samples.
+        samples: Number of runs; the default is :data:`DEFAULT_SAMPLES`.
     """
     batch_names = _batch_names(specs)
     _require_closed(index, specs, batch_names)
@@ -200,14 +199,14 @@ def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, sa
 
 
 def _batch_names(specs: Sequence[InputSpec]) -> set[str]:
-    """Return the symbolic dimensions that are the first of some input, or have ``batch`` in their name."""
+    """Return the symbolic dimensions that are the first of an input, or that have ``batch`` in their name."""
     first = {spec.shape[0] for spec in specs if spec.shape}
     named = {dim for spec in specs for dim in spec.shape or () if isinstance(dim, str) and "batch" in dim.lower()}
     return {dim for dim in first if isinstance(dim, str)} | named
 
 
 def _require_closed(index: ModelIndex, specs: Sequence[InputSpec], batch_names: set[str]) -> None:
-    """Refuse inputs with open dimensions; the hint has an example for all of them, which the model can run."""
+    """Refuse inputs with dynamic dimensions; the hint has an example with which the model can run."""
     unsettled = [spec for spec in specs if spec.shape is None or None in _closed(spec.shape, batch_names)]
     if not unsettled:
         return
@@ -245,7 +244,7 @@ def _draw(spec: InputSpec, bound: int, generator: np.random.Generator) -> Array:
 
 
 def _bound(spec: InputSpec, index: ModelIndex) -> int:
-    """Return one more than the largest integer that is safe to feed."""
+    """Return the exclusive upper limit for the integers of an input."""
     if spec.dtype.kind not in "iu":
         return 0
     sizes = list(_table_sizes(index.view.main.values[spec.name], index.types))
@@ -253,7 +252,7 @@ def _bound(spec: InputSpec, index: ModelIndex) -> int:
 
 
 def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
-    """Yield the extents of the tables that ``start`` indexes, through what hands indices on."""
+    """Yield the number of rows of each table that ``start`` indexes, also through operators that keep indices."""
     seen: set[Value] = {start}
     pending = [start]
     while pending:
@@ -268,7 +267,7 @@ def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
 
 
 def _is_block_table(node: NodeView) -> bool:
-    """Return whether ONNX Runtime's GatherBlockQuantized looks up rows of a table of codes."""
+    """Return whether the node is GatherBlockQuantized of ONNX Runtime, which looks up rows of a table of codes."""
     return node.domain == "com.microsoft" and node.op_type == "GatherBlockQuantized"
 
 

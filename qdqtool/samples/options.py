@@ -1,4 +1,4 @@
-"""The options of data: where samples are from, and how files that do not hold arrays become inputs."""
+"""The options of data: the source of samples, and the preprocessing of files that do not hold arrays."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -23,7 +23,7 @@ def named_shapes(given: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...
 
 
 def named_values(given: Mapping[str, float | Sequence[float]]) -> dict[str, tuple[float, ...]]:
-    """Return values by input name, each as a tuple; one number is a tuple of one."""
+    """Return values by input name, each as a tuple; a single number becomes a tuple with one element."""
     return {name: (float(value),) if isinstance(value, int | float) else tuple(value) for name, value in given.items()}
 
 
@@ -39,21 +39,21 @@ SHAPES = Kind(
 )
 VALUES = replace(SHAPES, keyword="Values", metavar="NAME:16000", read=parse_numbers, take=named_values)
 SEVERAL = "several with commas, or the option again."
-"""How help texts of options with shapes and values end."""
+"""The end of help texts of options with shapes or values."""
 DATA = file("DATA", "DataLike")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How files that do not hold arrays become inputs.
+    """The preprocessing of files that do not hold arrays.
 
     Attributes:
         images: The preprocessing of images.
         sound: The preprocessing of sound.
         text: The preprocessing of text.
-        labels: A CSV file with the label of each image or sound file; None to take labels from the names of folders.
-        preview: A PNG to write, which shows the first images after preprocessing; None for none.
-        recorded: The preprocessing that a quantized model or a ranges file records, for what is not requested.
+        labels: A CSV file with the label of each image or sound file; None to use folder names as labels.
+        preview: The PNG file to write, which shows the first images after preprocessing; None to write nothing.
+        recorded: The preprocessing in a quantized model or a ranges file; used for options that are not requested.
     """
 
     images: ImageOptions = field(default_factory=ImageOptions)
@@ -74,18 +74,18 @@ class ReadOptions:
     recorded: "Preprocessing | None" = None
 
     def of_images(self) -> ImageOptions:
-        """Return how images become inputs; a preset that is requested holds alone."""
+        """Return the preprocessing of images. If a preset is requested, recorded values are not used."""
         return self.images if self.images.preset is not None else _filled(self.images, self.recorded, "images")
 
     def of_sound(self) -> SoundOptions:
-        """Return how sound becomes inputs."""
+        """Return the preprocessing of sound."""
         return _filled(self.sound, self.recorded, "sound")
 
     def refuse_all_but(self, used: Collection[str], source: object, holds: str) -> None:
-        """Refuse options that have no use for some data.
+        """Refuse options that do not apply to the data.
 
         Raises:
-            UsageError: Another option is given.
+            UsageError: An option outside ``used`` is given.
         """
         given = [
             said for name, said in _SAID.items() if name not in used and getattr(self, name) != getattr(_NOTHING, name)
@@ -98,7 +98,7 @@ class ReadOptions:
 
 
 def _filled(requested: Requested, recorded: "Preprocessing | None", kind: str) -> Requested:
-    """Return options with the recorded value of each that is not requested, if it is of that kind."""
+    """Return options in which recorded values (of the same kind) replace options that were not requested."""
     if recorded is None or recorded.kind != kind:
         return requested
     absent = (each.name for each in fields(requested) if getattr(requested, each.name) is None)
@@ -117,12 +117,12 @@ _SAID: Mapping[str, str] = {
 
 MEDIA = tuple(each.name for each in declared(ReadOptions))
 OF_CALIBRATION = ("labels", "preview")
-"""The options of files that validation data has no use for."""
+"""The options of files that do not apply to validation data."""
 _GOES_WITH = {"image": "a folder of images", "sound": "a folder of sound files", "text": "a text file"}
 
 
 def require_data(values: Values, has_data: bool, said: Speech, names: Iterable[str] = MEDIA) -> None:
-    """Check that there is data where options of files that hold no arrays are given.
+    """Require data if an option for files without arrays is given.
 
     Raises:
         UsageError: An option is given, and there is no data.

@@ -1,4 +1,4 @@
-"""How images, sound and text became samples, with nothing left open. Ranges files and reports record it."""
+"""The complete preprocessing of images, sound or text, as ranges files and reports record it."""
 
 from typing import ClassVar
 
@@ -10,19 +10,19 @@ _SHOWN_DIGITS = 12
 
 
 class ImagePreprocessing(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="images"):
-    """How images become inputs, with nothing left open. It is recorded in ranges files and reports.
+    """The complete preprocessing of images, as ranges files and reports record it.
 
     Attributes:
         size: Height and width of the input in pixels.
-        layout: Where the channels are in the input.
-        channels: The channels of the input in their order.
-        resize: As in :class:`ImageOptions`, like the attributes below.
+        layout: The position of the channel axis in the input.
+        channels: The order of the channels in the input.
+        resize: How an image gets the size of the input; see :class:`ImageOptions`.
         interpolation: How pixels are computed.
-        crop_ratio: None where nothing is cropped.
-        pad_color: None where nothing is filled.
-        pixel_range: The range of the pixels before ``mean`` and ``std``.
-        mean: One number for each channel; None where nothing is subtracted.
-        std: Likewise, for the division.
+        crop_ratio: The share of each side that is kept; None if nothing is cropped.
+        pad_color: The color of the border; None if nothing is padded.
+        pixel_range: The range to which pixels are mapped before ``mean`` and ``std`` are applied.
+        mean: The number subtracted from each channel; None if nothing is subtracted.
+        std: The divisor of each channel; None if nothing is divided.
     """
 
     kind: ClassVar[str] = "images"
@@ -39,7 +39,7 @@ class ImagePreprocessing(msgspec.Struct, frozen=True, kw_only=True, tag_field="k
     std: tuple[float, ...] | None
 
     def __str__(self) -> str:
-        """One line for reports: ``crop to 224x224, bilinear, rgb, 0..1, mean …, std …``."""
+        """Return one line for reports: ``crop to 224x224, bilinear, rgb, 0..1, mean …, std …``."""
         height, width = self.size
         words = [f"{self.resize} to {height}x{width}" if self.resize != "none" else f"{height}x{width}"]
         if self.resize != "none":
@@ -51,14 +51,14 @@ class ImagePreprocessing(msgspec.Struct, frozen=True, kw_only=True, tag_field="k
 
 
 class SoundPreprocessing(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="sound"):
-    """How sound became samples, with nothing left open.
+    """The complete preprocessing of sound.
 
     Attributes:
-        rate: Rate in Hz.
-        channels: 1 for the mean of all channels of a file, else the number of its channels.
-        length: Values of a window in time.
-        hop: Values from the start of a window to that of the next.
-        sample_range: Whether full scale is 1.0 or 32768.
+        rate: Sample rate in Hz.
+        channels: 1 for the mean of all channels of a file, otherwise the number of channels of the file.
+        length: Number of values of a window along time.
+        hop: Values from the start of one window to the start of the next.
+        sample_range: The range of the values: full scale is 1.0 (``-1..1``) or 32768 (``int16``).
     """
 
     kind: ClassVar[str] = "sound"
@@ -70,18 +70,18 @@ class SoundPreprocessing(msgspec.Struct, frozen=True, kw_only=True, tag_field="k
     sample_range: SampleRange
 
     def __str__(self) -> str:
-        """One line for reports: ``16000 Hz, mono, windows of 512 every 512, -1..1``."""
+        """Return one line for reports: ``16000 Hz, mono, windows of 512 every 512, -1..1``."""
         channels = "mono" if self.channels == 1 else f"{self.channels} channels"
         return f"{self.rate} Hz, {channels}, windows of {self.length} every {self.hop}, {self.sample_range}"
 
 
 class TextPreprocessing(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="text"):
-    """How text became samples, with nothing left open.
+    """The complete preprocessing of text.
 
     Attributes:
-        tokenizer_sha256: SHA-256 of the tokenizer file in hexadecimal.
-        length: Number of tokens of a sample: longer lines are cut, shorter ones filled.
-        pad_token: The token that fills them.
+        tokenizer_sha256: SHA-256 of the tokenizer file as hexadecimal digits.
+        length: Number of tokens of a sample: longer lines are truncated, shorter lines are padded.
+        pad_token: The token that pads short lines.
     """
 
     kind: ClassVar[str] = "text"
@@ -91,9 +91,9 @@ class TextPreprocessing(msgspec.Struct, frozen=True, kw_only=True, tag_field="ki
     pad_token: str
 
     def __str__(self) -> str:
-        """One line for reports: ``tokenizer 9b1c…, 128 tokens, filled with [PAD]``."""
+        """Return one line for reports: ``tokenizer 9b1c…, 128 tokens, filled with [PAD]``."""
         return f"tokenizer {self.tokenizer_sha256[:_SHOWN_DIGITS]}, {self.length} tokens, filled with {self.pad_token}"
 
 
 Preprocessing = ImagePreprocessing | SoundPreprocessing | TextPreprocessing
-"""How files became samples. In JSON the key ``kind`` tells them apart."""
+"""How files became samples. In JSON the key ``kind`` names the class."""

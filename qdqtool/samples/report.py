@@ -1,4 +1,4 @@
-"""What the data of a run is, as data."""
+"""The description of the data of a run, as a report stores it."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ from qdqtool.samples.preprocessing import Preprocessing
 
 @dataclass(frozen=True, slots=True)
 class DataDescription:
-    """The origin of the data, for reports.
+    """The source and size of the data, for reports.
 
     Attributes:
         source: ``random``, or the file or folder.
-        samples: How many runs there are.
-        seed: Of random data; None for files.
+        samples: Number of runs.
+        seed: Seed of random data; None for files.
         shapes: Shape of each input in the first run.
-        repeated: How many samples are equal to an earlier one.
-        preprocessing: How files became inputs; None for data that holds arrays.
+        repeated: Number of samples that are equal to an earlier sample.
+        preprocessing: How files became inputs; None if the data holds arrays.
     """
 
     source: str

@@ -23,13 +23,13 @@ class DataRequest:
     Attributes:
         path: A data file, or data in memory; None for random inputs.
         seed: Seed of random inputs.
-        samples: Number of samples to use; None for all of a file, or the default number of random ones.
-        allow_constant: Whether samples of a file may hold one value throughout.
-        held_back: Use only the samples that ``quantize`` holds back of this data; all, where there are too few to hold
-            any back.
-        options: How files that do not hold arrays, such as images, become inputs.
-        input_shapes: Extents that the user fixes, by input name.
-        input_values: Values that the user fixes, likewise.
+        samples: Number of samples to use; None for all of a file, or for the default number of random samples.
+        allow_constant: Whether samples of a file may be constant (one value in all elements).
+        held_back: Use only the hold-out samples that ``quantize`` would choose from this data. If there are too few
+            samples for that, use all.
+        options: The preprocessing of files that do not hold arrays, such as images.
+        input_shapes: Shapes that the user fixes, by input name.
+        input_values: Values that the user fixes, by input name.
     """
 
     path: DataPlace | None = None
@@ -50,8 +50,8 @@ class FileData:
         path: A file, a folder or ``SCRIPT.py:func`` (``docs/how-to/data.md``); or data in memory
             (``docs/reference/python.md``).
         samples: Number of samples to use, from the start; None for all.
-        allow_constant: Whether samples may hold one value throughout.
-        options: How files that do not hold arrays, such as images, become inputs.
+        allow_constant: Whether samples may be constant (one value in all elements).
+        options: The preprocessing of files that do not hold arrays, such as images.
     """
 
     path: DataPlace
@@ -60,7 +60,7 @@ class FileData:
     options: ReadOptions = field(default_factory=ReadOptions)
 
     def feeds(self, specs: Sequence[InputSpec], each: Callable[[Mapping[str, Array]], None] | None = None) -> Feeds:
-        """Open the data and check every sample of it; arguments and errors as :func:`load_feeds`."""
+        """Open the data and check every sample; arguments and errors are those of :func:`load_feeds`."""
         return load_feeds(
             self.path, specs, self.samples, allow_constant=self.allow_constant, each=each, options=self.options
         )
@@ -68,11 +68,11 @@ class FileData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomData:
-    """Random calibration data: to try a pipeline, never for a model in use.
+    """Random calibration data, to try a pipeline; never use the resulting model.
 
     Attributes:
-        seed: Same seed, same data.
-        samples: Number of samples; None for a few.
+        seed: The same seed gives the same data.
+        samples: Number of samples; None for the default, a few samples.
     """
 
     seed: int = 0
@@ -85,7 +85,7 @@ def open_feeds(
     """Open the data and check every sample against the inputs of the model.
 
     Raises:
-        UsageError: A sample does not fit.
+        UsageError: A sample does not fit the model.
     """
     request = FileData(path=Path(data)) if isinstance(data, str | Path) else data
     if request.samples is not None and request.samples < 1:
@@ -101,6 +101,6 @@ def open_feeds(
 
 
 def data_request(values: Values) -> DataRequest:
-    """Return the data that the values of options ask for; they are taken out."""
+    """Return the data that option values request. The values that were used are removed from ``values``."""
     path, allow_constant = values.pop("data", None), values.pop("allow_constant_data", False)
     return build(DataRequest, values, path=path, allow_constant=allow_constant, options=build(ReadOptions, values))

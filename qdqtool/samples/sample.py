@@ -1,4 +1,4 @@
-"""One sample: the inputs of one run with its batch, labels and digest; and samples with other names or types."""
+"""One sample (the inputs of one run, with batch size, labels and digest), and conversions of sample names and types."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 
 LABELS = "labels"
-"""Key of the labels that data may hold beside the inputs. A run takes it only if the model has such an input."""
+"""Key of the labels in data. If the model has an input with this name, it is an ordinary input."""
 
 
 class NoLabelsError(UsageError):
@@ -20,7 +20,7 @@ class NoLabelsError(UsageError):
 
 
 def labels_taken_error(where: object) -> NoLabelsError:
-    """Return the error for data of a model that has an input of the name of the labels."""
+    """Return the error for a request of labels if the model has an input with their name."""
     return NoLabelsError(f"{where}: '{LABELS}' is an input of the model, so it cannot hold the right answers")
 
 
@@ -28,10 +28,10 @@ class Sample(dict[str, Array]):
     """The arrays of one run by input name.
 
     Attributes:
-        batch: Rows of its batch; 1 where samples come one by one.
-        filler: Padded rows at the end of the batch.
-        labels: The labels, one row for each row that is not padding; None where they were not requested.
-        files: The files of its rows, each once, relative to the folder of the data; empty for data without such files.
+        batch: Number of rows of the batch; 1 if samples are not in batches.
+        filler: Number of padded rows at the end of the batch.
+        labels: The labels, one row for each row that is not padding; None if they were not requested.
+        files: The files of the rows, without duplicates, relative to the data folder; empty for data of other kinds.
     """
 
     __slots__ = ("batch", "files", "filler", "labels")
@@ -53,20 +53,20 @@ class Sample(dict[str, Array]):
 
     @classmethod
     def like(cls, given: Mapping[str, Array], arrays: Mapping[str, Array]) -> "Sample":
-        """Return other arrays of the same run, with its batch, labels and files."""
+        """Return a sample with other arrays, and with the batch, labels and files of ``given``."""
         if isinstance(given, Sample):
             return cls(arrays, batch=given.batch, filler=given.filler, labels=given.labels, files=given.files)
         return cls(arrays)
 
     def without_filler(self, output: Array) -> Array:
-        """Return an output of the run without its padded rows; unchanged where its first axis is not the batch."""
+        """Return an output of the run without padded rows. If its first axis is not the batch, it is unchanged."""
         if not self.filler or output.shape[:1] != (self.batch,):
             return output
         return output[: self.batch - self.filler]
 
 
 class Samples(Protocol):
-    """Samples that can be iterated repeatedly without being kept in memory."""
+    """Samples that can be iterated repeatedly and need not be in memory."""
 
     def __iter__(self) -> Iterator[Mapping[str, Array]]: ...
 
@@ -81,11 +81,11 @@ class LabelledSamples(Samples, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unlabelled:
-    """Samples of a kind of data that holds nothing but inputs.
+    """Samples from a kind of data that cannot hold labels.
 
     Attributes:
         samples: The samples.
-        source: Where they are from, for messages.
+        source: Where the samples come from, for messages.
     """
 
     samples: Samples
@@ -95,7 +95,7 @@ class Unlabelled:
         return iter(self.samples)
 
     def with_labels(self) -> "Unlabelled":
-        """Refuse to give labels.
+        """Raise an error, because there are no labels.
 
         Raises:
             NoLabelsError: Always.
@@ -107,12 +107,12 @@ class Unlabelled:
 
 
 def labelled(samples: Samples, source: str) -> LabelledSamples:
-    """Return samples as such that may have labels; from the source that messages name."""
+    """Return the samples with a method ``with_labels``; messages name ``source``."""
     return samples if isinstance(samples, LabelledSamples) else Unlabelled(samples, source)
 
 
 def sample_digest(sample: Mapping[str, Array]) -> bytes:
-    """Return the sha256 of one sample: of name, type, shape and values of each input, in the order of names."""
+    """Return the sha256 of a sample. It covers name, type, shape and values of each input, sorted by name."""
     digest = hashlib.sha256()
     for name in sorted(sample):
         array = np.ascontiguousarray(sample[name])
@@ -122,17 +122,17 @@ def sample_digest(sample: Mapping[str, Array]) -> bytes:
 
 
 def data_digest(samples: Iterable[bytes]) -> str:
-    """Return the sha256 of all samples as hexadecimal digits: of their digests in order."""
+    """Return the sha256 of the digests of all samples in order, as hexadecimal digits."""
     return hashlib.sha256(b"".join(samples)).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutStored:
-    """The samples without inputs that were stored as constants; those that samples hold must have the same value.
+    """Samples without the former inputs that are constants now. Where a sample has them, the values must be equal.
 
     Attributes:
         samples: The samples.
-        stored: The values, by the names of the inputs.
+        stored: The constant values, by input name.
         place: Where the samples come from, for messages.
     """
 
@@ -159,12 +159,12 @@ class WithoutStored:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The samples with new names, and float32 arrays rounded to float16 where the model takes that.
+    """The samples with new input names; float32 arrays are rounded to float16 where the model needs float16.
 
     Attributes:
         samples: The samples.
-        names: The new name of an array by its old one; others keep theirs.
-        halves: Inputs of type float16, by their new names.
+        names: New names by old name; other arrays keep their names.
+        halves: New names of the inputs of type float16.
     """
 
     samples: LabelledSamples
@@ -183,6 +183,6 @@ class Converted:
     def _array(self, name: str, array: Array) -> Array:
         if name not in self.halves or array.dtype != FLOAT32:
             return array
-        # What is beyond the range becomes infinite, which the check of the samples reports.
+        # Values beyond the range of float16 become infinite; the check of the samples reports them.
         with np.errstate(over="ignore"):
             return array.astype(FLOAT16)

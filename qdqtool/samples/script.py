@@ -1,7 +1,7 @@
-"""Functions in Python scripts of the user: found by ``FILE.py:func``, loaded, and run with errors in one line.
+"""Functions in Python scripts of the user: found by ``FILE.py:func``, loaded and called; an error becomes one line.
 
-Only a script that is named on the command line, or in a call, is executed. Its output goes to stderr, because stdout
-belongs to reports.
+Only a script that the user names on the command line or in a call is executed. Its output goes to stderr, because
+stdout is for reports.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ class UserFunction:
     """A function of the user.
 
     Attributes:
-        name: Its name.
+        name: Name of the function.
         function: The function.
-        file: The file that defines it; None where there is none.
-        is_script: Whether the file was named by the user, so that messages name it.
+        file: The file that defines the function; None if there is no such file.
+        is_script: Whether the user named the file; messages then name it too.
     """
 
     name: str
@@ -37,7 +37,7 @@ class UserFunction:
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> "UserFunction":
-        """Return a function that a caller passed."""
+        """Describe a function that a caller passed."""
         plain = inspect.unwrap(function)
         file = None
         # Built-in functions and instances with __call__ have no source.
@@ -48,22 +48,22 @@ class UserFunction:
 
     @property
     def where(self) -> str:
-        """Its file and name, for messages."""
+        """The file and name of the function, for messages."""
         return f"{self.file}: {self.name}()" if self.is_script else f"{self.name}()"
 
     @property
     def line(self) -> int | None:
-        """The line that begins its definition; None where it is not known."""
+        """The first line of the function's definition; None if unknown."""
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         return code.co_firstlineno if code is not None else None
 
     def running(self) -> contextlib.AbstractContextManager[None]:
-        """Run the function in the block: its output goes to stderr."""
+        """Return a context in which the function may run: its output goes to stderr, and an error becomes one line."""
         return _running(self.file, self.where)
 
 
 def split_script(word: str) -> tuple[Path, str] | None:
-    """Return file and function of ``FILE.py:func``, with no function for ``FILE.py``; None where it is neither.
+    """Split ``FILE.py:func`` into file and function, ``""`` for ``FILE.py`` alone; return None for any other text.
 
     The file need not exist.
     """
@@ -78,11 +78,11 @@ def load_function(file: Path, name: str, purpose: str) -> UserFunction:
 
     Args:
         file: The script.
-        name: The function.
+        name: Name of the function.
         purpose: What the function does, for the hint: ``yielding …``.
 
     Raises:
-        UsageError: The script is not there or fails, or has no such function.
+        UsageError: The script does not exist or fails, or has no such function.
     """
     if not file.is_file():
         raise UsageError(f"script {file}: no such file")
@@ -98,7 +98,7 @@ def load_function(file: Path, name: str, purpose: str) -> UserFunction:
 
 
 class _SourceLoader(importlib.machinery.SourceFileLoader):
-    """Compiles a script each time: compiled code beside it may be of an older one, and nobody asked for that file."""
+    """Compiles a script each time: cached code could be out of date, and no cache file should be written."""
 
     def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  as its base has it
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -110,7 +110,7 @@ def _load(file: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # As `python FILE.py` does, so that the script can import modules of its folder.
+    # `python FILE.py` does the same, so that the script can import modules of its folder.
     sys.path.insert(0, str(file.resolve().parent))
     try:
         with _running(file, str(file)):
@@ -122,7 +122,7 @@ def _load(file: Path) -> ModuleType:
 
 @contextlib.contextmanager
 def _running(file: Path | None, where: str) -> Iterator[None]:
-    """Run the user's code in the block: its output goes to stderr, its exceptions become one line."""
+    """Run the user's code in the block: its output goes to stderr, and an exception becomes one line."""
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield

@@ -1,4 +1,4 @@
-"""The inputs of a model with types and shapes, and the shapes that a user fixes."""
+"""The inputs of a model with types and shapes, and input shapes that a user fixes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,11 +24,11 @@ class InputSpec:
     """One input of a model.
 
     Attributes:
-        name: Its name.
-        dtype: NumPy type that it takes; float32 for a bfloat16 input, where the values are rounded to bfloat16.
-        shape: One entry for each dimension: an extent, the name of a symbolic one, or None for an unnamed one. None
-            instead of the tuple where the model does not state the rank.
-        value: The value of an input that was stored as a constant: data may hold it, and a run takes none.
+        name: Name of the input.
+        dtype: NumPy type of the data. For a bfloat16 input it is float32; values are rounded to bfloat16 later.
+        shape: One entry for each dimension: an extent, the name of a symbolic dimension, or None for an unnamed dynamic
+            dimension. If the model does not declare the rank, the shape itself is None.
+        value: None, or the value of a former input that is a constant now: data may hold it, but no run needs it.
     """
 
     name: str
@@ -38,7 +38,7 @@ class InputSpec:
 
     @property
     def batch(self) -> int:
-        """The extent of its first axis; 1 where the model leaves it open."""
+        """The extent of the first axis; 1 if that extent is dynamic."""
         first = self.shape[0] if self.shape else None
         return first if isinstance(first, int) and first > 0 else 1
 
@@ -50,19 +50,19 @@ class InputSpec:
 
 
 def input_specs(model: Model) -> tuple[InputSpec, ...]:
-    """Return the inputs that a run needs, in order, without initializers that are listed as inputs."""
+    """Return the inputs that a run needs, in order; an input with an initializer is not needed."""
     graph = model.proto.graph
     stored = {tensor.name for tensor in graph.initializer}
     return tuple(_spec(value) for value in graph.input if value.name not in stored)
 
 
 def stored_specs(model: Model) -> tuple[InputSpec, ...]:
-    """Return the inputs that were stored as constants (``--input-values``), as the metadata note them."""
+    """Return the inputs that ``--input-values`` turned into constants, as the model's metadata record them."""
     return tuple(InputSpec(name, value.dtype, value.shape, value) for name, value in fixed_values(model).items())
 
 
 def needed(specs: Sequence[InputSpec]) -> tuple[InputSpec, ...]:
-    """Return the inputs that a run takes."""
+    """Return the inputs that a run needs: those without a constant value."""
     return tuple(spec for spec in specs if spec.value is None)
 
 
@@ -114,14 +114,14 @@ def _fixed(spec: InputSpec, shape: Sequence[int]) -> InputSpec:
 
 
 def fits(shape: Sequence[int], declared: Sequence[Dim]) -> bool:
-    """Return whether a shape is one that a model declares; any extent goes where the model leaves it open."""
+    """Return whether a shape fits the declared shape; a dynamic dimension fits any extent."""
     return len(shape) == len(declared) and all(
         not isinstance(known, int) or known == extent for extent, known in zip(shape, declared, strict=True)
     )
 
 
 def check_names(names: Mapping[str, object], specs: Sequence[InputSpec], where: str) -> None:
-    """Check that ``names`` are exactly the inputs; what was stored as a constant may be among them.
+    """Check that ``names`` are exactly the needed inputs. Former inputs that are constants now are allowed too.
 
     Raises:
         UsageError: An input is missing, or a name is not an input.

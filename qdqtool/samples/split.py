@@ -1,7 +1,7 @@
-"""Divide samples into selection samples, which may choose something, and hold-out samples, which only measure.
+"""Divide samples into selection samples, for all choices, and hold-out samples, only for measuring.
 
-A choice looks better on the data that it was made with than on any other. So a part of the samples is held out: no
-scale, method, factor or layer is chosen with it, and the accuracy that is printed is measured on it.
+A choice looks better on the data that it was made with than on other data. Therefore some samples are held out: no
+scale, method, factor or layer is chosen with them, and the printed accuracy is measured on them.
 """
 
 import hashlib
@@ -11,13 +11,13 @@ from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.sample import sample_digest
 
 SHARE = 5
-"""One sample in this many is held out."""
+"""One of this many samples is held out."""
 
 ENOUGH_TO_DIVIDE, LEAST_HELD = 8, 4
-"""From so many samples on, at least so many are held out."""
+"""If there are at least ``ENOUGH_TO_DIVIDE`` samples, at least ``LEAST_HELD`` are held out."""
 
 FEWEST_TO_DIVIDE = 4
-"""The least number of samples of which one is held out: of fewer, calibration needs all."""
+"""With at least this many samples, at least one is held out. With fewer, calibration uses all."""
 
 SEED = 0
 
@@ -27,35 +27,35 @@ class Split:
     """The selection samples and the hold-out samples, by number in the data.
 
     Attributes:
-        choosing: Numbers of the samples that may choose something, ascending; never empty if there are samples.
-        held: Numbers of the samples that only measure, ascending; empty where there are too few samples.
+        choosing: Numbers of the selection samples, ascending; never empty if there are samples.
+        held: Numbers of the hold-out samples, ascending; empty if there are too few samples.
     """
 
     choosing: tuple[int, ...]
     held: tuple[int, ...]
 
     def choosing_of(self, feeds: Feeds) -> Feeds:
-        """Return the samples that may choose something."""
+        """Return the selection samples."""
         return feeds.only(self.choosing) if self.held else feeds
 
     def held_of(self, feeds: Feeds) -> Feeds | None:
-        """Return the samples that only measure; None where there are none."""
+        """Return the hold-out samples, or None if there are none."""
         return feeds.only(self.held) if self.held else None
 
 
 def undivided(count: int) -> Split:
-    """Hold out none: for data beside which there is other data to measure on."""
+    """Return a split without hold-out samples, for data that comes with separate validation data."""
     return Split(tuple(range(count)), ())
 
 
 def split_samples(count: int, seed: int = SEED) -> Split:
-    """Hold out a fifth of the samples: at least 4 of 8 and more, one of 4 to 7, none of fewer.
+    """Hold out a fifth of the samples. Of 8 or more, at least 4 are held out; of 4 to 7, one; of fewer, none.
 
-    The samples are drawn without a pattern, since data is often sorted or alternates. The same count and seed give the
-    same samples on every machine.
+    The choice is pseudorandom, since data is often sorted or alternates. The same count and seed give the same choice
+    on every machine.
     """
     wanted = _held(count)
-    # A digest, and not NumPy's generator, whose numbers may differ between its versions.
+    # Sorted by digests instead of NumPy's generator, whose numbers may differ between NumPy versions.
     order = sorted(range(count), key=lambda number: hashlib.sha256(f"{seed}:{number}".encode()).digest())
     return Split(tuple(sorted(order[wanted:])), tuple(sorted(order[:wanted])))
 
@@ -77,13 +77,13 @@ NOT_RECORDED = "resumed from a file that does not list the hold-out samples"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuringData:
-    """The samples on which accuracy is measured. Exactly one of the last three attributes says what they are.
+    """The samples on which accuracy is measured. One of the last three attributes is set and tells their kind.
 
     Attributes:
         feeds: The samples.
-        held_back: Whether they are the hold-out samples of the calibration data: nothing was chosen with them.
-        validation: The file, folder or script of samples of their own; None where they are calibration data.
-        reason: Why they are calibration samples that may have chosen something, in words.
+        held_back: Whether they are hold-out samples of the calibration data, with which nothing was chosen.
+        validation: The file, folder or script of validation data; None for calibration samples.
+        reason: Why calibration samples are used although choices may have been made with them.
     """
 
     feeds: Feeds
@@ -93,9 +93,9 @@ class MeasuringData:
 
 
 def measuring_part(feeds: Feeds, split: Split) -> MeasuringData:
-    """Return the hold-out samples of calibration data; without any, samples that may have chosen, with the reason.
+    """Return the hold-out samples of calibration data. Without usable ones, return other samples, and the reason.
 
-    A sample that equals a selection sample is not held out, wherever it is in the data.
+    A sample that equals a selection sample does not count as a hold-out sample.
     """
     held = split.held_of(feeds)
     if held is None:
@@ -107,7 +107,7 @@ def measuring_part(feeds: Feeds, split: Split) -> MeasuringData:
 
 
 def _unlike_choosing(feeds: Feeds, split: Split) -> list[int]:
-    """Return the numbers of the hold-out samples that equal no selection sample."""
+    """Return the numbers of the hold-out samples that differ from every selection sample."""
     digests = [sample_digest(sample) for sample in feeds]
     chose = {digests[number] for number in split.choosing}
     return [number for number in split.held if digests[number] not in chose]

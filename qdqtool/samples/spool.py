@@ -1,4 +1,4 @@
-"""The items of an iterator that can be read once, kept in a temporary file so that they can be read again."""
+"""Keep the items of a one-pass iterator in a temporary file, so that they can be read again."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -12,9 +12,9 @@ from qdqtool.models.scratch import ScratchFolder
 from qdqtool.numerics.dtypes import Array
 
 MOST_ITEMS = 10_000
-"""The number of items that are taken of an iterator without a length: one that never ends must be stopped."""
+"""The most items that are read from an iterator without a length. This stops an endless iterator."""
 MOST_BYTES = 1 << 36
-"""The bytes that are written at most, 64 GiB."""
+"""The most bytes that are written: 64 GiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Item:
     """One item of the data.
 
     Attributes:
-        arrays: Its arrays.
-        names: The input of each array; None where they stand in the order of the inputs.
+        arrays: The arrays of the item.
+        names: Input name of each array; None if the arrays are in the order of the inputs.
     """
 
     arrays: tuple[Array, ...]
@@ -31,14 +31,14 @@ class Item:
 
 
 class SpooledItems:
-    """The items of an iterator: those that were read before are read from a file, the others are taken when needed.
+    """The items of an iterator. Known items are read from a file; others are taken from the iterator when needed.
 
-    So an iterator is asked for no more items than the samples that are used, and one item is in memory at a time.
+    So the iterator is read only as far as samples are used, and only one item is in memory.
 
     Args:
-        take: Returns the next item, given its number; None at the end.
+        take: Returns the next item, given its number, or None at the end.
         source: The name of the data in messages.
-        is_endless: Whether the number of items is not known.
+        is_endless: Whether the number of items is unknown.
     """
 
     def __init__(self, take: Callable[[int], Item | None], source: str, *, is_endless: bool) -> None:
@@ -59,7 +59,7 @@ class SpooledItems:
                 yield self._read(stream, number)
 
     def _pull(self) -> bool:
-        """Take one more item of the iterator and write it; False at its end."""
+        """Read and store one more item of the iterator; return False at its end."""
         item = None if self._is_complete else self._taken()
         if item is None:
             self._is_complete = True
@@ -67,7 +67,7 @@ class SpooledItems:
         self._check_size()
         try:
             with self._file.open("r+b") as stream:
-                # What an interrupted write left behind is written over.
+                # This overwrites bytes of an interrupted write.
                 stream.seek(self._bytes)
                 for array in item.arrays:
                     np.lib.format.write_array(stream, array, allow_pickle=False)
@@ -81,8 +81,8 @@ class SpooledItems:
         return True
 
     def _taken(self) -> Item | None:
-        # A generator that raised, or was interrupted, says afterwards that it has no more items: they would be missing
-        # in the next pass without a word.
+        # A generator that raised or was interrupted reports afterwards that it has no more items: the next pass would
+        # miss items without any error.
         if self._failure is not None:
             raise self._failure
         number = len(self._places)

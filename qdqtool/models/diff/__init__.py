@@ -1,1 +1,1 @@
-"""Compare two models: match their nodes, and compare the Q/DQ in front of the inputs of matched nodes."""
+"""Compare two models: match their nodes, and compare the Q/DQ before the inputs of matched nodes."""

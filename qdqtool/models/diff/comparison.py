@@ -1,4 +1,4 @@
-"""Compare the Q/DQ of two models place by place."""
+"""Compare the Q/DQ of two models at each input that reads a tensor."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from qdqtool.models.graph.scope import display
 
 @dataclass(slots=True)
 class _Found:
-    """A step with the sites that share one result of the comparison."""
+    """A step, and the sites that share one result of the comparison."""
 
     side: Side
     step: QdqStep
@@ -27,7 +27,7 @@ class _Found:
 
 
 class Comparison:
-    """A comparison of two models: which steps are the same, changed, moved, removed and added."""
+    """A comparison of two models: equal, changed, moved, removed and added steps."""
 
     def __init__(self, before: Side, after: Side) -> None:
         self._before, self._after = before, after
@@ -39,7 +39,7 @@ class Comparison:
         self._added: dict[tuple[Scope, QdqStep], _Found] = {}
 
     def report(self) -> DiffReport:
-        """Compare every site where a tensor is read, and return the differences."""
+        """Compare every site that reads a tensor, and return the differences."""
         seen: set[ReadSite] = set()
         for scope in self._before.index.view.scopes:
             for site in sites(scope):
@@ -79,12 +79,12 @@ class Comparison:
         )
 
     def _different(self) -> set[QdqNode]:
-        """Return the first nodes of the steps that any reader has lost, or has otherwise than before."""
+        """Return the first node of each step that some reader in the second model lacks or has in a different form."""
         removed, changed = (step for _, step in self._removed), (step for step, _ in self._changed)
         return {step.first for step in (*removed, *changed)}
 
     def _disturbed(self, lost: set[QdqStep]) -> Iterator[DisturbedReader]:
-        """Yield the readers that get other values than before, for another reason than a lost or changed pair."""
+        """Yield the readers that get different values, except those whose pairs were lost or changed."""
         listed = lost | {before for before, _ in self._changed}
         for scope in self._before.index.view.scopes:
             for site in filter(computes, sites(scope)):
@@ -151,7 +151,7 @@ class Comparison:
 
 
 def _around(found: _Found) -> frozenset[NodeView]:
-    """Return the nodes next to a step: its readers, and the producer of the tensor that it quantizes."""
+    """Return the nodes next to a step: its readers, and the producer of the quantized tensor."""
     nodes = {site.node for site in found.sites if site.node is not None}
     source = found.side.steps(found.sites[0].value)[1]
     if source is not None and source.producer is not None:
@@ -199,10 +199,10 @@ Each = TypeVar("Each")
 def align(
     before: Sequence[Each], after: Sequence[Each], equal: Callable[[Each, Each], bool]
 ) -> tuple[list[tuple[Each, Each]], list[Each], list[Each]]:
-    """Pair the items of two short sequences: equal items first, in order, then the remaining ones, in order.
+    """Pair the items of two short sequences: first equal items, then the remaining items, both in order.
 
     Returns:
-        The pairs, what is left of ``before`` and what is left of ``after``.
+        The pairs, the unpaired items of ``before``, and the unpaired items of ``after``.
     """
     if len(before) == len(after):
         return list(zip(before, after, strict=True)), [], []

@@ -1,7 +1,7 @@
-"""The sites of two models, and which node of one is which of the other: by name, or by structure.
+"""The sites of two models that read tensors, and the matching of nodes by name or by structure.
 
-The structure of a node is all that it is computed from and all that is computed from it. Q and DQ nodes are skipped,
-and constants count by their shape alone, so a float model and its quantized version have the same structure.
+The structure of a node is everything above and below it in the graph. Q and DQ nodes are skipped, and constants count
+only by shape. Therefore a float model and its quantized version have equal structure.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -15,7 +15,7 @@ from qdqtool.models.graph.index.structure import digest, operation
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
 from qdqtool.models.graph.model import Model
 
-# A limit, since the nodes of an unsound graph may form a cycle.
+# The limit ends the loop if an invalid graph has a cycle.
 MAX_STEPS = 16
 
 
@@ -28,7 +28,7 @@ class Side:
         self.index = ModelIndex.of(self.model)
 
     def steps(self, value: Value | None) -> tuple[tuple["QdqStep", ...], Value | None]:
-        """Return the Q/DQ steps that produce ``value``, the nearest first, and the tensor in front of all of them."""
+        """Return the Q/DQ steps that produce ``value``, the nearest first, and the tensor before all of them."""
         steps: list[QdqStep] = []
         while len(steps) < MAX_STEPS:
             entry = self.index.qdq.maker(value)
@@ -46,7 +46,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class QdqStep:
-    """A Q and the DQ that reads it, or one of them alone: a DQ of stored codes, or a Q whose codes are read.
+    """A Q with the DQ that reads it, or a single node: a DQ of stored codes, or a Q whose codes are read directly.
 
     Attributes:
         quantize: The Q, if there is one.
@@ -58,30 +58,30 @@ class QdqStep:
 
     @property
     def main(self) -> QdqNode:
-        """The DQ, else the Q."""
+        """The DQ, or the Q if there is no DQ."""
         found = self.dequantize or self.quantize
         assert found is not None
         return found
 
     @property
     def first(self) -> QdqNode:
-        """The Q, else the DQ: the same node for all DQs of a Q."""
+        """The Q, or the DQ if there is no Q: the same node for all DQ nodes of a Q."""
         return self.quantize or self.main
 
     @property
     def source(self) -> Value | None:
-        """The tensor that it quantizes, or the stored codes."""
+        """The tensor that is quantized, or the stored codes."""
         return self.quantize.data if self.quantize is not None else self.main.data
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSite:
-    """A place that reads a tensor: an input of a node other than Q and DQ, or an output of a graph.
+    """An input of a node (other than Q and DQ) that reads a tensor, or an output of a graph.
 
     Attributes:
-        scope: Where.
+        scope: The scope of the node or output.
         node: The node; None for outputs.
-        index: The number of the input or output.
+        index: Index of the input or output.
     """
 
     scope: Scope
@@ -90,7 +90,7 @@ class ReadSite:
 
     @property
     def value(self) -> Value | None:
-        """The tensor that is read there."""
+        """The tensor that is read."""
         if self.node is not None:
             return self.node.input(self.index)
         return self.scope.resolve(self.scope.output_names()[self.index])
@@ -124,7 +124,7 @@ Pairs = dict[NodeView, NodeView]
 
 
 class Structure:
-    """Hashes of the nodes of one model, of all nodes above and below them."""
+    """Hashes of the nodes of one model. A hash covers all nodes above and below a node."""
 
     def __init__(self, view: GraphView) -> None:
         self._operations = {node: operation(node) for node in view.nodes()}
@@ -142,7 +142,7 @@ class Structure:
         return self._up[node]
 
     def both(self, node: NodeView) -> tuple[str, str]:
-        """Return the hashes of everything above and below ``node``."""
+        """Return the hashes of everything above ``node`` and of everything below it."""
         return self._up[node], self._down[node]
 
     def _add_above(self, scope: Scope) -> None:
@@ -173,14 +173,14 @@ class Structure:
                 if not is_qdq(node):
                     self._readers.setdefault(value, []).append(f"{index} {self._down[node]}")
                 elif index == 0 and below:
-                    # A Q or DQ is skipped: its readers count as readers of its data input.
+                    # A Q or DQ is skipped: its readers count as readers of its input.
                     self._readers.setdefault(value, []).extend(below[0])
 
 
 def match(before: GraphView, after: GraphView) -> tuple[Pairs, dict[Scope, Scope]]:
-    """Return the nodes of ``before``, and its graphs and functions, each with the counterpart in ``after``.
+    """Return the nodes, graphs and functions of ``before``, each with its counterpart in ``after``.
 
-    Q and DQ nodes are not matched. Nodes with equal structure are matched in the order of the file.
+    Q and DQ nodes are not matched. Nodes with equal structure are matched in file order.
     """
     left, right = Structure(before), Structure(after)
     scopes = _same_functions(before, after)
@@ -226,7 +226,7 @@ def _match_nodes(before: Iterable[NodeView], after: Iterable[NodeView], left: St
         taken = set(pairs.values())
         first, second = [node for node in first if node not in pairs], [node for node in second if node not in taken]
 
-    # From the strongest evidence to the weakest; each pass sees only nodes that are not matched yet.
+    # From the strongest evidence to the weakest; each pass sees only unmatched nodes.
     take(lambda node: (node.key, left.up(node)), lambda node: (node.key, right.up(node)))
     take(left.both, right.both)
     take(left.up, right.up)
@@ -239,7 +239,7 @@ def _match_nodes(before: Iterable[NodeView], after: Iterable[NodeView], left: St
 
 
 def _equal(before: Iterable[NodeView], after: Iterable[NodeView], keys: tuple[Key, Key], *, in_order: bool) -> Pairs:
-    """Return the nodes with equal keys; where several share one, only with ``in_order``, as many as both sides have."""
+    """Return pairs of nodes with equal keys. With ``in_order``, nodes that share a key are paired in order."""
     first, second = _by_key(before, keys[0]), _by_key(after, keys[1])
     pairs: Pairs = {}
     for key, nodes in first.items():
@@ -259,7 +259,7 @@ def _by_key(nodes: Iterable[NodeView], key: Key) -> dict[Hashable, list[NodeView
 
 
 def _stored(node: NodeView) -> str | None:
-    """Return the hash input of a Constant node, equal to that of an initializer of the same shape."""
+    """Return the text that is hashed for a Constant node; an initializer of the same shape has the same text."""
     tensor = node.attribute("value") if node.is_op("Constant") else None
     return f"constant {list(tensor.dims)}" if isinstance(tensor, onnx.TensorProto) else None
 

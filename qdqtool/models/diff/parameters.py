@@ -18,14 +18,14 @@ from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTenso
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between two pairs.
+    """One difference between two Q/DQ pairs.
 
     Attributes:
         what: ``type``, ``granularity``, ``axis``, ``block_size``, ``scale``, ``zero_point``, ``codes`` or ``form``.
-        before: In the first model, for display.
-        after: In the second.
-        ratio: Of scales: the least and greatest quotient after/before; None for other things, and where the scales
-            differ in shape.
+        before: The value in the first model, for display.
+        after: The value in the second model, for display.
+        ratio: For scales: the smallest and largest quotient after/before. None for other differences, and if the shapes
+            of the scales differ.
     """
 
     what: str
@@ -37,8 +37,8 @@ class Change:
 def changes(before: Side, first: QdqStep, after: Side, second: QdqStep) -> tuple[Change, ...]:
     """Return the differences between two steps at the same place.
 
-    A weight stored as codes behind a DQ and one stored as float behind Q and DQ are equal when codes, scales and zero
-    points are.
+    A weight may be stored as codes before a DQ or as float before Q and DQ. Two such weights are equal if codes, scales
+    and zero points are.
     """
     found = [*_node_changes(before, first.main, after, second.main)]
     if first.quantize is not None and second.quantize is not None and not found:
@@ -128,7 +128,7 @@ def _zero_change(old: Array | None, new: Array | None, first: QdqNode, second: Q
 
 
 def form(side: Side, step: QdqStep) -> str:
-    """Return ``weight`` for constants in either form, ``pair``, ``Q alone`` or ``DQ alone``."""
+    """Return ``weight`` for constants in either form, otherwise ``pair``, ``Q alone`` or ``DQ alone``."""
     if is_weight(side, step) and step.dequantize is not None:
         return "weight"
     if step.dequantize is None:
@@ -137,7 +137,7 @@ def form(side: Side, step: QdqStep) -> str:
 
 
 def _code_changes(before: Side, first: QdqStep, after: Side, second: QdqStep) -> Iterator[Change]:
-    # Equal weights with equal parameters have equal codes, so that large ones need not be quantized.
+    # Equal weights with equal parameters have equal codes, so large weights need not be quantized.
     if _is_same(_array(before, first.source), _array(after, second.source)):
         return
     codes, others = _codes(before, first), _codes(after, second)
@@ -178,7 +178,7 @@ def _codes(side: Side, step: QdqStep) -> Array | None:
     try:
         return quantize(stored, scale, fmt, entry.granularity, zero)
     except ArgumentError:
-        # The node breaks the specification; `validate` reports how.
+        # The node violates the specification; `validate` reports how.
         return None
 
 

@@ -1,4 +1,4 @@
-"""What the inputs of nodes receive: the Q/DQ steps a tensor passed, also across operators that only move values."""
+"""What the inputs of nodes receive: the Q/DQ steps that a tensor passed, also through operators that move values."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.numerics.granularity import PerTensor
 
 REACH = 3
-"""The greatest number of nodes that a pair may have passed."""
+"""Largest number of nodes that a moved pair may have passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A step that only one of the models has at its place, with the nodes next to it."""
+    """A step that only one of the models has at its position, with the nodes next to it."""
 
     step: QdqStep
     around: frozenset[NodeView]
@@ -27,13 +27,13 @@ def pair_moves(
     nodes: Mapping[NodeView, NodeView],
     equal: Callable[[QdqStep, QdqStep], bool],
 ) -> Iterator[tuple[int, int]]:
-    """Find for each removed step an added one that is near and equal.
+    """Find for each removed step an equal added step nearby.
 
     Args:
-        gone: The removed steps, of the first model.
-        came: The added steps, of the second.
-        nodes: Nodes of the first with their counterparts in the second.
-        equal: Whether a step of the first and one of the second have the same constants.
+        gone: The removed steps of the first model.
+        came: The added steps of the second model.
+        nodes: Nodes of the first model with their counterparts in the second.
+        equal: Returns whether a step of the first model and a step of the second have the same constants.
     """
     places: dict[NodeView, list[int]] = {}
     for number, each in enumerate(came):
@@ -51,7 +51,7 @@ def pair_moves(
 def _near(
     start: Iterable[NodeView], nodes: Mapping[NodeView, NodeView], places: Mapping[NodeView, list[int]]
 ) -> Iterator[int]:
-    """Yield the steps next to nodes within :data:`REACH` of ``start``, the nearest first."""
+    """Yield the steps next to nodes at most :data:`REACH` nodes from ``start``, the nearest first."""
     seen, edge = set(start), list(start)
     for _ in range(REACH + 1):
         for node in edge:
@@ -71,12 +71,12 @@ MAX_MOVES = 64
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A step that a tensor went through.
+    """A step that a tensor passed.
 
     Attributes:
         step: The step.
-        moves: The operators between the step and the reader, other than those that leave each value in its place. 0
-            for a step with one scale, which commutes with them: the result is the same on either side.
+        moves: Number of operators between the step and the reader that move values to other positions. 0 for a step
+            with a single scale, because it commutes with these operators: the order does not change the result.
     """
 
     step: QdqStep
@@ -84,9 +84,9 @@ class Passed:
 
 
 def reading(side: Side, value: Value | None) -> tuple[Passed, ...]:
-    """Return the steps that ``value`` went through, the nearest first, up to an operator that computes something.
+    """Return the steps that ``value`` passed since the last operator that computes something, the nearest first.
 
-    A step that repeats the one next to it counts once: quantizing twice with the same constants is quantizing once.
+    A step that repeats its neighbor counts once: quantizing twice with the same constants is quantizing once.
     """
     found: list[Passed] = []
     moves = 0
@@ -105,13 +105,13 @@ def reading(side: Side, value: Value | None) -> tuple[Passed, ...]:
 
 
 def commutes(node: NodeView) -> bool:
-    """Return whether a pair with one scale gives the same on either side of a node.
+    """Return whether a pair with one scale gives the same result before and after a node.
 
-    Of operators that move values, and of Relu: rounding is monotonic, and 0 is one of its results.
+    This holds for operators that move values, and for Relu: rounding is monotonic and keeps 0.
     """
     return ops.moves_codes(node) or ops.traits(node).passes_values or node.is_op("Relu")
 
 
 def computes(site: ReadSite) -> bool:
-    """Return whether the reader at a site does something with the values, other than to move them."""
+    """Return whether the reader at a site computes with the values, which means more than moving them."""
     return site.node is None or site.index != 0 or not commutes(site.node)

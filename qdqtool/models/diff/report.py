@@ -8,17 +8,17 @@ from qdqtool.results import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairInfo:
-    """A Q/DQ pair, or a Q or DQ alone, with the nodes that read it.
+    """A Q/DQ pair, or a single Q or DQ, with its readers.
 
     Attributes:
-        tensor: The float tensor that it quantizes, or the stored codes.
+        tensor: The quantized float tensor, or the stored codes.
         graph: Scope of the readers; empty for the main graph.
         form: ``pair``, ``weight`` (in either storage form), ``DQ alone`` or ``Q alone``.
         type: Quantized type.
         granularity: ``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``.
-        scale_min: Least scale; None where it is not constant.
-        scale_max: Greatest scale, likewise.
-        readers: Nodes, with the number of the input, and outputs that read it.
+        scale_min: Smallest scale; None if the scale is not constant.
+        scale_max: Largest scale; None if the scale is not constant.
+        readers: The nodes (with the index of the input) and outputs that read it.
     """
 
     tensor: str
@@ -33,7 +33,7 @@ class PairInfo:
 
 @dataclass(frozen=True, slots=True)
 class ChangedPair:
-    """A pair of the first model, with its differences in the second.
+    """A pair of the first model that is different in the second.
 
     Attributes:
         pair: The pair in the first model.
@@ -46,7 +46,7 @@ class ChangedPair:
 
 @dataclass(frozen=True, slots=True)
 class MovedPair:
-    """A pair with the same constants a few nodes away.
+    """A pair that is a few nodes away in the second model, with the same constants.
 
     Attributes:
         before: The pair in the first model.
@@ -59,13 +59,13 @@ class MovedPair:
 
 @dataclass(frozen=True, slots=True)
 class DisturbedReader:
-    """A reader that gets other values than before, although the pairs themselves are all there.
+    """A reader that gets different values although all its pairs still exist.
 
     Attributes:
-        reader: The node, with the number of the input, or the output.
-        graph: Its scope; empty for the main graph.
-        before: The pairs that its tensor went through in the first model, the nearest first.
-        after: In the second; None where the reader is not found there.
+        reader: The node (with the index of the input) or output.
+        graph: Scope of the reader; empty for the main graph.
+        before: The pairs that its tensor passed in the first model, the nearest first.
+        after: The pairs in the second model; None if the reader is not found there.
     """
 
     reader: str
@@ -76,26 +76,26 @@ class DisturbedReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffReport(Report):
-    """The changes in Q/DQ from one model to another.
+    """The differences in Q/DQ between two models.
 
     Attributes:
         before: The first model.
-        after: The second.
-        pairs_before: Q/DQ pairs and single Q or DQ nodes that something reads, in the first model. A Q with many DQs
-            is one.
-        pairs_after: The same in the second model.
-        preserved: Whether each pair of the first is in the second with the same constants, and serves the same readers
-            without another pair that quantizes again. It may have moved across operators that only move values. False
-            where the first has no pairs: there is nothing to judge.
-        same: How many are equal in every way.
-        removed: Pairs of the first that the second lacks.
-        changed: Pairs that are different.
-        moved: Pairs that stand elsewhere.
-        added: Pairs that only the second has.
-        disturbed: Readers behind pairs that moved across an operator that computes something, or behind an added pair
-            that quantizes again.
+        after: The second model.
+        pairs_before: Number of Q/DQ pairs and single Q or DQ nodes with readers in the first model. A Q with several DQ
+            nodes counts once.
+        pairs_after: The same number for the second model.
+        preserved: Whether the second model has each pair of the first, with the same constants and readers, and
+            quantizes nothing a second time. A pair may have moved through operators that only move values. False if the
+            first model has no pairs, because there is nothing to compare.
+        same: Number of pairs that are completely equal.
+        removed: Pairs of the first model that the second lacks.
+        changed: Pairs that differ.
+        moved: Pairs that are at other positions.
+        added: Pairs that only the second model has.
+        disturbed: Readers whose pair moved across an operator that computes something, or that have an added pair,
+            which quantizes again.
         versions: Opset and IR versions that differ.
-        unmatched: Nodes of the first, other than Q and DQ, that the second lacks.
+        unmatched: Number of nodes of the first model, other than Q and DQ, that the second lacks.
     """
 
     before: str

@@ -1,1 +1,1 @@
-"""Reading, indexing and editing ONNX graphs without loading their weights."""
+"""Read, index and edit ONNX graphs without loading their weights."""

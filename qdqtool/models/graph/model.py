@@ -9,7 +9,7 @@ import onnx
 from qdqtool.models.payload import Payload
 
 PENDING_LOCATION = "qdqtool:pending"
-"""``location`` of a tensor whose bytes are made when the model is saved; its ``key`` names the payload."""
+"""``location`` of a tensor whose bytes are computed when the model is saved; its ``key`` names the payload."""
 
 
 @dataclass(slots=True)
@@ -17,12 +17,12 @@ class Model:
     """An ONNX model whose external data stays on disk.
 
     Attributes:
-        proto: The model as read. External tensors keep their ``external_data`` entries; tensors that an edit made
+        proto: The model as it was read. External tensors keep their ``external_data`` entries; tensors made by edits
             may have the location :data:`PENDING_LOCATION` and a ``key``.
-        path: The file it was read from; None for models made in memory. External locations are relative to its folder.
+        path: The file of the model; None for models made in memory. External locations are relative to its folder.
         payloads: Bytes of pending tensors by key.
-        stored_outside: Whether the file it was read from keeps weights in external data.
-        missing_data: Locations of external data that is not there. Empty, except where a model is only looked at.
+        stored_outside: Whether the file of the model keeps weights in external data.
+        missing_data: Locations of external data that does not exist. Empty if the model was loaded with its data.
     """
 
     proto: onnx.ModelProto
@@ -37,16 +37,16 @@ class Model:
         return self.path.parent if self.path is not None else Path.cwd()
 
     def fork(self, proto: onnx.ModelProto | None = None) -> "Model":
-        """The same model, or another proto of it, with payloads of its own: pending tensors are added for one job."""
+        """Return the same model (or another proto) with its own payloads, so that a job can add pending tensors."""
         return replace(self, proto=proto or self.proto, payloads=dict(self.payloads))
 
     def default_opset(self) -> int:
-        """The imported version of the default ONNX domain; 1 when it is not imported."""
+        """Return the imported version of the default ONNX domain; 1 if it is not imported."""
         return opset_version(self.proto, "")
 
 
 def opset_version(proto: onnx.ModelProto | onnx.FunctionProto, domain: str) -> int:
-    """The version of ``domain`` that a model or local function imports; 1 when it imports none."""
+    """Return the version of ``domain`` that a model or local function imports; 1 if it imports none."""
     wanted = {"", "ai.onnx"} if domain in {"", "ai.onnx"} else {domain}
     return next((entry.version for entry in proto.opset_import if entry.domain in wanted), 1)
 
@@ -61,19 +61,19 @@ class Transformed(Generic[R_co]):
     A *transform* decides what to change in a model: it folds, converts, inserts or removes. Every transform returns
     this type, and these rules hold for all of them:
 
-    - The given model is not changed. The result has a proto of its own, and both share the bytes of external and
-      pending tensors. Inline data is copied with the proto, so jobs make large weights pending first, by ``offloaded``.
-    - Where there is nothing to do, the result may be the given model itself.
-    - The report says what the caller cannot know from its own arguments. It is None where there is nothing of the kind.
+    - The given model is not changed. The result has its own proto; both share the bytes of external and pending
+      tensors. Inline data is copied with the proto, so jobs first make large weights pending with ``offloaded``.
+    - If there is nothing to do, the result may be the given model itself.
+    - The report has what the caller cannot know from the arguments. It is None if there is no such information.
 
-    Four functions are no transforms and return a plain :class:`~qdqtool.models.graph.model.Model`, since they do
-    exactly what their arguments say. Transforms are made of them: :meth:`Model.fork
+    Four functions are not transforms and return a plain :class:`~qdqtool.models.graph.model.Model`, because they do
+    exactly what their arguments say. Transforms use them: :meth:`Model.fork
     <qdqtool.models.graph.model.Model.fork>`, :func:`~qdqtool.models.graph.edits.surgeon.apply_edits`,
     :func:`~qdqtool.models.graph.io.metadata.with_metadata` and :func:`~qdqtool.models.graph.io.offload.offloaded`.
 
     Attributes:
         model: The changed model.
-        report: What was done; each transform documents its type.
+        report: What was changed; each transform documents the type.
     """
 
     model: Model

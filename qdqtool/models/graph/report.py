@@ -1,4 +1,4 @@
-"""What reading and writing a model tells, as data: digests, sizes, nodes with reasons, operators for a picture."""
+"""Reports on reading and writing a model, as data: digests, sizes, nodes with reasons, operators for a picture."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReason:
-    """A node, and the reason why something does not apply to it, such as why it stays in float.
+    """A node, and the reason why something does not apply to it, for example why it is not quantized.
 
     Attributes:
-        node: Its label.
-        op_type: Its operator.
-        graph: Its scope; empty for the main graph.
+        node: Label of the node.
+        op_type: Operator type.
+        graph: Scope of the node; empty for the main graph.
         reason: The reason, in words.
     """
 
@@ -33,9 +33,9 @@ class DataFile:
     """A file of external data.
 
     Attributes:
-        name: Its name.
-        bytes: Its size.
-        sha256: Its SHA-256 in hexadecimal; None where it was not computed, since the data is large and is not read.
+        name: Name of the file.
+        bytes: Size of the file.
+        sha256: SHA-256 in hexadecimal; None if it was not computed, because the file is large and not read otherwise.
     """
 
     name: str
@@ -48,9 +48,9 @@ class ModelFile:
     """The file of a model as it was when it was read.
 
     Attributes:
-        bytes: Its size, without external data.
-        sha256: Its SHA-256 in hexadecimal. It covers the weights in the file, and of external data the names only.
-        external_data: Its files of external data that are there.
+        bytes: Size of the file, without external data.
+        sha256: SHA-256 in hexadecimal. It covers the weights in the file, but only the file names of external data.
+        external_data: The files of external data that exist.
     """
 
     bytes: int
@@ -60,7 +60,7 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Bytes of model and data file together, before and after.
+    """Total size of a model file and its data file, before and after.
 
     Attributes:
         before: Bytes of the model that was read.
@@ -73,15 +73,15 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class OutlineNode:
-    """One operator of the main graph.
+    """An operator of the main graph.
 
     Attributes:
-        name: Its label.
-        op_type: Its operator.
-        inputs: The number in the outline of the operator that makes each of its inputs, -1 for an input of the model.
-            Constants are left out, and so is what the body of an If or Loop reads.
-        formats: For each of these inputs the format of its Q/DQ pair; empty for an input in float.
-        weights: The format of its first constant behind a DQ; empty where it has none.
+        name: Label of the node.
+        op_type: Operator type.
+        inputs: For each input, the number in the outline of the operator that makes it, or -1 for an input of the
+            model. Constants and inputs that only the subgraphs of an If or Loop read are left out.
+        formats: For each of these inputs, the format of its Q/DQ pair; empty for an unquantized input.
+        weights: The format of the first constant that a DQ makes; empty if there is none.
     """
 
     name: str
@@ -92,16 +92,16 @@ class OutlineNode:
 
 
 class WrittenModelReport(Report):
-    """The base of the report of a job that writes a model."""
+    """The base class for reports of jobs that write a model."""
 
-    # No field of the dataclass: the JSON report has none, since no file has one.
+    # Not a dataclass field: the JSON report does not contain the model.
     __slots__ = ("_output_model",)
 
     @property
     def output_model(self) -> Model | None:
-        """The model where no output was named; its ``proto`` is an ``onnx.ModelProto`` with all weights inside."""
+        """The model, if no output file was named; its ``proto`` is an ``onnx.ModelProto`` with all weights inside."""
         return getattr(self, "_output_model", None)
 
     def keep(self, model: Model) -> None:
-        """Keep the model that was made."""
+        """Keep the resulting model."""
         object.__setattr__(self, "_output_model", model)

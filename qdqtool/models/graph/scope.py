@@ -1,8 +1,8 @@
-"""Names of scopes: the main graph, a control-flow body, a local function.
+"""Names of scopes: the main graph, a subgraph of a control-flow node, a local function.
 
-A scope path is a tuple: empty for the main graph; one segment more for each body, made of the first output name of
-the node that owns it and the attribute that holds it; a local function starts with its id. Node names never occur
-in it, since models may leave them empty.
+A scope path is a tuple. It is empty for the main graph and begins with the id of a local function. Each subgraph adds a
+segment: the first output name of the owning node, and the attribute with the subgraph. Node names are not used, because
+models may leave them empty.
 """
 
 from collections.abc import Iterator
@@ -15,24 +15,24 @@ MAIN: ScopePath = ()
 
 
 def function_path(function: onnx.FunctionProto) -> ScopePath:
-    """The scope path of a local function: ``domain::name``, and ``:overload`` where it has one."""
+    """Return the scope path of a local function: ``domain::name``, and ``:overload`` if it has one."""
     overload = f":{function.overload}" if function.overload else ""
     return (f"{function.domain}::{function.name}{overload}",)
 
 
 def body_path(owner: ScopePath, node: onnx.NodeProto, attribute: str) -> ScopePath:
-    """The scope path of a body graph of ``node``, which stands in scope ``owner``."""
+    """Return the scope path of a subgraph of ``node``, which is in the scope ``owner``."""
     anchor = next((name for name in node.output if name), node.op_type)
     return (*owner, f"{anchor}.{attribute}")
 
 
 def display(path: ScopePath) -> str:
-    """The path as users see it: empty for the main graph, else the segments joined by ``/``."""
+    """Return the path for users: empty for the main graph, otherwise the segments joined by ``/``."""
     return "/".join(path)
 
 
 def node_bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """The body graphs of a node with the name of their attribute; graphs in a list get an index."""
+    """Yield the subgraphs of a node, each with the name of its attribute; graphs in a list get an index."""
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
             yield attribute.name, attribute.g
@@ -42,7 +42,7 @@ def node_bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
 
 
 def walk(model: onnx.ModelProto) -> Iterator[tuple[ScopePath, onnx.GraphProto | onnx.FunctionProto]]:
-    """Every scope of a model with its container, owners before their bodies, functions last."""
+    """Yield every scope of a model with its container: owners before their subgraphs, functions last."""
     pending: list[tuple[ScopePath, onnx.GraphProto | onnx.FunctionProto]] = [(MAIN, model.graph)]
     pending[:0] = [(function_path(function), function) for function in reversed(model.functions)]
     while pending:
@@ -55,5 +55,5 @@ def walk(model: onnx.ModelProto) -> Iterator[tuple[ScopePath, onnx.GraphProto | 
 
 
 def all_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Every node of every scope, in the order of :func:`walk`."""
+    """Yield every node of every scope, in the order of :func:`walk`."""
     return (node for _, container in walk(model) for node in container.node)

@@ -1,11 +1,11 @@
-"""Properties of operators, one module for each family.
+"""Properties of operators; each module describes one family.
 
-A module has one or both of two values. ``TRAITS`` says what each of its operators does to values, channels, indices and
-codes; code that follows tensors asks :func:`traits`. ``OP`` says how the family is quantized, for families that get
-pairs and for those that stay float for a reason; planning asks :func:`get`.
+A module defines ``TRAITS``, ``OP`` or both. ``TRAITS`` describes what each operator does to values, channels, indices
+and codes; code that follows tensors calls :func:`traits`. ``OP`` describes how the family is quantized, or why it stays
+unquantized; planning calls :func:`get`.
 
-Other packages name an operator only where the code is about this one operator: it writes such a node, folds it, looks
-for a pattern of exporters, or is the rule about it.
+Other packages name an operator only in code that is about this operator: code that writes such a node, folds it,
+matches an exporter's pattern, or is a rule about it.
 """
 
 import functools
@@ -27,47 +27,47 @@ from qdqtool.models.ops._traits import Traits as Traits
 from qdqtool.registry import load_unit, unit_names
 
 MAX_MOVES = 64
-"""The most operators in sequence that only move values, through which a tensor is followed."""
+"""A tensor is followed through at most this many operators that only move values."""
 
 
 @functools.cache
 def families() -> tuple[QuantizableOp, ...]:
-    """Return every family that has to do with quantization, in the order of their module names."""
+    """Return every family with an ``OP``, in the order of module names."""
     units = (load_unit(_package, name) for name in unit_names(_package))
     return tuple(unit.OP for unit in units if hasattr(unit, "OP"))
 
 
 @functools.cache
 def all_traits() -> Mapping[str, Traits]:
-    """Return the traits of the operators of the default domain, by operator name."""
+    """Return the traits of the operators of the default domain, by operator type."""
     units = (load_unit(_package, name) for name in unit_names(_package))
     return {op_type: known for unit in units for op_type, known in getattr(unit, "TRAITS", {}).items()}
 
 
 def get(node: NodeView) -> QuantizableOp | None:
-    """Return how the operator of ``node`` is quantized; None if it has nothing to do with quantization."""
+    """Return how the operator of ``node`` is quantized, or None if nothing is defined for it."""
     family = _by_name().get((node.domain, node.op_type))
     return family.of(node) if family is not None else None
 
 
 def product(node: NodeView) -> ProductOp | None:
-    """Return how ``node`` multiplies an activation with weights; None if it does not."""
+    """Return the weighted operator (it multiplies an activation with weights) of ``node``, or None for others."""
     found = get(node)
     return found if isinstance(found, ProductOp) else None
 
 
 def traits(node: NodeView) -> Traits:
-    """Return what the operator of ``node`` does to values. Nothing is known of operators of other domains."""
+    """Return the traits of the operator of ``node``. Operators of other domains have no known traits."""
     return UNKNOWN if node.domain else all_traits().get(node.op_type, UNKNOWN)
 
 
 def moves_values(node: NodeView) -> bool:
-    """Return whether ``node`` only moves values, whatever its attributes: a pair may stand on either side of it."""
+    """Return whether ``node`` only moves values, whatever its attributes are: a pair may be before or after it."""
     return traits(node).moves_values
 
 
 def moved_from(value: Value) -> Iterator[Value]:
-    """Yield a tensor, then those whose values it holds, moved or selected, through :data:`MAX_MOVES` operators."""
+    """Yield a tensor, then the tensors that its values were moved from, up to an operator that computes values."""
     source: Value | None = value
     for _ in range(MAX_MOVES + 1):
         if source is None:
@@ -78,7 +78,7 @@ def moved_from(value: Value) -> Iterator[Value]:
 
 
 def computing_nodes(node: NodeView) -> Iterator[NodeView]:
-    """Yield the operators that compute with what ``node`` reads: itself, or those behind it if it moves a weight."""
+    """Yield the nodes that compute with the input of ``node``: its readers if it only reorders axes, else itself."""
     output = node.output()
     if not traits(node).reorders_axes or output is None:
         yield node
@@ -88,7 +88,7 @@ def computing_nodes(node: NodeView) -> Iterator[NodeView]:
 
 
 def moves_codes(node: NodeView) -> bool:
-    """Return whether ``node`` only moves values, with the attributes that it has, so that it may also read codes."""
+    """Return whether ``node`` with its attributes only moves values; such a node may also read codes."""
     known = traits(node)
     return known.moves_values or (known.moves_values_if is not None and known.moves_values_if(node))
 
@@ -97,19 +97,19 @@ def source_axis(node: NodeView, axis: int, rank: int | None) -> int | None:
     """Return the axis of the input of ``node`` that becomes ``axis`` of its output.
 
     Args:
-        node: A node that changes only the order of axes: one whose traits have ``reorders_axes``.
-        axis: An axis, counted from the front.
-        rank: The rank of both tensors; None where it is unknown.
+        node: A node that only reorders axes (its traits have ``reorders_axes``), or any other node.
+        axis: An axis of the output, counted from the front.
+        rank: The rank of both tensors; None if unknown.
 
     Returns:
-        None where the axis is unknown, and for any other node.
+        The axis, or None if it is unknown or the node does more than reorder axes.
     """
     rule = traits(node).source_axis
     return rule(node, axis, rank) if rule is not None else None
 
 
 def axis_behind(node: NodeView, axis: int, rank: int) -> int | None:
-    """Return the axis of the output of such a node that ``axis`` of its input becomes; None as above."""
+    """Return the output axis that ``axis`` of the input becomes: the inverse of :func:`source_axis`."""
     return next((behind for behind in range(rank) if source_axis(node, behind, rank) == axis), None)
 
 

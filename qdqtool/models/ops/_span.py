@@ -1,4 +1,4 @@
-"""Which values a tensor can have, and how one operator changes that: interval arithmetic."""
+"""The range of values that a tensor can have, and how an operator changes this range: interval arithmetic."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,15 +13,15 @@ from qdqtool.numerics.dtypes import Array
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The values of a tensor.
+    """The range of the values of a tensor.
 
     Attributes:
-        low: No value is below this; minus infinity where nothing is known.
-        high: No value is above this.
-        width: No two values of one channel are farther apart. It is less than ``high - low`` where the channels lie
-            apart, as behind a bias, and behind a function that is flat in places.
-        axis: Where the channels are; None where no two values of the whole tensor are farther apart.
-        source: The Q or DQ whose range decides the width most; None where none does.
+        low: Lower bound of the values; minus infinity if unknown.
+        high: Upper bound of the values; infinity if unknown.
+        width: Largest difference between two values of one channel. It is less than ``high - low`` if channels are
+            shifted against each other (after a bias), or after a function that is constant in places.
+        axis: The channel axis; None if ``width`` holds for any two values of the tensor.
+        source: The Q or DQ whose range determines the width; None if there is none.
     """
 
     low: float
@@ -37,42 +37,42 @@ class Span:
 
     @property
     def most(self) -> float:
-        """The largest magnitude that a value can have."""
+        """The largest possible magnitude of a value."""
         return max(abs(self.low), abs(self.high))
 
     def on(self, axis: ChannelLayout | None) -> "Span":
-        """Return the span of a tensor whose channels are on this axis; None for an unknown one."""
+        """Return the span for a tensor with this channel axis (None if unknown). Another axis loses the width."""
         return self if self.axis in {None, axis} else Span(self.low, self.high, source=self.source)
 
     def between(self, low: float, high: float) -> "Span":
-        """Return the values behind a function that clips to these bounds."""
+        """Return the span after a function that clips values to these bounds."""
         return replace(self, low=min(max(self.low, low), high), high=max(min(self.high, high), low))
 
     def including(self, value: float) -> "Span":
-        """Return the span with one more value, which any channel may have beside others."""
+        """Return the span with one more value, which may occur in any channel."""
         farthest = max(abs(value - self.low), abs(self.high - value), self.width)
         return replace(self, low=min(self.low, value), high=max(self.high, value), width=farthest)
 
     def times(self, factor: float) -> "Span":
-        """Return the values multiplied with a number of any sign."""
+        """Return the span after multiplication by a number of any sign."""
         low, high = sorted((_product(self.low, factor), _product(self.high, factor)))
         return replace(self, low=low, high=high, width=_product(self.width, abs(factor)))
 
 
 Arrays = Callable[[int], Array | None]
-"""The constant at an input of the node; None where it is computed."""
+"""Returns the constant at an input of the node, or None if the input is computed."""
 
 SpanRule = Callable[[NodeView, Sequence[Span | None], Arrays], Span | None]
-"""The values of the first output, given those of each input; None where nothing is known."""
+"""Returns the span of the first output, given the spans of the inputs, or None if it is unknown."""
 
 
 def within(low: float, high: float, steepest: float = math.inf) -> SpanRule:
-    """Return the rule of a function with values between these, whatever it reads.
+    """Return the rule of a function whose values are always between these bounds.
 
     Args:
-        low: Its smallest value.
-        high: Its greatest value.
-        steepest: The most that it rises for a step of 1; infinity for a function of more than single values.
+        low: Smallest value of the function.
+        high: Largest value of the function.
+        steepest: Largest slope; infinity if the function combines several values.
     """
 
     def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span:
@@ -85,12 +85,12 @@ def within(low: float, high: float, steepest: float = math.inf) -> SpanRule:
 
 
 def rising(function: Callable[[NodeView, float], float], floor: float = -math.inf, steepest: float = 1.0) -> SpanRule:
-    """Return the rule of a function of single values that rises, or falls to its smallest value ``floor`` and rises.
+    """Return the rule of a function of single values that rises, or that falls to a minimum ``floor`` and then rises.
 
     Args:
-        function: The function, or a bound above it where it has a floor.
-        floor: Its smallest value, which is below 0; minus infinity for a function that only rises.
-        steepest: The most that it rises or falls for a step of 1.
+        function: The function; with a floor, an upper bound of the function.
+        floor: Minimum of the function, below 0; minus infinity for a function that only rises.
+        steepest: Largest slope in magnitude.
     """
 
     def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
@@ -105,7 +105,7 @@ def rising(function: Callable[[NodeView, float], float], floor: float = -math.in
 
 
 def of_known(combine: Callable[..., Span]) -> SpanRule:
-    """Return the rule of a function of the values of all inputs; nothing is known where those of one are not."""
+    """Return the rule of an operator that combines all inputs. An input of unknown span makes the result unknown."""
 
     def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
         return combine(*spans) if None not in spans else None
@@ -114,12 +114,12 @@ def of_known(combine: Callable[..., Span]) -> SpanRule:
 
 
 def same_span(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Return the values of the first input: no other ones are made."""
+    """Return the span of the first input, for operators that make no other values."""
     return spans[0]
 
 
 def union(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Return the values of all inputs, which may stand in one channel."""
+    """Return the span of the values of all inputs, which may occur in one channel."""
     known = [span for span in spans if span is not None]
     if not known or len(known) < len(spans):
         return None
@@ -127,14 +127,14 @@ def union(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span 
 
 
 def summed_span(left: Span, right: Span) -> Span:
-    """Return the values of a sum."""
+    """Return the span of a sum of two tensors."""
     left, right = _aligned(left, right)
     source = _widest((left, right)).source
     return Span(left.low + right.low, left.high + right.high, left.width + right.width, left.axis or right.axis, source)
 
 
 def multiplied(left: Span, right: Span) -> Span:
-    """Return the values of a product of single values."""
+    """Return the span of an element-wise product of two tensors."""
     left, right = _aligned(left, right)
     corners = [_product(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
     width = _product(left.most, right.width) + _product(right.most, left.width)
@@ -142,9 +142,9 @@ def multiplied(left: Span, right: Span) -> Span:
 
 
 def constant_span(array: Array) -> Span | None:
-    """Return the values of a constant; None for one without elements, of no numbers, or not finite.
+    """Return the span of a constant, or None if it has no elements, is not numeric, or is not finite.
 
-    A constant with a number for each channel has no width: whatever it is added to, the channel moves as a whole.
+    A constant with one number for each channel has width 0: added to a tensor, it shifts each channel as a whole.
     """
     if not array.size or array.dtype.kind not in "fiuV":
         return None
@@ -157,18 +157,18 @@ def constant_span(array: Array) -> Span | None:
 
 
 def _channels(shape: tuple[int, ...]) -> ChannelLayout | None:
-    """Return where a broadcast constant has its channels; None if its values also differ along another axis."""
+    """Return the channel axis of a broadcast constant, or None if its values also differ along another axis."""
     if shape and shape[-1] > 1 and all(extent == 1 for extent in shape[:-1]):
         return ChannelLayout.LAST
-    # [C, 1, 1] is broadcast to [N, C, H, W], and [1, C, 1, 1] too.
+    # [C, 1, 1] and [1, C, 1, 1] are broadcast to [N, C, H, W].
     spatial = len(shape) > 2 and all(extent == 1 for extent in (*shape[:-3], *shape[-2:]))
     return ChannelLayout.FIRST if spatial and len(shape) in {3, 4} and shape[-3] > 1 else None
 
 
 def _aligned(left: Span, right: Span) -> tuple[Span, Span]:
-    """Return the spans of two tensors that are combined element by element, with one channel axis or none."""
+    """Return the spans of two inputs of an element-wise operation, both with the same channel axis (or none)."""
     axis = left.axis or right.axis
-    # Where both have channels, on different axes, the right one loses them.
+    # If both tensors have channels on different axes, the right one loses its axis and width.
     return left.on(axis), right.on(axis)
 
 
@@ -177,5 +177,5 @@ def _widest(spans: Sequence[Span]) -> Span:
 
 
 def _product(left: float, right: float) -> float:
-    # Infinity times zero is not known; an unbounded value times exactly 0 is 0.
+    # Infinity times zero is unknown in general; here an unbounded value times exactly 0 is 0.
     return 0.0 if left == 0 or right == 0 else left * right

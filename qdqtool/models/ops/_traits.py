@@ -1,10 +1,10 @@
-"""The record of what an operator does to the values that it reads.
+"""The traits of an operator: what it does to the values that it reads.
 
-A record states what other code relies on. A property that is not stated may hold too: then no code relies on it, and
-code that follows a tensor stops at the operator, which is always safe.
+Traits state what other code relies on. A trait that is not set may be true in fact, but no code relies on it. Code that
+follows a tensor then stops at the operator, which is always safe.
 
-A rule gets a node, the channel axis of its input, and the index of the model. It returns the channel axis of
-the output where the node commutes with a positive factor for each channel, and None where it does not.
+A factor rule gets a node, the channel axis of its input, and the index of the model. It returns the channel axis of the
+output if the node commutes with a positive factor for each channel, and None otherwise.
 """
 
 import enum
@@ -19,19 +19,19 @@ from qdqtool.models.ops._span import SpanRule
 
 
 def pointwise(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    """Accept every node: its operator works on each value alone and commutes with positive factors."""
+    """Accept every node, for operators that process each value separately and commute with positive factors."""
     return layout
 
 
 def over_space(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    """Accept windows over the axes behind the channels."""
+    """Accept windows over the axes after the channel axis."""
     return layout if layout is ChannelLayout.FIRST else None
 
 
 def over_axes(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    """Accept a node whose axes (an attribute, or stored at input 1) all lie behind the channels.
+    """Accept a node whose axes (an attribute, or stored at input 1) are all after the channel axis.
 
-    Axes that are counted from the back lie nowhere where the rank is unknown.
+    If the rank is unknown, axes counted from the back are not accepted.
     """
     axes = node.attribute("axes") or stored_integers(node.input(1), index.constants)
     rank = len(shape_of(node.input(0), index) or ())
@@ -40,38 +40,38 @@ def over_axes(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> Chann
 
 
 def shape_of(value: Value | None, index: ModelIndex) -> tuple[int | str | None, ...] | None:
-    """Return the shape of a tensor; None where its rank is unknown."""
+    """Return the shape of a tensor, or None if its rank is unknown."""
     return index.types.shape(value) if value is not None else None
 
 
 def stored_integers(value: Value | None, constants: Constants) -> list[int] | None:
-    """Return the integers of a constant; None for any other tensor."""
+    """Return the integers of a constant, or None for any other tensor."""
     array = constants.readable(value) if value is not None else None
     return [int(entry) for entry in array.reshape(-1)] if array is not None else None
 
 
 FactorRule = Callable[[NodeView, ChannelLayout, ModelIndex], ChannelLayout | None]
-"""The channel axis of the output of a node, given that of its input; None where the node does not commute with positive
-factors for the channels."""
+"""Returns the channel axis of the output of a node, given the axis of the input. None if the node does not commute with
+positive channel factors."""
 
 AxisRule = Callable[[NodeView, int, int | None], int | None]
-"""The axis of the input of a node that becomes a given axis of its output, for tensors of a rank (None if unknown);
-None where the axis is unknown."""
+"""Returns the input axis of a node that becomes a given output axis. It also gets the rank of the tensors (None if
+unknown). None if the axis is unknown."""
 
 
 NodeRule = Callable[[NodeView, Constants], bool]
-"""Whether a node has a property that depends on its attributes and constants."""
+"""Returns whether a node has a property that depends on its attributes and constants."""
 
 
 class CodePath(enum.Enum):
-    """How codes of a DQ in front of an operator reach a product behind it, which then multiplies codes.
+    """How an operator passes codes from a DQ to a weighted operator, which then multiplies codes.
 
-    Measured in the layer dump of TensorRT for RTX. Behind any other operator a product multiplies floats.
+    Measured in the layer dump of TensorRT for RTX. After any other operator, a weighted operator multiplies floats.
 
-    ``MOVED``: codes are moved, repeated or dropped. ``POINTWISE``: each code becomes another code in its place.
-    ``SELECTED``: a reduction selects codes. ``SCALED``: the compiler multiplies the scale with one constant number.
-    ``JOINED``: codes of several tensors, if all have one scale. ``PADDED``: padding with values of the tensor; padding
-    with zeros only in front of a convolution, whose kernel pads.
+    ``MOVED``: it moves, repeats or drops codes. ``POINTWISE``: it maps each code to another code. ``SELECTED``: a
+    reduction selects codes. ``SCALED``: the compiler multiplies the scale by one constant. ``JOINED``: it joins codes
+    of several tensors with equal scales. ``PADDED``: it pads with values of the tensor, or (only before a convolution,
+    whose kernel pads) with zeros.
     """
 
     MOVED = "moved"
@@ -84,31 +84,31 @@ class CodePath(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueTraits:
-    """Which values the outputs have, given those of the first input.
+    """Properties of the values of the outputs, given the values of the first input.
 
     Attributes:
-        moves_values: Whether every float value of every output is a value of the first input, selected by its place or
-            by the order of values. Then Q and DQ with one scale, or any other monotonic function of single values,
-            may stand on either side of the operator: the result is the same.
-        moves_values_if: For an operator that does this with some attributes only: whether a node has them.
-        passes_values: Whether the output has the values of the first input, each in its place, maybe in another type.
+        moves_values: Whether every float value of every output is a value of the first input, selected by position or
+            by order. Then Q and DQ with one scale (and every monotonic function of single values) give the same result
+            before and after the operator.
+        moves_values_if: For an operator that only moves values with some attributes: whether a node has those.
+        passes_values: Whether the output has the values of the first input at the same positions; the type may change.
             This includes Dropout, because models run in inference mode.
-        keeps_sign: Whether no value of the output is negative if no value of the first input is.
-        keeps_sign_of_all: Whether no value of the output is negative if no value of any input is.
-        nonnegative: Whether no value of the output is ever negative.
-        nonnegative_if: For an operator of which this depends on the node: the rule for it.
-        keeps_magnitude: Whether no value of the output has a larger magnitude than the largest of the first input.
-        bound: Largest magnitude that a value of the output has, whatever the inputs are; None where there is none.
-        keeps_order_only: Whether the output depends only on the order of the values, or on the shape. Then codes give
-            the same output as the values that they represent.
-        softmax: Whether it is a softmax: a value far below the others has no influence, so a large negative number
-            in its input represents minus infinity.
-        carries_infinity: Whether every value of the first output is a value of the first input, or 0: a number that
-            represents infinity in the input represents it in the output.
-        random_if: For an operator that may draw random numbers, so that its output differs from run to run: whether a
-            node does.
-        source_axis: For an operator that only reorders axes: the rule for them.
-        span: The rule for the values of the first output, given those of the inputs.
+        keeps_sign: Whether no output value is negative if no value of the first input is negative.
+        keeps_sign_of_all: Whether no output value is negative if no value of any input is negative.
+        nonnegative: Whether no output value is ever negative.
+        nonnegative_if: For an operator whose output is nonnegative only in some nodes: the rule for a node.
+        keeps_magnitude: Whether no output value has a larger magnitude than the largest of the first input.
+        bound: Largest possible magnitude of an output value for any input; None if there is no limit.
+        keeps_order_only: Whether the output depends only on the order of the values, or only on the shape. Then codes
+            give the same output as the values that they represent.
+        softmax: Whether it is a softmax: a value far below the others has no influence, so a large negative input value
+            represents minus infinity.
+        carries_infinity: Whether every value of the first output is a value of the first input, or 0. Then a number
+            that represents infinity in the input also does so in the output.
+        random_if: For an operator that may draw random numbers, so that outputs differ between runs: whether a node
+            does so.
+        source_axis: For an operator that only reorders axes: the rule for the axes.
+        span: The rule for the range of the values of the first output, given the ranges of the inputs.
     """
 
     moves_values: bool = False
@@ -129,21 +129,21 @@ class ValueTraits:
 
     @property
     def reorders_axes(self) -> bool:
-        """Whether it only reorders axes, or does nothing."""
+        """Whether the operator only reorders axes, or does nothing."""
         return self.source_axis is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelTraits:
-    """Where the channels of the first input are in the output.
+    """The position of the channels of the first input in the output.
 
     Attributes:
         keeps_channels: Whether the output has the channels of the inputs, in the same order.
-        flattens_channels: Whether it may join the channel axis with those behind it: then the values of a channel are
-            neighbours.
-        factor_rule: For an operator that may commute with a positive factor for each channel: the rule for it.
-        normalizes: For a normalization that multiplies with a vector at input 1 (and adds one at input 2): the axis of
-            its channels.
+        flattens_channels: Whether it may join the channel axis with the axes after it; the values of a channel are then
+            adjacent.
+        factor_rule: For an operator that may commute with a positive factor for each channel: the rule.
+        normalizes: For a normalization that multiplies by a vector at input 1 (and adds a vector at input 2): its
+            channel axis.
     """
 
     keeps_channels: bool = False
@@ -154,16 +154,16 @@ class ChannelTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class IndexTraits:
-    """How it computes or uses indices and shapes.
+    """How the operator computes or uses indices and shapes.
 
     Attributes:
         index_inputs: Inputs that are shapes, indices, counts or conditions.
-        computes_indices: Whether models use it to compute indices and shapes, besides data.
-        carries_indices: Whether the integers of its first output are integers of its first input, so that the same
-            bounds hold for both.
-        looks_up: Whether input 1 has indices into input 0 along the attribute ``axis``. ONNX Runtime fails on an index
-            beyond that axis.
-        is_layer: Whether it is a layer of a network: its output is data, even where a Cast rounds it to an index later.
+        computes_indices: Whether models use the operator to compute indices and shapes, not only data.
+        carries_indices: Whether the integers of the first output are integers of the first input, so that both have the
+            same bounds.
+        looks_up: Whether input 1 contains indices into input 0 along the attribute ``axis``. ONNX Runtime fails for an
+            index outside that axis.
+        is_layer: Whether it is a layer of a network: its output is data, even if a Cast turns it into an index later.
     """
 
     index_inputs: tuple[int, ...] = ()
@@ -175,18 +175,17 @@ class IndexTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelTraits:
-    """What kernels do with it.
+    """How kernels process the operator.
 
     Attributes:
-        codes: How codes go through it in TensorRT; None where a product behind it multiplies floats.
-        fused_behind_products: Whether TensorRT computes it in the kernel of a product in front of it.
-        lacks_int8: Whether TensorRT for RTX refuses to compute it on int8. It computes other operators, on the
-            codes as they are.
-        lacks_uint8: Whether TensorRT for RTX refuses uint8 data in it. It takes uint8 in Cast, Equal and Shape;
-            operators that nobody has tried have False.
-        stays_float32: Why it stays float32 although ONNX defines it for float16; empty if it need not.
-        float32_inputs: Inputs that stay float32, whatever type ONNX allows: they say how a shape changes.
-        multiplies_inside: Whether it multiplies matrices, or convolves, as a part of what it computes.
+        codes: How codes pass through the operator in TensorRT; None if they do not reach a weighted operator.
+        fused_behind_products: Whether TensorRT computes it in the kernel of a weighted operator before it.
+        lacks_int8: Whether TensorRT for RTX refuses to compute it on int8. If False, it computes directly on the codes.
+        lacks_uint8: Whether TensorRT for RTX refuses uint8 data as its input. Cast, Equal and Shape accept uint8;
+            untested operators have False.
+        stays_float32: Why it stays float32 although ONNX defines it for float16; empty if it may be float16.
+        float32_inputs: Inputs that stay float32 whatever type ONNX allows, because they define a change of shape.
+        multiplies_inside: Whether a matrix product or convolution is a part of its computation.
     """
 
     codes: CodePath | None = None
@@ -200,11 +199,11 @@ class KernelTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class Traits(ValueTraits, ChannelTraits, IndexTraits, KernelTraits):
-    """All that is known of one operator, except how it is quantized (:class:`~qdqtool.models.ops.QuantizableOp`)."""
+    """All known traits of an operator. How it is quantized is in :class:`~qdqtool.models.ops.QuantizableOp`."""
 
 
 UNKNOWN = Traits()
-"""The traits of an operator of which nothing is known."""
+"""The traits of an unknown operator."""
 
 MOVING = Traits(
     moves_values=True,
@@ -214,5 +213,5 @@ MOVING = Traits(
     carries_indices=True,
     codes=CodePath.MOVED,
 )
-"""The traits of every operator that only moves values; ``dataclasses.replace`` adds the traits of one operator.
-TensorRT carries codes through every such operator that was measured."""
+"""The traits of operators that only move values; ``dataclasses.replace`` adds the traits of a single operator.
+TensorRT passes codes through every such operator that was measured."""

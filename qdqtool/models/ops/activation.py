@@ -14,7 +14,7 @@ from qdqtool.models.ops._traits import Traits, pointwise
 
 
 def _constant_slope(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    """Return the same layout for a constant slope: a PRelu commutes with positive factors like a LeakyRelu."""
+    """Return the same layout if the slope is constant: PRelu then commutes with positive factors, as LeakyRelu does."""
     slope = node.input(1)
     return layout if slope is not None and index.constants.is_constant(slope) else None
 
@@ -25,14 +25,14 @@ def _starts_at_zero(node: NodeView, constants: Constants) -> bool:
     if node.is_parametric:
         return False
     if bound is None:
-        # An attribute below opset 11.
+        # Below opset 11 the bound is an attribute.
         return float(node.attribute("min", -1.0)) >= 0
     found = constants.array(bound) if constants.is_constant(bound) else None
     return found is not None and bool((found.astype("float64") >= 0).all())
 
 
 def _clipped(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Clip to the bounds, which are attributes below opset 11."""
+    """Return the span after clipping to the bounds, which are attributes below opset 11."""
     span = spans[0]
     bounds = [node.attribute(name) for name in ("min", "max")]
     for index in (1, 2):
@@ -46,7 +46,7 @@ def _clipped(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Sp
 
 
 def _sloped(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Multiply negative values with a slope, one for all or one for each channel."""
+    """Return the span after negative values are multiplied by a slope, or by a slope for each channel."""
     span = spans[0]
     slopes = arrays(1) if node.input_name(1) else np.float64(node.attribute("alpha", 0.01))
     if span is None or slopes is None or not np.size(slopes):
@@ -57,7 +57,7 @@ def _sloped(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Spa
         for end in (span.low, min(span.high, 0.0))
     ]
     ends = (negative if span.low < 0 else []) + ([max(span.low, 0.0), span.high] if span.high > 0 else [])
-    # Slopes that differ within a channel, or along another axis, move values of one channel apart.
+    # Slopes that differ within a channel, or along another axis, increase the width of a channel.
     given = constant_span(np.asarray(slopes))
     fits = np.size(slopes) == 1 or (given is not None and given.axis is not None and given.axis is span.axis)
     width = span.width * max(1.0, float(np.max(np.abs(slopes)))) if fits else math.inf

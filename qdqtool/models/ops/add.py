@@ -1,4 +1,4 @@
-"""Add, quantized where it joins a residual branch."""
+"""Add, quantized if it joins a residual branch."""
 
 from qdqtool.models.ops._product import QuantizableOp
 from qdqtool.models.ops._span import of_known, summed_span
@@ -6,7 +6,7 @@ from qdqtool.models.ops._traits import Traits
 
 
 class _Add(QuantizableOp):
-    """Add. One input takes a pair, which depends on the graph: the skip branch, not the branch from a Conv."""
+    """Add. One input gets a pair; the graph decides which: the skip branch, not the branch from a Conv."""
 
     op_types = ("Add",)
     activation_inputs = (0, 1)

@@ -1,4 +1,4 @@
-"""Arithmetic and comparison of several tensors, element by element."""
+"""Element-wise arithmetic and comparison of several tensors."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ def _difference(left: Span, right: Span) -> Span:
 
 
 def _quotient(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Divide by constants that have one sign; of others nothing is known."""
+    """Return the span of a quotient, or None if the divisor is not constant or its signs differ."""
     divisor = arrays(1)
     inverse = constant_span(1 / divisor.astype(np.float64)) if divisor is not None and np.all(divisor) else None
     return multiplied(spans[0], inverse) if spans[0] is not None and inverse is not None else None

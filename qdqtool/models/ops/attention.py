@@ -1,4 +1,4 @@
-"""Attention as one operator, which stays float."""
+"""Attention as one operator, which stays unquantized."""
 
 from qdqtool.models.ops._product import QuantizableOp
 from qdqtool.models.ops._traits import Traits
@@ -7,8 +7,8 @@ from qdqtool.models.ops._traits import Traits
 class _Attention(QuantizableOp):
     """The Attention operator of ONNX.
 
-    Its Softmax is inside, where no pair can be placed. TensorRT for RTX runs pairs in front of it as separate kernels,
-    and the attention in float16. The same attention written as MatMul, Softmax and MatMul runs in int8 or fp8.
+    Its Softmax is inside, where no pair can be placed. TensorRT for RTX runs pairs before it as separate kernels, and
+    the attention itself in float16. The same attention written as MatMul, Softmax and MatMul runs in int8 or fp8.
     """
 
     op_types = ("Attention",)

@@ -8,8 +8,8 @@ from qdqtool.models.ops._traits import Traits, over_space
 class _AveragePool(QuantizableOp):
     """Average pooling of one activation.
 
-    NVIDIA's placement guide moves pairs through it. TensorRT for RTX does not: a pair in front of it is computed inside
-    the kernel before, as a round trip through int8, and the pool still reads float.
+    NVIDIA's placement guide moves pairs through it. TensorRT for RTX does not: a pair before it becomes a round trip
+    through int8 inside the previous kernel, and the pool still reads float.
     """
 
     op_types = ("AveragePool", "GlobalAveragePool")
@@ -18,7 +18,7 @@ class _AveragePool(QuantizableOp):
 
 
 TRAITS = {
-    # Zeros of the padding may be averaged too.
+    # Zeros of the padding may be included in the average.
     "AveragePool": Traits(
         span=of_known(lambda span: span.including(0)), keeps_sign=True, keeps_channels=True, factor_rule=over_space
     ),

@@ -1,4 +1,4 @@
-"""Concat: it moves values, but only inputs with equal scales can be joined as codes."""
+"""Concat: it moves values, but codes can only be joined if all inputs have equal scales."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,10 +10,10 @@ from qdqtool.models.ops._traits import CodePath, Traits
 
 
 class _Concat(QuantizableOp):
-    """Concat, whose inputs need one scale.
+    """Concat, whose inputs need a common scale.
 
-    It needs no pairs of its own: TensorRT moves the Q behind it onto each input, and joins codes. A user who names it
-    gets one scale for the pair behind it and for the pairs that its inputs have for other readers.
+    It needs no pairs of its own: TensorRT moves the Q after it to each input, and joins codes. If the user names it,
+    all pairs on its output and inputs get the same scale.
     """
 
     op_types = ("Concat",)
@@ -26,7 +26,7 @@ class _Concat(QuantizableOp):
 
 
 def _concatenated(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Join tensors; joined along the channels, each channel has the values of one of them."""
+    """Return the span of joined tensors. If they are joined along the channels, each channel comes from one of them."""
     whole = union(node, spans, arrays)
     axis = next((layout for layout in ChannelLayout if layout.axis == node.attribute("axis")), None)
     known = [span.on(axis) for span in spans if span is not None]

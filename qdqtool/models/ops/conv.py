@@ -1,4 +1,4 @@
-"""Conv in one to three dimensions, grouped and depthwise too."""
+"""Conv in one to three dimensions, including grouped and depthwise."""
 
 from collections.abc import Sequence
 from math import prod
@@ -12,12 +12,12 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.product import ProductLayout
 
 LARGEST_FLOAT_KERNEL = 32
-"""The most elements of a kernel of fp8 convolutions, measured with TensorRT for RTX 1.7 in one, two and three
+"""fp8 convolutions may have at most this many kernel elements. Measured with TensorRT for RTX 1.7 in one to three
 dimensions: 4 x 8 and 1 x 32 run in fp8, 5 x 7 and 1 x 33 in float. int8 has no such limit."""
 
 
 class _Conv(ProductOp):
-    """Conv, with weight ``[M, C/group, k1, ...]``: output channels on axis 0. No kernel takes blocks of inputs."""
+    """Conv, with weight ``[M, C/group, k1, ...]``: output channels on axis 0. No kernel supports blocks of inputs."""
 
     op_types = ("Conv",)
     bias_input = 2
@@ -38,7 +38,7 @@ class _Conv(ProductOp):
         return 1 if rank > 1 else None
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
-        """Return a layout with groups of output channels, then input channels."""
+        """Return a layout with groups, then output channels, then input channels."""
         groups = node.attribute("group", 1)
         fits = len(shape) > 2 and groups >= 1 and shape[0] % groups == 0
         return ProductLayout(shape, groups) if fits else None
@@ -46,7 +46,7 @@ class _Conv(ProductOp):
     def missing_kernel(
         self, node: NodeView, weight_shape: Sequence[int | str | None], number_format: NumberFormat
     ) -> str | None:
-        """Return why floating-point formats do not take kernels above :data:`LARGEST_FLOAT_KERNEL` elements."""
+        """Return why floating-point formats do not accept kernels above :data:`LARGEST_FLOAT_KERNEL` elements."""
         extents = [extent for extent in weight_shape[2:] if isinstance(extent, int)]
         if number_format.kind == "integer" or prod(extents) <= LARGEST_FLOAT_KERNEL:
             return None

@@ -11,9 +11,9 @@ from qdqtool.numerics.product import ProductLayout
 class _ConvTranspose(ProductOp):
     """ConvTranspose, with weight ``[C, M/group, k1, ...]``.
 
-    The output channels of ONNX are on axis 1, while NVIDIA's kernels are reported to need scales on axis 0
-    (NVIDIA/TensorRT issues 1694 and 2380). TensorRT for RTX runs it in float with any axis. So only per-tensor weights
-    are portable.
+    In ONNX, axis 1 counts the output channels, but NVIDIA's kernels are reported to need scales on axis 0
+    (NVIDIA/TensorRT issues 1694 and 2380). TensorRT for RTX runs it in float with any axis. Therefore only per-tensor
+    weights are portable.
     """
 
     op_types = ("ConvTranspose",)
@@ -39,7 +39,7 @@ class _ConvTranspose(ProductOp):
         return 0
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
-        """Return a layout with groups of input channels, then output channels."""
+        """Return a layout with groups, then input channels, then output channels."""
         groups = node.attribute("group", 1)
         fits = len(shape) > 2 and groups >= 1 and shape[0] % groups == 0
         return ProductLayout(shape, groups, inputs_first=True) if fits else None

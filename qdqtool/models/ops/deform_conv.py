@@ -1,11 +1,11 @@
-"""Deformable convolution, which stays float."""
+"""Deformable convolution, which stays unquantized."""
 
 from qdqtool.models.ops._product import QuantizableOp
 from qdqtool.models.ops._traits import Traits
 
 
 class _DeformConv(QuantizableOp):
-    """DeformConv, which gathers its inputs from places of another input; TensorRT has a float plugin for it."""
+    """DeformConv, which reads its input at positions that another input gives; TensorRT has a float plugin for it."""
 
     op_types = ("DeformConv",)
     stays_float = "TensorRT knows it as a float plugin only"

@@ -1,4 +1,4 @@
-"""Einsum as a matrix product: two operands with a common index that the output does not have."""
+"""Einsum as a matrix product: two operands with a common index that is not in the output."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ ELLIPSIS = "..."
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """The equation of an Einsum of two operands, with ``...`` as one index.
+    """The equation of an Einsum with two operands; ``...`` counts as one index.
 
     Attributes:
         left: Indices of the first operand.
-        right: Indices of the second.
+        right: Indices of the second operand.
         output: Indices of the result.
     """
 
@@ -26,7 +26,7 @@ class Equation:
 
     @classmethod
     def parse(cls, text: str) -> "Equation | None":
-        """Return the equation of a text; None unless it has two operands that name each index once."""
+        """Parse an equation; return None unless it has two operands in which each index occurs once."""
         terms, arrow, output = text.replace(" ", "").partition("->")
         operands = [_indices(term) for term in terms.split(",")]
         if len(operands) != 2 or any(len(set(operand)) < len(operand) for operand in operands):
@@ -36,16 +36,16 @@ class Equation:
 
     @property
     def summed(self) -> tuple[str, ...]:
-        """The indices of both operands over which the products are summed."""
+        """The indices of both operands that are not in the output: the products are summed over them."""
         return tuple(index for index in self.right if index in self.left and index not in self.output)
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The indices of the second operand alone that the result has: its output channels."""
+        """The indices of the second operand that are in the output but not in the first: the output channels."""
         return tuple(index for index in self.right if index in self.output and index not in self.left)
 
     def axis(self, index: str, rank: int) -> int | None:
-        """Return the axis of an index in the second operand of that rank; None where the operand does not fit."""
+        """Return the axis of an index in the second operand of this rank, or None if the rank does not fit."""
         position, named = self.right.index(index), len(self.right) - (ELLIPSIS in self.right)
         if named > rank or (named < rank and ELLIPSIS not in self.right):
             return None
@@ -53,13 +53,13 @@ class Equation:
 
 
 class _Einsum(ProductOp):
-    """Einsum of an activation and a weight or a second activation, as in MatMul; measured with TensorRT for RTX 1.7."""
+    """Einsum of an activation with a weight or another activation, like MatMul. Measured with TensorRT for RTX 1.7."""
 
     op_types = ("Einsum",)
     two_activations = True
 
     def of(self, node: NodeView) -> QuantizableOp | None:
-        """Return the family for a matrix product, that of float for another product, None if it only moves values."""
+        """Return this family for a matrix product, None if the node only moves values, otherwise :data:`_OTHER`."""
         if node.is_parametric:
             return _OTHER
         text = _equation(node)
@@ -69,12 +69,12 @@ class _Einsum(ProductOp):
         return _OTHER if "," in text else None
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
-        """Return the axis of the output channels if there is one: with two, TensorRT runs per-axis scales in float."""
+        """Return the axis of the output channels, or None for two such axes: TensorRT runs their scales in float."""
         found = Equation.parse(_equation(node))
         return found.axis(found.kept[0], rank) if found is not None and len(found.kept) == 1 else None
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
-        """Return the axis of the sum, if there is only one."""
+        """Return the axis of the sum, or None if there are several."""
         found = Equation.parse(_equation(node))
         return found.axis(found.summed[0], rank) if found is not None and len(found.summed) == 1 else None
 
@@ -97,7 +97,7 @@ def _indices(term: str) -> tuple[str, ...]:
 
 
 def _implied(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the output without an arrow, as in NumPy: indices that occur once, sorted, behind ``...``."""
+    """Return the output of an equation without an arrow, as in NumPy: ``...``, then indices that occur once, sorted."""
     counts = Counter((*left, *right))
     dots = [ELLIPSIS] if ELLIPSIS in counts else []
     return (*dots, *sorted(index for index, count in counts.items() if count == 1 and index != ELLIPSIS))

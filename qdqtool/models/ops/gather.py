@@ -1,6 +1,6 @@
 """Operators that select values by indices.
 
-Traits that are set to False here would hold, but no code has relied on them so far (see
+Some traits are set to False here although they are true, because no code has relied on them so far (see
 :mod:`qdqtool.models.ops.layout`).
 """
 

@@ -20,7 +20,7 @@ class _Gemm(ProductOp):
     packs_channels = True
     takes_batchnorm = True
     sums_evenly = True
-    # "FP32 GEMM is not supported", says the builder of TensorRT for RTX for compute capability 7.5.
+    # The builder of TensorRT for RTX reports "FP32 GEMM is not supported" for compute capability 7.5.
     no_turing_kernel = (TensorProto.FLOAT, TensorProto.BFLOAT16)
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
@@ -36,7 +36,7 @@ class _Gemm(ProductOp):
         return 1 if node.attribute("transA", 0) else rank - 2
 
     def activation_layout(self, node: NodeView) -> ChannelLayout | None:
-        """Return the last axis; None with ``transA``, where it is the first, for which there is no layout."""
+        """Return the last axis, or None with ``transA``: the first axis has no layout."""
         return None if node.attribute("transA", 0) else self.channel_layout
 
     def term_factors(self, node: NodeView) -> tuple[float, float]:
@@ -44,7 +44,7 @@ class _Gemm(ProductOp):
         return node.attribute("alpha", 1.0), node.attribute("beta", 1.0)
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
-        """Return the layout of a matrix; None with ``transA``, where the channels of the activation are on axis 0."""
+        """Return the layout of a matrix, or None with ``transA``: the channels of the activation are then on axis 0."""
         if len(shape) != 2 or node.attribute("transA", 0):
             return None
         return ProductLayout(shape, inputs_first=not node.attribute("transB", 0))

@@ -1,7 +1,7 @@
-"""Operators that move the values of a tensor by place, or repeat or drop some.
+"""Operators that move the values of a tensor by position, repeat values or drop values.
 
-Some properties that follow from moving values are set to False here although they are true: no code has relied on them
-for this operator so far, and relying on them would change results. ``tests/models/ops/test_traits.py`` lists them.
+Some traits are set to False here although they follow from moving values. No code has relied on them for the operator
+so far, and relying on them would change results. ``tests/models/ops/test_traits.py`` lists them.
 """
 
 import math
@@ -20,16 +20,16 @@ def _flattened(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> Chan
 
 
 def _reshaped(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    """Return the axis of the channels behind a Reshape that leaves the batch and the order of channels."""
-    # It may join all axes behind the batch, as Flatten does (``[0, n]`` or such shapes), or change only the axes
-    # behind the channels, as ``[1, 96]`` to ``[1, 96, 1, 1]``.
+    """Return the channel axis after a Reshape that keeps the batch and the order of the channels."""
+    # It may join all axes after the batch, as Flatten does (such as ``[0, n]``), or change only the axes after the
+    # channels (``[1, 96]`` to ``[1, 96, 1, 1]``).
     if layout is not ChannelLayout.FIRST:
         return None
     wanted = stored_integers(node.input(1), index.constants)
     if wanted is not None and len(wanted) == 2 and wanted[0] == 0 and not node.attribute("allowzero", 0):
         return ChannelLayout.LAST
     before, after = _behind_batch(node.input(0), index), _behind_batch(node.output(), index)
-    # The same number of elements behind the batch in both means that the batch is the same.
+    # If both tensors have the same number of elements after the batch axis, the batch is the same.
     if not before or not after or math.prod(before) != math.prod(after) or not math.prod(before):
         return None
     if len(after) == 1:
@@ -38,12 +38,12 @@ def _reshaped(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> Chann
 
 
 def _behind_batch(value: Value | None, index: ModelIndex) -> tuple[int, ...]:
-    """Return the extents behind the first axis; nothing where they are not known."""
+    """Return the extents after the first axis; empty if they are unknown."""
     return static_shape((shape_of(value, index) or ())[1:]) or ()
 
 
 def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:
-    """Return the input axis that a Transpose moves to ``axis``; without ``perm`` it reverses the order of the axes."""
+    """Return the input axis that a Transpose moves to ``axis``; without ``perm`` the order of the axes is reversed."""
     order = node.attribute("perm", None if rank is None else range(rank - 1, -1, -1))
     return order[axis] if isinstance(order, list | range) and axis < len(order) else None
 

@@ -1,4 +1,4 @@
-"""Operators that replace some values by 0 or by others."""
+"""Operators that replace some values by 0 or by values of another input."""
 
 from collections.abc import Sequence
 

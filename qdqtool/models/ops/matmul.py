@@ -17,15 +17,15 @@ class _MatMul(ProductOp):
     is_matrix_product = True
     packs_channels = True
     sums_evenly = True
-    # "FP32 GEMM is not supported", says the builder of TensorRT for RTX for compute capability 7.5.
+    # The builder of TensorRT for RTX reports "FP32 GEMM is not supported" for compute capability 7.5.
     no_turing_kernel = (TensorProto.FLOAT, TensorProto.BFLOAT16)
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
-        """Return the last axis, N."""
+        """Return the last axis, the axis of N."""
         return rank - 1 if rank >= 2 else None
 
     def reduction_axis(self, node: NodeView, rank: int) -> int | None:
-        """Return the second to last axis, K; the only axis of a vector."""
+        """Return the second to last axis, the axis of K; for a vector, its only axis."""
         return max(rank - 2, 0)
 
     def row_axis(self, node: NodeView, rank: int) -> int | None:
@@ -33,7 +33,7 @@ class _MatMul(ProductOp):
         return rank - 2
 
     def product_layout(self, node: NodeView, shape: tuple[int, ...]) -> ProductLayout | None:
-        """Return the layout of a single matrix; None for other ranks."""
+        """Return the layout of a single matrix, or None for other ranks."""
         return ProductLayout(shape, inputs_first=True) if len(shape) == 2 else None
 
 

@@ -1,6 +1,6 @@
-"""Max pooling: selects values by their order, which quantizing keeps.
+"""Max pooling: selects values by their order, which quantization keeps.
 
-Traits that are set to False here would hold, but no code has relied on them so far (see
+Some traits are set to False here although they are true, because no code has relied on them so far (see
 :mod:`qdqtool.models.ops.layout`).
 """
 

@@ -1,10 +1,10 @@
-"""Products among ONNX Runtime's own operators, which stay float."""
+"""Weighted operators of ONNX Runtime's own domain, which stay unquantized."""
 
 from qdqtool.models.ops._product import QuantizableOp
 
 
 class _Microsoft(QuantizableOp):
-    """Operators that the optimizers of ONNX Runtime write in place of standard ones; TensorRT knows none of them."""
+    """Operators that ONNX Runtime's optimizers write instead of standard operators; TensorRT knows none of them."""
 
     domain = "com.microsoft"
     op_types = (

@@ -1,4 +1,4 @@
-"""Normalizations, with statistics of the data or stored ones."""
+"""Normalizations, with statistics of the data or stored statistics."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from qdqtool.models.ops._traits import Traits
 
 
 def _batch_normalized(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Multiply each channel with a factor, and add a number."""
+    """Return the span after each channel is multiplied by a factor and shifted."""
     given = [arrays(index) for index in range(1, 5)]
-    # In training the statistics are those of the values.
+    # In training mode, the statistics are computed from the input.
     if (
         spans[0] is None
         or node.attribute("training_mode", 0)
@@ -21,7 +21,7 @@ def _batch_normalized(node: NodeView, spans: Sequence[Span | None], arrays: Arra
     ):
         return None
     factor, bias, mean, variance = (np.asarray(array, np.float64).reshape(-1) for array in given)
-    # Rule QS013 reports parameters of several lengths.
+    # Rule QS013 reports parameters of different lengths.
     if len({factor.size, bias.size, mean.size, variance.size}) > 1:
         return None
     with np.errstate(all="ignore"):

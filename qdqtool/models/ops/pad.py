@@ -12,7 +12,7 @@ from qdqtool.models.ops._traits import CodePath, Traits, stored_integers
 
 
 def _with_zeros(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    """Return the same layout for padding with zeros that adds no channels."""
+    """Return the same layout if the node pads with zeros and adds no channels."""
     constants = index.constants
     pads = node.attribute("pads") or stored_integers(node.input(1), constants)
     if pads is None or layout is not ChannelLayout.FIRST or node.input_name(3):
@@ -25,7 +25,7 @@ def _with_zeros(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> Cha
 
 
 def _padded(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Add the value of the padding; other modes than ``constant`` repeat values."""
+    """Return the span, including the padding value; modes other than ``constant`` repeat values."""
     span = spans[0]
     if span is None or node.attribute("mode", b"constant") != b"constant":
         return span

@@ -1,4 +1,4 @@
-"""Operators that pass each value on in its place, maybe in another type."""
+"""Operators that keep each value at its position, perhaps in another type."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ def _in_inference(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> C
 
 
 def _drops(node: NodeView, constants: Constants) -> bool:
-    """Return whether a Dropout is known to be in training mode, in which it drops values at random."""
+    """Return whether a Dropout is known to be in training mode, where it drops values at random."""
     mode = node.input(2)
     training = constants.array(mode) if mode is not None and constants.is_constant(mode) else None
     return training is not None and bool(training.any())

@@ -6,7 +6,7 @@ from qdqtool.models.ops._traits import Traits
 
 
 def _always(node: NodeView, constants: Constants) -> bool:
-    # Also with a seed: ONNX Runtime 1.31.1 seeds once for each session, and goes on drawing in the next run.
+    # Also with a seed: ONNX Runtime 1.31.1 seeds once for each session and continues the sequence in the next run.
     return True
 
 

@@ -1,11 +1,11 @@
-"""Recurrent layers, which stay float."""
+"""Recurrent layers, which stay unquantized."""
 
 from qdqtool.models.ops._product import QuantizableOp
 from qdqtool.models.ops._traits import Traits
 
 
 class _Recurrent(QuantizableOp):
-    """Recurrent layers, with weights of the input and of the state.
+    """Recurrent layers, with a weight for the input and a weight for the state.
 
     With pairs on input and weights, TensorRT for RTX multiplies the inputs of all steps in one int8 product, and
     dequantizes the weight of the state once. Every step is computed in float, and the steps take most of the time.

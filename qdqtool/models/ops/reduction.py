@@ -1,4 +1,4 @@
-"""Operators that compute one value, or a few, from all values along some axes."""
+"""Operators that compute one or a few values from all values along some axes."""
 
 from qdqtool.models.ops._span import same_span
 from qdqtool.models.ops._traits import CodePath, Traits, over_axes

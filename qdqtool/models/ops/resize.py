@@ -13,14 +13,14 @@ def _is_nearest(node: NodeView) -> bool:
 
 
 def _resized(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Interpolate between values, or extrapolate a number; cubic interpolation overshoots."""
+    """Return the span after interpolation or extrapolation; cubic interpolation overshoots."""
     span = spans[0]
     if span is None:
         return None
     if node.attribute("coordinate_transformation_mode") == b"tf_crop_and_resize":
         span = span.including(float(node.attribute("extrapolation_value", 0.0)))
     if node.attribute("mode") == b"cubic":
-        # The weights of one axis sum to 1.4 in magnitude at most for a coefficient of -0.75; images have two axes.
+        # For a coefficient of -0.75, the weights of one axis sum to at most 1.4 in magnitude; images have two axes.
         return Span(-2 * span.most, 2 * span.most, source=span.source)
     return span
 

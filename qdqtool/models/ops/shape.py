@@ -1,4 +1,4 @@
-"""Operators that read or use shapes."""
+"""Operators that read shapes or have shapes as inputs."""
 
 from qdqtool.models.ops._traits import Traits
 

@@ -1,4 +1,4 @@
-"""Mathematical functions of single values."""
+"""Element-wise mathematical functions."""
 
 from qdqtool.models.ops._span import Span, of_known
 from qdqtool.models.ops._traits import CodePath, Traits

@@ -1,1 +1,1 @@
-"""Run models: sessions of ONNX Runtime, our own evaluator, and the observation of inner tensors."""
+"""Run models: sessions of ONNX Runtime, our own evaluator, and reading of inner tensors."""

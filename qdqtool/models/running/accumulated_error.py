@@ -1,7 +1,7 @@
-"""How far tensors are from their references: metrics in running sums over many samples, none of which is kept.
+"""The error of tensors against their references, from running sums over many samples; no sample is kept.
 
-Sums are taken in float64, in pieces, so that float16 data neither overflows nor loses small terms, and with NumPy's
-pairwise sum: unlike a BLAS dot product it is the same for any number of threads.
+Sums are taken in float64 and in pieces: float16 data cannot overflow or lose small terms. NumPy's pairwise sum is used
+because, unlike a BLAS dot product, its result does not depend on the number of threads.
 """
 
 import math
@@ -15,26 +15,26 @@ import numpy as np
 from qdqtool.errors import ArgumentError
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
-# Elements that are converted to float64 at a time: 8 MiB for each operand.
+# Elements converted to float64 at a time: 8 MiB for each operand.
 _PIECE = 1 << 20
 
 
 def ratio_db(signal: float, noise: float) -> float | None:
-    """Return ``10 * log10(signal / noise)`` of two sums of squares; None where one of them is zero."""
+    """Return ``10 * log10(signal / noise)`` of two sums of squares, or None if one of them is zero."""
     if not signal or not noise:
         return None
     return 10 * (math.log10(signal) - math.log10(noise))
 
 
 def max_steps(reference: Array, x: Array, scale: Array) -> float:
-    """Largest difference in quantization steps: ``max(abs(a - x) / scale)``; 0 for empty tensors.
+    """Return the largest difference in quantization steps: ``max(abs(a - x) / scale)``; 0 for empty tensors.
 
-    Elements that are equal differ by 0 steps, infinities included. Differences that are not finite do not count.
+    Equal elements (also equal infinities) differ by 0 steps. Differences that are not finite are ignored.
 
     Args:
         reference: Real values, of any shape.
         x: Real values of the same shape.
-        scale: Real value of one step: a scalar, or of a shape that broadcasts against the tensors (see
+        scale: Real value of one step: a scalar, or an array that broadcasts against the tensors (see
             :func:`qdqtool.numerics.granularity.expand`).
 
     Raises:
@@ -50,21 +50,21 @@ def max_steps(reference: Array, x: Array, scale: Array) -> float:
 
 @dataclass(slots=True)
 class AccumulatedError:
-    """How far one tensor is from its reference over all samples so far.
+    """The error of one tensor against its reference over all samples so far.
 
     Elements that are NaN or infinite in either tensor are counted separately and left out of every sum. Samples in
-    which the two shapes differ are left out too: a NonMaxSuppression may keep another number of boxes.
+    which the shapes differ are left out too: a NonMaxSuppression may keep a different number of boxes.
 
     Attributes:
-        other_shapes: Samples in which the shapes differ.
-        elements: How many were compared.
-        different: How many are not equal (NaN equals NaN).
-        nonfinite: Elements of the reference that are NaN or infinite.
-        nonfinite_mismatches: How many are NaN or infinite in one tensor and not the same in the other.
+        other_shapes: Number of samples in which the shapes differ.
+        elements: Number of compared elements.
+        different: Number of elements that are not equal (NaN equals NaN).
+        nonfinite: Number of elements of the reference that are NaN or infinite.
+        nonfinite_mismatches: Number of elements that are NaN or infinite in one tensor and different in the other.
         max_abs: Largest absolute difference.
         signal: ``sum(a**2)`` of the reference ``a``.
         noise: ``sum((a - x)**2)``.
-        power: ``sum(x**2)``.
+        power: ``sum(x**2)`` of the tensor ``x``.
         product: ``sum(a * x)``.
     """
 
@@ -95,13 +95,13 @@ class AccumulatedError:
         return total
 
     def include(self, part: "AccumulatedError") -> None:
-        """Count the samples of another error of the same tensor."""
+        """Add the samples of another error of the same tensor."""
         for field in fields(self):
             join = max if field.name == "max_abs" else add
             setattr(self, field.name, join(getattr(self, field.name), getattr(part, field.name)))
 
     def add(self, reference: Array, x: Array) -> None:
-        """Count one more sample."""
+        """Add one sample."""
         if reference.shape != x.shape:
             self.other_shapes += 1
             return
@@ -129,17 +129,17 @@ class AccumulatedError:
 
     @property
     def exact(self) -> bool:
-        """Whether every element was equal, and every shape."""
+        """Whether all shapes and all elements were equal."""
         return self.different == 0 and not self.other_shapes
 
     @property
     def sqnr_db(self) -> float | None:
-        """``10 log10(signal / noise)``; None where it is undefined: equal tensors, or a reference of zeros."""
+        """``10 log10(signal / noise)``; None if undefined: for equal tensors, or for a reference of zeros."""
         return ratio_db(self.signal, self.noise)
 
     @property
     def cosine(self) -> float | None:
-        """Cosine of the angle between the tensors; None where one is zero everywhere."""
+        """Cosine of the angle between the tensors; None if one tensor is zero everywhere."""
         if not self.signal or not self.power:
             return None
         return max(-1.0, min(1.0, self.product / math.sqrt(self.signal * self.power)))

@@ -1,6 +1,6 @@
-"""Cut a main graph into parts: in front of products, to know first what they read, or so that no part has many weights.
+"""Cut a main graph into parts: before weighted operators, to know their inputs first; or to limit weights in a part.
 
-A node that depends on no input is in every part that needs its result, because that may be as large as the weights.
+A node that depends on no input is repeated in every part that needs its result, which may be as large as the weights.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ from qdqtool.models.graph.edits.copy_changes import names_read
 from qdqtool.models.graph.edits.edit import NodeKey
 
 BEFORE = -1
-"""The part behind which inputs are known: none."""
+"""The number that :attr:`Parts.made` has for inputs: they are known before the first part."""
 
 
 @dataclass(slots=True, eq=False)
@@ -21,9 +21,9 @@ class GraphPart:
     """Nodes that run together.
 
     Attributes:
-        nodes: The nodes, in order, with those nodes of constants that they need.
-        kept: Tensors that it makes and a later part reads.
-        unread: Tensors that no later part reads, so that they can be dropped behind it.
+        nodes: The nodes, in order, including the nodes of constants that they need.
+        kept: Tensors that this part makes and a later part reads.
+        unread: Tensors that no later part reads; they can be dropped after this part.
     """
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -33,11 +33,11 @@ class GraphPart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """A graph in parts.
+    """A graph that is cut into parts.
 
     Attributes:
-        parts: The parts, in order. What nobody needs is in none of them.
-        made: The number of the part behind which a tensor is known; without those that depend on no input.
+        parts: The parts, in order. They contain only nodes that wanted tensors depend on.
+        made: For each tensor that depends on an input, by name: the number of the part that makes it.
     """
 
     parts: tuple[GraphPart, ...]
@@ -45,37 +45,37 @@ class Parts:
 
 
 def cut_graph(graph: onnx.GraphProto, products: Mapping[NodeKey, str], inputs: Iterable[str]) -> Parts:
-    """Cut a graph in front of products.
+    """Cut a graph before weighted operators.
 
     Args:
         graph: The main graph.
-        products: The activation that each product reads, by the outputs of the product.
+        products: By the outputs of each weighted operator, the activation that it reads.
         inputs: Names of the inputs that samples provide.
 
     Returns:
-        Parts, such that every product is in a later part than what makes its activation.
+        Parts such that every weighted operator is in a later part than the node that makes its activation.
     """
     cutter = _ByProducts(products, inputs)
     for node in _needed(graph, set(products.values())):
         cutter.add(node)
-    # What a product reads is kept even where the product itself is in no part.
+    # The activation is kept even if no part contains the weighted operator.
     return cutter.result((name, cutter.made.get(name, BEFORE) + 1) for name in products.values())
 
 
 def cut_by_weights(
     graph: onnx.GraphProto, sizes: Mapping[str, int], limit: int, inputs: Iterable[str], outputs: Sequence[str]
 ) -> Parts:
-    """Cut a graph where the weights of a part would take more than a limit.
+    """Cut a graph so that the weights of a part do not exceed a limit.
 
     Args:
         graph: The main graph.
         sizes: The size of each weight, by name.
-        limit: Largest total size of the weights of a part, in the unit of ``sizes``. A single node may exceed it.
+        limit: Largest total size of the weights of a part, in the unit of ``sizes``; a single node may exceed it.
         inputs: Names of the inputs that samples provide.
         outputs: Tensors that the caller reads.
 
     Returns:
-        Parts, in the order of the graph.
+        Parts in the order of the graph.
     """
     cutter = _ByWeights(sizes, limit, inputs)
     for node in _needed(graph, set(outputs)):
@@ -85,7 +85,7 @@ def cut_by_weights(
 
 
 def _needed(graph: onnx.GraphProto, wanted: set[str]) -> list[onnx.NodeProto]:
-    """Return the nodes that the wanted tensors depend on, in order."""
+    """Return the nodes that the wanted tensors depend on, in graph order."""
     found = []
     for node in reversed(graph.node):
         if not wanted.isdisjoint(filter(None, node.output)):
@@ -104,7 +104,7 @@ class _Cutter(ABC):
 
     @abstractmethod
     def number(self, node: onnx.NodeProto, ready: int) -> int:
-        """Return the number of the part for a node: ``ready``, where all its inputs exist, or a later one."""
+        """Return the number of the part for a node: ``ready``, where all its inputs exist, or a later part."""
 
     def add(self, node: onnx.NodeProto) -> None:
         read = names_read(node)
@@ -123,7 +123,7 @@ class _Cutter(ABC):
         self.made.update(dict.fromkeys(filter(None, node.output), number))
 
     def result(self, wanted: Iterable[tuple[str, int]]) -> Parts:
-        """Return the parts."""
+        """Return the parts, with the tensors that can be dropped after each."""
         for name, number in wanted:
             self._note_reading(name, number)
         for name, number in self._last.items():
@@ -132,7 +132,7 @@ class _Cutter(ABC):
         return Parts(tuple(self._parts), self.made)
 
     def constants_of(self, names: Iterable[str]) -> set[str]:
-        """Return these names, and all that the nodes that depend on no input read to make them."""
+        """Return these names, and the names of all tensors that they are computed from, as far as no input is read."""
         found: set[str] = set()
         rest = list(names)
         while rest:
@@ -165,7 +165,7 @@ class _ByProducts(_Cutter):
         self._products = products
 
     def number(self, node: onnx.NodeProto, ready: int) -> int:
-        """Return the number of the part for a node; a product comes after the part that makes its activation."""
+        """Return the number of the part for a node. A weighted operator comes in a later part than its activation."""
         activation = self._products.get(tuple(node.output))
         return max(ready, self.made.get(activation or "", BEFORE) + 1)
 
@@ -181,7 +181,7 @@ class _ByWeights(_Cutter):
     def number(self, node: onnx.NodeProto, ready: int) -> int:
         """Return the current part, or the next one if the weights of the part would exceed the limit."""
         weights = self.constants_of(names_read(node)) & self._sizes.keys()
-        # A node that reads none besides those of the part stays there, also where one alone is above the limit.
+        # A node that needs no further weight stays in the part, even if the part is above the limit already.
         if self._weights and weights - self._weights and self._size + self._more(weights) > self._limit:
             self.current, self._weights, self._size = self.current + 1, set(), 0
         self._size += self._more(weights)
@@ -193,7 +193,7 @@ class _ByWeights(_Cutter):
         return sum(self._sizes[name] for name in weights - self._weights)
 
     def make_constants(self, names: Iterable[str]) -> None:
-        """Make tensors that depend on no input in the last part."""
+        """Add the nodes that compute the named tensors to the last part, for tensors that depend on no input."""
         for name in names:
             if name in self._constant:
                 self._add_constants([name], self.current)

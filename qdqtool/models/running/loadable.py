@@ -1,4 +1,4 @@
-"""Refuse a result that the reference cannot load although it loads the model that the result was made of."""
+"""Refuse a result that the reference session cannot load although it can load the source model."""
 
 import importlib.util
 
@@ -13,21 +13,21 @@ from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.own_support import plan_split
 
 WHOLE_BYTES = 1 << 26
-"""Weights up to this size in all are loaded. Beyond, the large ones are left out, so that memory stays bounded."""
+"""Up to this total size, weights are loaded. In a larger model the large weights are left out, to bound memory."""
 
 LARGE_BYTES = 1 << 16
-"""An initializer of this size or more becomes an input of the stand-in that is loaded in place of a large model."""
+"""In a larger model, each initializer of this size or more is replaced by an input."""
 
 
 def require_loadable(result: Model, source: Model) -> None:
-    """Refuse a result that the reference session cannot load, unless it cannot load the source either.
+    """Refuse a result that the reference session cannot load, if it can load the source.
 
-    The large weights of a model above :data:`WHOLE_BYTES` are not read: they become inputs. Types, operators and
-    kernels are checked all the same. Nodes that our own core evaluates are not checked. Without ONNX Runtime nothing
-    is checked.
+    If the weights of a model exceed :data:`WHOLE_BYTES` in total, large weights become inputs and are not read. Types,
+    operators and kernels are still checked. Nodes that our own core evaluates are not checked. Without ONNX Runtime,
+    nothing is checked.
 
     Raises:
-        ModelError: The source is loaded, and the result is not. Nothing may be written.
+        ModelError: The source can be loaded and the result cannot; the caller must not write the result.
     """
     if importlib.util.find_spec("onnxruntime") is None:
         return
@@ -40,10 +40,10 @@ def require_loadable(result: Model, source: Model) -> None:
 
 
 def _problem(model: Model) -> QdqError | None:
-    """Return why the reference cannot load a model; None where it can."""
+    """Return why the reference session cannot load a model, or None if it can."""
     light = _without_large_weights(model)
     problem = _refusal(light)
-    # Some kernels take constants only: what is refused without its weights gets a second chance with them.
+    # Some kernels require constants: a model that is refused without its weights is loaded again with them.
     if problem is not None and light is not model:
         problem = _refusal(model)
     return problem
@@ -61,7 +61,7 @@ def _refusal(model: Model) -> QdqError | None:
 
 
 def _without_large_weights(model: Model) -> Model:
-    """Turn the large initializers of a large model into inputs; return the given model where it is small."""
+    """Turn the large initializers of a large model into inputs; return a small model unchanged."""
     if sum(map(nbytes, iter_tensors(model.proto))) <= WHOLE_BYTES:
         return model
     large = {tensor.name: tensor for tensor in model.proto.graph.initializer if nbytes(tensor) >= LARGE_BYTES}

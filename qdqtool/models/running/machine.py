@@ -1,12 +1,12 @@
-"""Describe the processor, as far as the system tells: ONNX Runtime chooses kernels by its instruction sets."""
+"""Describe the processor as far as the system allows; ONNX Runtime chooses kernels by its instruction sets."""
 
 import platform
 from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
 
-# Names as in /proc/cpuinfo, of x86 and then of Arm: those by which ONNX Runtime's kernels (MLAS) differ. On CPUs
-# without VNNI its u8*s8 kernels can saturate in 16 bits (onnxruntime issues 6004, 16105).
+# Names of instruction sets in /proc/cpuinfo, first x86, then Arm: those that ONNX Runtime (MLAS) chooses kernels by. On
+# CPUs without VNNI its u8*s8 kernels can saturate in 16 bits (onnxruntime issues 6004, 16105).
 _FEATURES = (
     "avx2",
     "fma",
@@ -30,13 +30,13 @@ _FEATURES = (
 
 
 def cpu_features() -> tuple[str, ...]:
-    """Return the instruction sets of this processor that decide between kernels; empty where they are unknown."""
+    """Return the instruction sets of this processor that affect the choice of kernels; empty if unknown."""
     flags = set((_cpuinfo("flags") or _cpuinfo("Features")).split())
     return tuple(feature for feature in _FEATURES if feature in flags)
 
 
 def cpu_name() -> str:
-    """Return the processor's own name with the architecture."""
+    """Return the processor's name and architecture."""
     name = _cpuinfo("model name") or platform.processor()
     return f"{name} ({platform.machine()})" if name and name != platform.machine() else platform.machine()
 

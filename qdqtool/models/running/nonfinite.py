@@ -1,8 +1,8 @@
-"""Find the node that first made the NaN or infinity in a tensor, also in bodies and local functions.
+"""Find the node that first made the NaN or infinity in a tensor; subgraphs and local functions are searched too.
 
-One sample is run again with every tensor readable. The search starts at the tensor and goes back from node to node as
-long as an input holds such a value too. At a node with bodies it continues inside, in the first iteration that made
-one. Intended infinities, as in attention masks, are not on this path unless they caused the damage.
+One sample is run again with every tensor readable. The search goes from the tensor back to its producers, as long as an
+input has NaN or infinity too. At a node with subgraphs the search continues inside, in the first iteration that made
+such a value. Intended infinities, as in attention masks, are not found unless they caused the damage.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,20 +20,20 @@ from qdqtool.models.transforms.taps import Hop, Tap, hop_into
 from qdqtool.numerics.dtypes import Array
 
 _Good = Callable[[Array], npt.NDArray[np.bool_]]
-"""Returns which elements of an array are good."""
+"""Returns a mask of the good elements of an array."""
 
 
 def first_nonfinite(index: ModelIndex, sample: Mapping[str, Array], values: Iterable[Value]) -> str:
-    """Say where a NaN or an infinity in a tensor comes from.
+    """Describe the origin of a NaN or infinity in a tensor.
 
     Args:
         index: The model.
         sample: The inputs.
-        values: Tensors of any scope; at least one holds such a value.
+        values: Tensors of any scope; at least one has a NaN or infinity.
 
     Returns:
-        ``first made by`` a node, with the tensor that it makes, or ``it comes from`` an input or a constant; empty
-        where the reference session, which runs without optimizations, makes no such value.
+        ``first made by`` a node, with the tensor that it makes, or ``it comes from`` an input or a constant. Empty if
+        the reference session, which runs without optimizations, makes no such value.
     """
     try:
         with _Reading(index, sample, (_Frame(index.view.main),)) as reading:
@@ -44,12 +44,12 @@ def first_nonfinite(index: ModelIndex, sample: Mapping[str, Array], values: Iter
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """One execution of a scope inside the one around it.
+    """One execution of a scope inside an execution of the scope around it.
 
     Attributes:
         scope: The scope.
-        hop: The way into it, as in :attr:`Tap.hops`; None for the main graph.
-        iteration: Iteration of the loop whose body it is; None where there is no loop.
+        hop: How to enter the scope, as in :attr:`Tap.hops`; None for the main graph.
+        iteration: Loop iteration, if the scope is the body of a loop; else None.
     """
 
     scope: Scope
@@ -58,7 +58,7 @@ class _Frame:
 
 
 class _Reading:
-    """A run in which every float tensor made in the scopes of some frames can be read."""
+    """A run in which every float tensor of the frames' scopes can be read."""
 
     def __init__(self, index: ModelIndex, sample: Mapping[str, Array], frames: tuple[_Frame, ...]) -> None:
         self.index = index
@@ -84,12 +84,12 @@ class _Reading:
         return tuple(frame.iteration for frame in self.frames if frame.iteration is not None)
 
     def holds(self, value: Value, is_good: _Good) -> bool:
-        """Whether ``value``, as the innermost scope sees it, has elements that are not good."""
+        """Return whether ``value``, as the innermost scope sees it, has elements that are not good."""
         array = self._array(value)
         return array is not None and array.dtype.kind == "f" and not is_good(array).all()
 
     def enter_first(self) -> Value | None:
-        """Go to the first iteration in which the innermost scope makes such a value; return the first such tensor."""
+        """Go to the first iteration in which the innermost scope makes NaN or infinity; return the first such value."""
         found: list[tuple[int, int, Value, bool]] = []
         for order, value in enumerate(_made(self.index, self.frames[-1].scope)):
             for tap in self._observer.taps(value):
@@ -114,7 +114,7 @@ class _Reading:
 
 
 def _behind(reading: _Reading, value: Value) -> str:
-    """Explain the values of a tensor of any scope, seen from the main graph; empty if they are good."""
+    """Explain NaN or infinity in a tensor of any scope, seen from the main graph; "" for a tensor without them."""
     scope = value.scope
     if not scope.path:
         return _origin(reading, value) if reading.holds(value, _is_finite) else ""
@@ -126,9 +126,9 @@ def _behind(reading: _Reading, value: Value) -> str:
 
 
 def _origin(reading: _Reading, value: Value) -> str:
-    """Go back from a tensor with such a value to the first node, input or constant that has one; say which."""
-    # A NaN is followed back through NaN only: an infinity before it, as in a mask, may be intended, and 0 * inf or
-    # inf - inf is then the node to name.
+    """Follow NaN or infinity from a tensor back to the first node, input or constant that has it, and describe it."""
+    # A NaN is followed back through NaN only: an infinity before it (such as a mask) may be intended. The node to name
+    # is then the one that computes 0 * inf or inf - inf.
     is_nan = reading.holds(value, _is_number)
     wanted = _is_number if is_nan else _is_finite
     while value.producer is not None:
@@ -144,7 +144,7 @@ def _bad_input(reading: _Reading, node: NodeView, is_good: _Good) -> Value | Non
 
 
 def _inside(reading: _Reading, node: NodeView) -> str:
-    """Say what made the first such value in the bodies of a node or in the function that it calls; empty if nothing."""
+    """Describe the origin of NaN or infinity in the subgraphs or the called function of a node; "" if there is none."""
     view = reading.index.view
     around = next(number for number, frame in enumerate(reading.frames, 1) if frame.scope is node.scope)
     called = view.called(node)

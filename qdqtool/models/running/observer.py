@@ -1,4 +1,4 @@
-"""Read inner tensors of a model while it runs: from constants and from additional outputs (taps)."""
+"""Read inner tensors of a model while it runs, through constants and additional outputs (taps)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -19,7 +19,7 @@ Run = Mapping[str, Array]
 
 
 def is_fed(value: Value) -> bool:
-    """Return whether samples provide a tensor: an input of the model that has no initializer as its default."""
+    """Return whether samples provide a tensor: an input of the model without an initializer as default."""
     return value.is_input and not value.scope.path and value.initializer is None
 
 
@@ -39,8 +39,8 @@ class Observer(Closing):
     def run(self, feeds: Mapping[str, Array]) -> Run:
         """Run the model once.
 
-        A tensor whose shape changes from one loop iteration to the next cannot be stacked; then all tensors in loops
-        are given up, and :meth:`problem` gives the reason.
+        A tensor whose shape changes from one loop iteration to the next cannot be stacked. In that case no tensor in
+        any loop is read, and :meth:`problem` gives the reason.
         """
         try:
             return self._session.run(feeds, self._outputs)
@@ -51,25 +51,25 @@ class Observer(Closing):
         return self._session.run(feeds, self._outputs)
 
     def taps(self, value: Value) -> tuple[Tap, ...]:
-        """Return the taps of a tensor; empty where it cannot be read."""
+        """Return the taps of a tensor; empty if the tensor cannot be read."""
         return self._taps.get(tensor_key(value), ())
 
     def problem(self, value: Value) -> str | None:
-        """Return why a tensor cannot be read at all of its places; None where it can."""
+        """Return why some or all places of a tensor cannot be read, or None if all can."""
         return self._unreachable.get(tensor_key(value))
 
     def reader(self, run: Run, tap: Tap, iterations: tuple[int, ...]) -> Callable[[Value], Array | None]:
-        """Return :meth:`at` for one node, as a function of the tensor alone."""
+        """Return :meth:`at` with all arguments bound except the tensor."""
         return lambda value: self.at(run, value, tap, iterations)
 
     def at(self, run: Run, value: Value, tap: Tap, iterations: tuple[int, ...]) -> Array | None:
-        """Return ``value`` as the node that produced the tensor of ``tap`` read it in those iterations.
+        """Return ``value`` as it was when the node of ``tap`` ran in the given iterations, or None if unreadable.
 
         Args:
             run: The arrays that the run returned.
-            value: A tensor of the node's scope or of one around it.
-            tap: The tap of the node's own output.
-            iterations: Iteration of each loop around the node.
+            value: A tensor of the scope of that node, or of a scope around it.
+            tap: The tap of an output of that node.
+            iterations: The iteration of each loop around the node.
         """
         constant = self._index.constant(value)
         if constant is not None:
@@ -81,11 +81,11 @@ class Observer(Closing):
         return np.asarray(run[nearest.output][iterations[: nearest.stacked]])
 
     def output(self, run: Run, value: Value) -> Array | None:
-        """Return the value of an output of the model in a run."""
+        """Return the value of a model output in a run."""
         return self.at(run, value, Tap(value.name), ())
 
     def occurrences(self, run: Run, value: Value) -> Iterator[tuple[Array, Tap, tuple[int, ...]]]:
-        """Yield the values of a tensor in a run: one for each call and loop iteration around it."""
+        """Yield the values of a tensor in a run, one for each call and loop iteration around it, with their place."""
         for tap in self.taps(value):
             whole = run[tap.output]
             if whole.size:
@@ -93,7 +93,7 @@ class Observer(Closing):
                     yield np.asarray(whole[iterations]), tap, iterations
 
     def arrays(self, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
-        """Yield the values of a tensor in a run, with iterations stacked; for an input of the model, its sample."""
+        """Yield the values of a tensor in a run, with iterations stacked; for a model input, the sample's array."""
         if is_fed(value):
             yield sample[value.name]
             return
@@ -101,7 +101,7 @@ class Observer(Closing):
             yield run[tap.output]
 
     def each(self, run: Run, sample: Mapping[str, Array], value: Value) -> Iterator[Array]:
-        """Yield the values of a tensor in a run, one array for each call and iteration; for an input, its sample."""
+        """Yield one array for each call and loop iteration of a tensor; for a model input, the sample's array."""
         if is_fed(value):
             yield sample[value.name]
         yield from (array for array, _, _ in self.occurrences(run, value))

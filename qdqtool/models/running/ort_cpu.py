@@ -1,11 +1,11 @@
-"""ONNX Runtime on the CPU: the reference that models are checked against.
+"""ONNX Runtime on the CPU: the reference session that models are checked against.
 
-The ``semantic`` profile computes what ONNX specifies. It switches off every optimization, because optimizations change
-results (measured: a weight-only int4 MatMul at the default level keeps 45 dB of 131). It uses one thread, because the
-order of float sums depends on the number of threads. The ``unpacked`` profile is the same, except
-that one kernel multiplies both stored weights and computed weights, with the same bits: proofs of changes use it. The
-``deployed`` profile has ONNX Runtime's default options; ``optimized`` has them too, but no Q or DQ is fused or moved.
-The ``lean`` profile replaces ``deployed`` where a session runs once: weights are neither packed nor converted ahead.
+The ``semantic`` profile computes what ONNX specifies. All optimizations are off, because they change results (measured:
+a weight-only int4 MatMul at the default level keeps 45 dB of 131). It uses one thread, because the order of float sums
+depends on the number of threads. The ``unpacked`` profile is the same, except that one kernel multiplies both stored
+and computed weights, with the same bits; proofs of changes use it. The ``deployed`` profile has ONNX Runtime's default
+options. The ``optimized`` profile has them too, but no Q or DQ is fused or moved. The ``lean`` profile replaces
+``deployed`` if a session runs only once: weights are neither packed nor converted in advance.
 """
 
 import ast
@@ -35,14 +35,14 @@ from qdqtool.models.scratch import Closing, ScratchFolder
 from qdqtool.numerics.dtypes import Array
 
 PROVIDER = "CPUExecutionProvider"
-# ONNX Runtime prints every failed run to stderr at level ERROR (3), besides raising it.
+# ONNX Runtime prints every failed run to stderr at level ERROR (3) in addition to raising an error.
 _FATAL_ONLY = 4
 MANY_FEEDS = 256
-"""From so many feeds on, they bypass the check of ONNX Runtime's Python class, whose time is quadratic in them."""
+"""With this many inputs or more, ONNX Runtime's Python class is bypassed: its check takes quadratic time."""
 
 
 class ModelSession(Closing):
-    """A session of a model."""
+    """A model that is ready to run."""
 
     @abstractmethod
     def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
@@ -50,11 +50,11 @@ class ModelSession(Closing):
 
 
 class Session(ModelSession):
-    """A model loaded in ONNX Runtime. Use it as a context manager: it may hold a temporary folder.
+    """A model loaded in ONNX Runtime. Use it as a context manager, because it may own a temporary folder.
 
     Args:
-        model: The model. External data is read from its folder, pending tensors are made now.
-        profile: How to run it.
+        model: The model. External data is read from the model's folder; pending tensors are computed now.
+        profile: The configuration of ONNX Runtime.
 
     Attributes:
         outputs: Names of the model's outputs, in order.
@@ -87,12 +87,12 @@ class Session(ModelSession):
 
         Args:
             feeds: One array for each input.
-            outputs: Names of the outputs to return; default all. ONNX Runtime hands out no types that NumPy lacks:
-                :func:`qdqtool.models.transforms.taps.tap_tensors` makes such tensors readable. A sequence or map, as
+            outputs: Names of the outputs to return; default all. ONNX Runtime cannot return types that NumPy lacks;
+                :func:`qdqtool.models.transforms.taps.tap_tensors` makes such tensors readable. A sequence or map, which
                 classifiers return, becomes one array of all its elements, with one axis.
 
         Raises:
-            RunError: A node failed, which the message names.
+            RunError: A node failed; the message names it.
         """
         names = list(self.outputs if outputs is None else outputs)
         try:
@@ -104,12 +104,12 @@ class Session(ModelSession):
     def _run(self, names: list[str], feeds: dict[str, Array]) -> list[Any]:
         found: list[Any]
         if len(feeds) < MANY_FEEDS:
-            # ONNX Runtime takes an empty list of names for all outputs.
+            # For ONNX Runtime an empty list of names means all outputs.
             found = self._session.run(names or None, feeds)
         else:
             # InferenceSession.run of 1.31.1 looks for each input in a list of all fed names. A masked model has several
-            # inputs for each pair, and quantizing 2,000 nodes spent 12 of 84 processor seconds there. The binding under
-            # it checks the feeds too.
+            # inputs for each Q/DQ pair; quantizing 2,000 nodes spent 12 of 84 processor seconds there. The binding that
+            # the class calls checks the inputs too.
             found = self._session._sess.run(names or list(self.outputs), feeds, None)  # noqa: SLF001
         return found
 
@@ -137,15 +137,15 @@ def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
     )
 
 
-# Effective only where optimizations are on: guards in case somebody raises the level. Measured with 1.31.1: without
-# them a weight-only MatMul of 4 or 8 bits becomes MatMulNBits with accuracy level 4, which quantizes the activations
-# to int8.
+# Effective only with optimizations: a safeguard in case somebody raises the level. Measured with 1.31.1: without these
+# entries a weight-only MatMul of 4 or 8 bits becomes MatMulNBits with accuracy level 4, which quantizes the
+# activations to int8.
 _QDQ_ENTRY = {"session.disable_quant_qdq": "1"}
 _UNPACKED_ENTRY = {"session.disable_prepacking": "1"}
 _SEMANTIC_OPTIONS = {
     "graph_optimization_level": "ORT_DISABLE_ALL",
-    # A float32 MatMul with K >= 512 gives other bits with 2 threads than with 1 (up to 8.6e-6 on |y| up to 12); with
-    # K <= 256 none.
+    # A float32 MatMul with K >= 512 gives different bits with 2 threads than with 1 (up to 8.6e-6 on |y| up to 12);
+    # with K <= 256 the bits are equal.
     "intra_op_num_threads": "1",
     "inter_op_num_threads": "1",
     "execution_mode": "ORT_SEQUENTIAL",
@@ -159,11 +159,11 @@ _OPTIONS: Mapping[Profile, dict[str, str]] = {
     Profile.UNPACKED: _SEMANTIC_OPTIONS | _UNPACKED_ENTRY,
     Profile.OPTIMIZED: _QDQ_ENTRY,
     Profile.DEPLOYED: {},
-    # Measured with 1.31.1 on a float16 decoder of 1.6 GB: the default level converts all weights to float32 ahead,
-    # 3.0 GB and 8.8 s, and a run takes 0.5 s. So configured it opens in 0.1 s, and a run takes 2 s.
+    # Measured with 1.31.1 on a float16 decoder of 1.6 GB: the default level converts all weights to float32 in advance,
+    # so opening takes 3.0 GB and 8.8 s, and a run takes 0.5 s. With these options, opening takes 0.1 s and a run 2 s.
     Profile.LEAN: {"graph_optimization_level": "ORT_ENABLE_BASIC", **_UNPACKED_ENTRY},
 }
-"""The options of sessions in words, as reports have them; names with a dot are entries of the configuration."""
+"""The options of sessions in words, for reports; a name with a dot is a configuration entry."""
 
 
 def _session_options(profile: Profile) -> Any:
@@ -180,35 +180,35 @@ def _session_options(profile: Profile) -> Any:
 
 
 def _serialized(model: Model, stack: ExitStack) -> tuple[Path, bytes]:
-    """Serialize a model for a session; return the folder of its external data too. Intermediate copies are freed."""
+    """Return the folder of a model's external data and the serialized model. Intermediate copies are freed."""
     whole = _self_contained(model, stack)
     return whole.folder, _with_node_names(with_open_dimensions(whole.proto)).SerializeToString()
 
 
 def _load(folder: Path, data: bytes, profile: Profile) -> Any:
-    """Open a session from memory: a copy with additional outputs is not on disk, but its weights may be."""
+    """Open a session from memory. A copy with additional outputs is not on disk, but its weights may be."""
     options = _session_options(profile)
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     try:
-        # At an error the binding would print to stdout, where reports go, and load the same model again.
+        # After an error the binding would print to stdout, which is for reports, and load the same model again.
         session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER], enable_fallback=0)
     except Exception as error:  # noqa: BLE001  as in Session.run
         raise session_error(error, _onnxruntime().__version__) from None
-    # At an error of an execution provider, InferenceSession would print to stdout, load the model again and run it
-    # anew. It keeps the serialized model for that, which is a second copy of the weights.
+    # After an error of an execution provider, InferenceSession would print to stdout, and load and run the model again.
+    # For that it keeps the serialized model, a second copy of the weights.
     session.disable_fallback()
     session._model_bytes = None  # noqa: SLF001
     return session
 
 
 def _self_contained(model: Model, stack: ExitStack) -> Model:
-    """Make the pending tensors of ``model``, in memory or in a temporary folder that ``stack`` removes."""
+    """Compute the pending tensors of ``model``, in memory or in a temporary folder that ``stack`` removes."""
     if not any(is_pending(tensor) for tensor in iter_tensors(model.proto)):
         return model
     mapped = as_external_data(model)
     if mapped is not None:
         whole, folders = mapped
-        # A folder is deleted with its object, and the session maps its files: the stack keeps the objects alive.
+        # A folder is deleted with its object, but the session maps its files: the stack keeps the objects alive.
         stack.callback(id, folders)
         return whole
     proto = inlined(model)
@@ -222,7 +222,7 @@ def _self_contained(model: Model, stack: ExitStack) -> Model:
 
 
 def _with_node_names(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Name nodes that have no name after their first output, because ONNX Runtime's errors give the node name only."""
+    """Name unnamed nodes after their first output, because ONNX Runtime's errors give only the node name."""
     if all(node.name for node in all_nodes(proto)):
         return proto
     named = copy_model(proto)
@@ -240,9 +240,9 @@ def _onnxruntime() -> Any:
 
 
 def give_back() -> None:
-    """Return freed memory to the system, where the C library is glibc; elsewhere do nothing."""
-    # glibc keeps freed memory of a session, in many pieces, for later allocations. Measured on a ResNet-50: 544 MB
-    # before the trim and 319 MB after it, with only the model in use.
+    """Return freed memory to the system if the C library is glibc; otherwise do nothing."""
+    # After a session is freed, glibc keeps its memory, in many pieces, for later allocations. Measured on a ResNet-50:
+    # 544 MB before the trim and 319 MB after it, with only the model in use.
     trim = _malloc_trim()
     if trim is not None:
         trim(0)

@@ -1,7 +1,7 @@
-"""Predict where ONNX Runtime's QuantizeLinear differs from the ONNX text, so that a check can name the difference.
+"""Predict where ONNX Runtime's QuantizeLinear differs from the ONNX specification, so that a check can name the fault.
 
-Measured on ONNX Runtime 1.31 (CPU): it divides float16 in float32 and ignores ``precision``; some conversions of
-huge or infinite quotients wrap through a 32-bit integer; fp8 without saturation gives other codes in one window above
+Measured on ONNX Runtime 1.31 (CPU): it divides float16 in float32 and ignores ``precision``. Some conversions of huge
+or infinite quotients wrap through a 32-bit integer. fp8 without saturation gives different codes in one window above
 the range.
 """
 
@@ -20,23 +20,23 @@ FP8_WINDOW = "gives other codes just above the fp8 range when `saturate` is 0"
 IGNORED_ZERO_POINT = "ignores a zero point that is not 0 for fp8"
 
 _WRAP_LIMIT = 2.0**31
-# Quotients that round beyond the largest value. Of these ONNX Runtime 1.31.1 makes 448 from 480 to 496 for e4m3fn,
-# where ONNX says NaN, and NaN from 61440 to 65536 for e5m2, where ONNX says infinity.
+# Quotients that round beyond the largest value. ONNX Runtime 1.31.1 returns 448 from 480 to 496 for e4m3fn, where ONNX
+# requires NaN, and NaN from 61440 to 65536 for e5m2, where ONNX requires infinity.
 _WINDOWS = {"float8e4m3fn": (464.0, 496.0), "float8e5m2": (61440.0, 65536.0)}
 
 
 @dataclass(frozen=True, slots=True)
 class QuantizeCall:
-    """The inputs and attributes of one QuantizeLinear.
+    """The inputs and attributes of a QuantizeLinear node.
 
     Attributes:
         x: Data, of any shape.
-        scale: As the node has it, of the shape that ``granularity`` asks for.
-        zero_point: The same shape, or None.
+        scale: The scale of the node, in the shape that ``granularity`` requires.
+        zero_point: Zero point in the shape of the scale, or None.
         fmt: Format of the result.
-        granularity: Over which elements a scale is shared.
-        saturate: The attribute, for fp8.
-        precision: Type of the ``precision`` attribute; None where it is absent.
+        granularity: Which elements share a scale.
+        saturate: The attribute ``saturate``, which applies to fp8.
+        precision: The type that the attribute ``precision`` names; None without the attribute.
     """
 
     x: Array
@@ -50,12 +50,12 @@ class QuantizeCall:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The expected result of ONNX Runtime.
+    """The result that is expected of ONNX Runtime.
 
     Attributes:
-        codes: The codes of our own core, with a division in float32 as in ONNX Runtime.
-        undefined: Elements for which ONNX Runtime is known to be wrong; None for none.
-        faults: The known faults that this call meets, with the number of elements that each changes.
+        codes: The codes of our own core, which here divides in float32 as ONNX Runtime does.
+        undefined: Mask of the elements for which ONNX Runtime is known to be wrong; None if there are none.
+        faults: The known faults that affect this call, each with the number of elements that it changes.
     """
 
     codes: Array
@@ -64,7 +64,7 @@ class Expected:
 
 
 def expected_codes(call: QuantizeCall) -> Expected:
-    """Return the codes that ONNX Runtime should give, and the elements for which it is known not to."""
+    """Return the codes that ONNX Runtime should give, and the elements for which it is known to be wrong."""
     faults: dict[str, int] = {}
     zero = call.zero_point
     if zero is not None and call.fmt.zero_point == "zero" and np.any(zero.astype(FLOAT32) != 0):
@@ -86,9 +86,9 @@ def _codes(call: QuantizeCall, zero_point: Array | None, precision: np.dtype[np.
 
 
 def _undefined(call: QuantizeCall, faults: dict[str, int]) -> Array | None:
-    """Return the elements where ONNX Runtime is known to be wrong, and count them in ``faults``."""
-    # Measured with 1.31.1: float32 data saturates correctly for 8 bits and more. +inf of float16 data gives the
-    # lowest code, and so does 3e9 for int2.
+    """Return a mask of the elements for which ONNX Runtime is known to be wrong, and count them in ``faults``."""
+    # Measured with 1.31.1: float32 data saturates correctly for 8 bits and more. Float16 data of +inf gives the lowest
+    # code; so does 3e9 for int2.
     wraps = call.fmt.kind == "integer" and (call.x.dtype == FLOAT16 or call.fmt.bits < 8)
     window = _WINDOWS.get(call.fmt.name) if not call.saturate else None
     if not wraps and window is None:

@@ -1,4 +1,4 @@
-"""Translate ONNX Runtime's errors: one line, without source positions, with the node and the right error class."""
+"""Translate ONNX Runtime's errors: one line that names the node, no source positions, and the right error class."""
 
 import re
 
@@ -6,7 +6,7 @@ from qdqtool.errors import CapabilityError, ModelError, QdqError, UsageError
 
 INSTALL = "`pip install onnxruntime`; or onnxruntime-gpu, where programs on a GPU share this environment"
 
-# Errors begin "[ONNXRuntimeError] : 1 : FAIL : ", also nested in each other.
+# Errors begin with "[ONNXRuntimeError] : 1 : FAIL : ", which may occur again inside the text.
 _STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (?P<code>\w+) : (?P<text>.*)$", re.DOTALL)
 # Source positions look like "/onnxruntime_src/.../graph.cc:1234 onnxruntime::Graph::f(...) ".
 _SOURCE = re.compile(r"(?:/\S+?|\b\w+)\.(?:cc|h):\d+ [^\n]*?\) (?=[\w\[(])")
@@ -23,31 +23,31 @@ _UNSUPPORTED = (
     re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"),
     re.compile(r"\S+ is not a registered function/op"),
 )
-# ONNX Runtime's Loop stacks an output of its body and fails where the shape changes between iterations: "Inconsistent
+# ONNX Runtime's Loop stacks an output of its body and fails if the shape changes between iterations: "Inconsistent
 # shape in loop output for output. Expected:{1} Got:{2}" (1.31.1).
 _LOOP_SHAPES = "Inconsistent shape"
 
 
 class RunError(UsageError):
-    """The model failed while it ran: on these inputs, or on any."""
+    """The model failed while it ran, perhaps only on these inputs."""
 
 
 class LoopShapeError(RunError):
-    """An output of a loop has another shape in one iteration than in the one before."""
+    """An output of a loop has a different shape than in the previous iteration."""
 
 
 def missing_onnxruntime() -> CapabilityError:
-    """Make the error for a missing ONNX Runtime."""
+    """Return the error for a missing ONNX Runtime."""
     return CapabilityError(
         "onnxruntime is not installed; it is the reference that models are checked against", hint=INSTALL
     )
 
 
 def session_error(error: Exception, version: str) -> QdqError:
-    """Translate the error of a session that could not be made.
+    """Translate the error of a session that could not be created.
 
     Returns:
-        A CapabilityError when ONNX Runtime lacks something, a ModelError when it calls the model invalid.
+        A CapabilityError if ONNX Runtime does not support something, a ModelError if it calls the model invalid.
     """
     code, text = _parts(error)
     kernel = _NO_KERNEL.search(text)

@@ -1,13 +1,13 @@
-"""Run models that ONNX Runtime's CPU provider cannot run alone: it runs what it can, our own core the other nodes.
+"""Run models that ONNX Runtime's CPU provider cannot run alone: our own core evaluates the nodes that it cannot run.
 
 The main graph is cut at the nodes that our own core evaluates. Each part between two cuts becomes a model with the same
-nodes, constants and options as in the whole, and runs in a :class:`qdqtool.models.running.ort_cpu.Session`. Tensors
-cross a cut without loss. A Q or DQ of constants is evaluated once.
+nodes, constants and options as the whole, and runs in a :class:`qdqtool.models.running.ort_cpu.Session`. Tensors cross
+a cut without loss. A Q or DQ of constants is evaluated once.
 
-ONNX Runtime's CPU provider computes in float32: of float16 weights it makes copies of twice the size, and other weights
-are packed into copies. Measured with 1.31.1 on a decoder with 1.6 GB of float16 weights: 3.0 GB of anonymous memory,
-and 1.9 GB without optimizations, since all conversions run in front of what reads them. In parts only the weights of
-one part are copied, and the others stay in their file.
+ONNX Runtime's CPU provider computes in float32. It makes float32 copies of float16 weights, and packed copies of other
+weights. Measured with 1.31.1 on a decoder with 1.6 GB of float16 weights: 3.0 GB of anonymous memory. Without
+optimizations it is 1.9 GB, because each conversion then runs just before the node that reads its result. In a divided
+model only the weights of one part are copied, and the others stay in their file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ from qdqtool.numerics.cores import ahead, cores, side_by_side
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT32, Array
 
 LARGE_WEIGHTS = 3 << 30
-"""Bytes of all weights in float32 from which a model runs in parts: some 0.8 billion parameters."""
+"""A model runs in parts if its weights have at least this many bytes in float32: about 0.8 billion parameters."""
 
 PART_WEIGHTS = 1 << 29
-"""Bytes of the weights of a part, in float32."""
+"""Largest size of the weights of a part in float32, in bytes."""
 
 
 def has_large_weights(model: Model) -> bool:
@@ -46,7 +46,7 @@ def _float32_bytes(tensor: TensorProto) -> int:
 
 
 class PartedSession(ModelSession):
-    """A model in parts. It holds no memory between runs."""
+    """A model that runs in parts. It holds no memory between runs."""
 
     def __init__(self, split: EvaluatorSplit, parts: Sequence[GraphPart], profile: Profile) -> None:
         self._split, self._model = split, split.index.model
@@ -56,10 +56,10 @@ class PartedSession(ModelSession):
 
     @classmethod
     def of(cls, model: Model, profile: Profile) -> "PartedSession | None":
-        """Divide a model that ONNX Runtime can run alone.
+        """Divide a model that ONNX Runtime can run alone, if its weights are large.
 
         Returns:
-            None where its weights are not large, or its parts would have to exchange other things than arrays.
+            None if the weights are not large, or if a tensor that crosses a cut has no known type.
         """
         if not has_large_weights(model):
             return None
@@ -74,16 +74,16 @@ class PartedSession(ModelSession):
         return cls(EvaluatorSplit({}, frozenset(), types, index), parts, profile)
 
     def close(self) -> None:
-        """Do nothing: every part is closed behind its run."""
+        """Do nothing: each part is closed after it ran."""
 
     def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
-        """Run the model once; arguments and results as :meth:`qdqtool.models.running.ort_cpu.Session.run`."""
+        """Run the model once; arguments and results are those of :meth:`qdqtool.models.running.ort_cpu.Session.run`."""
         known = dict(feeds)
         for part in self._parts:
             segment = segment_model(self._model, self._split, Stage(part.nodes, needed=part.kept), known)
             with Session(segment.model, self._profile) as session:
                 made = run_segment(segment, session, known)
-            # copy(): one array of a session keeps all memory of its run alive.
+            # copy(): a single array of a session keeps all memory of its run alive.
             known.update((name, array.copy()) for name, array in made.items())
             del made
             for name in part.unread:
@@ -99,16 +99,16 @@ class PartedSession(ModelSession):
 
 
 LARGE_RUN = 1 << 28
-"""Bytes of activations of a run beside which there should be no other one in memory."""
+"""Runs with more bytes of activations are made one after the other."""
 
 
 def open_session(model: Model, split: EvaluatorSplit | None, profile: Profile = Profile.SEMANTIC) -> ModelSession:
-    """Open a session of a model, divided where that is needed, or where its weights would take much memory.
+    """Open a session. The model is divided if ONNX Runtime cannot run it alone, or if its weights are large.
 
     Args:
-        model: The model; it may have more outputs than the one that ``split`` was made for.
-        split: How it is divided; None for ONNX Runtime alone.
-        profile: How ONNX Runtime is configured.
+        model: The model; it may have more outputs than the model that ``split`` was made for.
+        split: The nodes that our own core evaluates; None if ONNX Runtime can run all nodes.
+        profile: The configuration of ONNX Runtime.
     """
     if split is not None:
         return SplitSession(model, split, profile)
@@ -118,23 +118,23 @@ def open_session(model: Model, split: EvaluatorSplit | None, profile: Profile = 
 def run_each(
     session: ModelSession, samples: Iterable[Mapping[str, Array]], outputs: Sequence[str], values: int
 ) -> Iterator[dict[str, Array]]:
-    """Yield the outputs of each sample, in order. Runs of a session with one thread go side by side, on all cores.
+    """Yield the outputs of each sample, in order. Runs of a session with one thread are parallel, on all cores.
 
     Args:
         session: A session with :attr:`Profile.SEMANTIC`.
         samples: One array for each input.
         outputs: Names of the outputs to return.
-        values: About how many values of activations a run computes: large runs go one after the other.
+        values: Approximate number of activation values of a run; large runs are made one after the other.
     """
 
     def run(sample: Mapping[str, Array]) -> dict[str, Array]:
         return session.run(sample, outputs)
 
-    # A divided session makes its parts in the first run.
+    # A divided session creates its parts in the first run.
     if isinstance(session, Session) and values * FLOAT32.itemsize <= LARGE_RUN:
         yield from side_by_side(run, samples)
     elif isinstance(session, PartedSession):
-        # Each run has the weights of one part in memory.
+        # Each run has the weights of only one part in memory.
         yield from ahead(run, samples, min(cores(), 2))
     else:
         yield from map(run, samples)
@@ -143,7 +143,7 @@ def run_each(
 class SplitSession(ModelSession):
     """A model that runs in ONNX Runtime between the nodes that our own core evaluates.
 
-    The sessions are made in the first run, when the types of what crosses the cuts are known.
+    The sessions are created in the first run, when the types of the tensors that cross the cuts are known.
     """
 
     def __init__(self, model: Model, split: EvaluatorSplit, profile: Profile) -> None:
@@ -158,7 +158,7 @@ class SplitSession(ModelSession):
             self._evaluate(node, self._constant)
 
     def close(self) -> None:
-        """Free the sessions and what was computed of constants."""
+        """Free the sessions and the results computed from constants."""
         self._open.close()
         self._constant.clear()
 
@@ -166,8 +166,8 @@ class SplitSession(ModelSession):
         """Run the model once.
 
         Args:
-            feeds: One array for each input; float32 for bfloat16, to which it is rounded.
-            outputs: Names of the outputs to return; default all. They are in their own types, which may be ml_dtypes'.
+            feeds: One array for each input. For a bfloat16 input it is float32 and is rounded to bfloat16.
+            outputs: Names of the outputs to return; default all. Their types may be ml_dtypes types.
         """
         known = dict(self._constant)
         for name, array in feeds.items():

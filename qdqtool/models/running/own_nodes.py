@@ -1,7 +1,7 @@
-"""Evaluate nodes by our own core instead of a runtime: Q, DQ, ``Quant`` of QONNX, and nodes that only move tensors.
+"""Evaluate nodes with our own core instead of a runtime: Q, DQ, QONNX's ``Quant``, and nodes that only move values.
 
-Source of ``Quant``: QONNX, docs/qonnx-custom-ops/intquant_v1.md: codes are x / scale + zero point, clamped to the
-range of the bit width and then rounded; the zero point is subtracted before the product with the scale.
+Source of ``Quant``: QONNX, docs/qonnx-custom-ops/intquant_v1.md. Codes are x / scale + zero point, clamped to the range
+of the bit width and then rounded. The zero point is subtracted before the multiplication by the scale.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ from qdqtool.numerics.packing import unpack
 Rounding = Callable[[Array], Array]
 
 HALF_TO_EVEN = ("ROUND", "HALF_EVEN")
-"""The rounding of ONNX's QuantizeLinear."""
+"""The rounding mode of ONNX's QuantizeLinear."""
 
 _ROUNDINGS: Mapping[str, Rounding] = {
     **dict.fromkeys(HALF_TO_EVEN, np.round),
@@ -43,12 +43,12 @@ _ROUNDINGS: Mapping[str, Rounding] = {
 
 @dataclass(frozen=True, slots=True)
 class QuantRange:
-    """The codes of a ``Quant``.
+    """The range of the codes of a ``Quant`` node, with its rounding mode.
 
     Attributes:
         low: The lowest code.
         high: The highest code.
-        rounding: Name of its rounding mode, in upper case.
+        rounding: Name of the rounding mode, in upper case.
     """
 
     low: float
@@ -56,26 +56,26 @@ class QuantRange:
     rounding: str
 
     def codes(self, x: Array, scale: Array, zero_point: Array) -> Array:
-        """Return the codes of real numbers, as float32."""
+        """Return the codes of real values, as float32."""
         with np.errstate(all="ignore"):
             scaled = x / scale + zero_point
         return _ROUNDINGS[self.rounding](np.clip(scaled, np.float32(self.low), np.float32(self.high)))
 
 
 def is_quant(node: onnx.NodeProto) -> bool:
-    """Whether :func:`evaluate` knows the operator."""
+    """Return whether the node is a ``Quant`` or ``BipolarQuant`` of QONNX."""
     return node.domain in DOMAINS and (node.op_type in QUANT or node.op_type == BIPOLAR)
 
 
 def evaluate_quant(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
-    """Return the outputs of a node.
+    """Return the outputs of a QONNX quantizer.
 
     Args:
         node: The node.
-        inputs: Its inputs; None for an absent one.
+        inputs: Input arrays; None for an absent input.
 
     Raises:
-        ArgumentError: An input or attribute is absent, or does not fit.
+        ArgumentError: An input or attribute is absent or does not fit.
     """
     count = 2 if node.op_type == BIPOLAR else 4
     given = [each.astype(FLOAT32) for each in inputs[:count] if each is not None]
@@ -91,14 +91,14 @@ def evaluate_quant(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> tupl
 
 
 def code_range(node: onnx.NodeProto, bit_width: Array) -> QuantRange:
-    """Return the codes of a ``Quant``.
+    """Return the range of the codes of a ``Quant`` node.
 
     Args:
         node: The node.
-        bit_width: Its input 3.
+        bit_width: Input 3 of the node.
 
     Raises:
-        ArgumentError: The bit width is none that float32 computes exactly, or the rounding mode is unknown.
+        ArgumentError: The bit width is not exact in float32, or the rounding mode is unknown.
     """
     values = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute if not each.ref_attr_name}
     mode = values.get("rounding_mode", b"ROUND")
@@ -109,7 +109,7 @@ def code_range(node: onnx.NodeProto, bit_width: Array) -> QuantRange:
         raise ArgumentError(f"it has {bit_width.size} bit widths; expected 1")
     bits = float(bit_width.reshape(-1)[0])
     is_signed, is_narrow = bool(values.get("signed", 1)), bool(values.get("narrow", 0))
-    # One signed bit means -1 and 1, which no other range does; 32 bits and more are not exact in float32.
+    # One signed bit means the codes -1 and 1, unlike all other ranges. 32 bits and more are not exact in float32.
     if not (1 + is_signed <= bits <= 32 and bits.is_integer()):
         raise ArgumentError(f"its bit width is {bits:g}; known are whole numbers from {1 + is_signed} to 32")
     if is_signed:
@@ -118,10 +118,10 @@ def code_range(node: onnx.NodeProto, bit_width: Array) -> QuantRange:
 
 
 def rounded(x: Array, placement: Placement) -> Array:
-    """Quantize and dequantize ``x``, with the codes of the plan if it has any, else with the nearest codes.
+    """Quantize and dequantize ``x``, with the codes of the plan if there are any, otherwise with the nearest codes.
 
     Returns:
-        An array of ``x``'s shape and type.
+        An array with the shape and type of ``x``.
     """
     params = placement.params
     scheme = params.scheme
@@ -132,17 +132,17 @@ def rounded(x: Array, placement: Placement) -> Array:
 
 
 Read = Callable[[Value], Array | None]
-"""How a node's input is read; None where it is unknown."""
+"""Reads an input of a node; returns None if its value is unknown."""
 
 
 def granularity_of(entry: QdqNode, scale: Array) -> Granularity:
-    """Return the granularity that ONNX gives a scale of that shape at this node."""
+    """Return the granularity that ONNX defines for a scale of this shape at this node."""
     found = as_onnx_reads(scale.shape, entry.data_rank, entry.axis, entry.block_size)
     return found if found is not None else Blocked(entry.axis, entry.block_size)
 
 
 def precision_of(entry: QdqNode) -> np.dtype[np.generic] | None:
-    """Return the type that the ``precision`` attribute names; None where it is absent."""
+    """Return the type that the ``precision`` attribute names, or None without the attribute."""
     given = entry.node.attribute("precision", 0)
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(given)) if given else None
 
@@ -159,8 +159,8 @@ def evaluate(node: NodeView, entry: QdqNode | None, read: Read) -> tuple[Array, 
 
     Args:
         node: The node.
-        entry: The node as a Q or DQ; None if it is neither.
-        read: Reads its inputs.
+        entry: The node as a Q or DQ; None for other nodes.
+        read: Returns the array of an input tensor.
 
     Raises:
         RunError: The inputs do not fit the node.

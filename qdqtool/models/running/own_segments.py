@@ -1,4 +1,4 @@
-"""Order the nodes of a divided model in stages, and make each stage a model that ONNX Runtime can run."""
+"""Order the nodes of a divided model in stages, and turn each stage into a model that ONNX Runtime can run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ from qdqtool.models.transforms.taps import READABLE_AS
 from qdqtool.numerics.dtypes import Array
 
 CONSTANT = -1
-"""The stage number of tensors that are known before any run."""
+"""The stage number of tensors that are known before the first stage."""
 
 
 @dataclass(slots=True)
 class Stage:
-    """One stage: ONNX Runtime runs first, then our own core.
+    """One stage: ONNX Runtime runs its nodes first, then our own core evaluates the others.
 
     Attributes:
         nodes: The nodes that ONNX Runtime runs, in order.
@@ -51,7 +51,7 @@ class Stages:
 
 
 def make_stages(proto: onnx.ModelProto, split: EvaluatorSplit) -> Stages:
-    """Divide the nodes of a model into stages, each node as early as its inputs allow."""
+    """Divide the nodes of a model into stages; each node is in the earliest stage that its inputs allow."""
     planner = _StagePlanner(split)
     for node in proto.graph.node:
         planner.add(node)
@@ -85,7 +85,7 @@ class _StagePlanner:
         self._made.update(dict.fromkeys(filter(None, node.output), number))
 
     def mark_needed(self, name: str, reader: int) -> None:
-        """Note that a stage reads ``name``; reading by own nodes of the stage that makes it counts as a later stage."""
+        """Note that stage ``reader`` reads ``name``. Own nodes count as the next stage, because they run last."""
         made = self._made.get(name, CONSTANT)
         if CONSTANT < made < reader and name not in self._by_own:
             self.stages[made].needed.add(name)
@@ -101,7 +101,7 @@ class _StagePlanner:
         return made + 1 if name in self._by_own and not own else made
 
     def _is_known(self, name: str) -> bool:
-        """Whether a tensor is a constant that our own core can read by itself."""
+        """Return whether a tensor is a constant that our own core can read directly."""
         value = self._split.index.view.main.values.get(name)
         constants = self._split.index.constants
         if value is None or not constants.is_constant(value):
@@ -119,10 +119,10 @@ class Segment:
     """A part of a model.
 
     Attributes:
-        model: The model of the part, with external data and pending tensors where the whole has them.
-        inputs: For each input, the name of the tensor of the whole that it takes, widened to a type that NumPy has.
-        outputs: For each output, the name of the tensor of the whole that it holds, with the type that the tensor had
-            before it was widened (None where it was not).
+        model: The model of the part. Tensors that are external or pending in the whole model stay so.
+        inputs: By input name, the tensor of the whole model to feed. It is widened if NumPy lacks its type.
+        outputs: By output name, the tensor of the whole model that the output holds. If it was widened, also its type
+            before; otherwise None.
     """
 
     model: Model
@@ -131,7 +131,7 @@ class Segment:
 
 
 def segment_model(model: Model, split: EvaluatorSplit, stage: Stage, known: Mapping[str, Array]) -> Segment:
-    """Make the model of the nodes that ONNX Runtime runs in one stage."""
+    """Return the model of the nodes that ONNX Runtime runs in one stage."""
     builder = _Builder(model, split, stage)
     for name in dict.fromkeys(name for node in stage.nodes for name in names_read(node)):
         if name not in builder.made and name in known:
@@ -147,7 +147,7 @@ def run_segment(segment: Segment, session: Session, known: Mapping[str, Array]) 
     """Run a part of a model in its session.
 
     Returns:
-        The tensors of the whole model that it makes, in their own types, which may be ml_dtypes'.
+        The tensors of the whole model that the part makes, in their own types, which may be ml_dtypes types.
     """
     made = session.run({inner: _readable(known[name]) for inner, name in segment.inputs.items()})
     return {
@@ -157,7 +157,7 @@ def run_segment(segment: Segment, session: Session, known: Mapping[str, Array]) 
 
 
 def _readable(array: Array) -> Array:
-    """Widen an array exactly to a type that ONNX Runtime takes from NumPy; the segment converts it back."""
+    """Widen an array exactly to a type that ONNX Runtime accepts from NumPy; the segment converts it back."""
     wide = READABLE_AS.get(int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype)))
     return array if wide is None else array.astype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wide)))
 
@@ -175,7 +175,7 @@ class _Builder:
             for entry in importer.opset_import:
                 if entry.domain in DEFAULT_DOMAINS:
                     # ONNX Runtime 1.31 refuses opsets above 26; plan_split has checked that every operator means the
-                    # same at 26.
+                    # same at opset 26.
                     entry.version = min(entry.version, NEWEST_OPSET)
         self._graph = proto.graph
         self._graph.name = "part"
@@ -190,7 +190,7 @@ class _Builder:
         )
 
     def add_input(self, name: str, elem_type: int) -> None:
-        """Add an input for a tensor, with a Cast back to its type where NumPy had to widen it."""
+        """Add an input for a tensor, and a Cast back to the tensor's type if NumPy lacks this type."""
         _check_crossing(name, elem_type)
         wide = READABLE_AS.get(elem_type)
         inner = name if wide is None else self._fresh(name, "wide")
@@ -202,7 +202,7 @@ class _Builder:
             self._cast(inner, name, elem_type)
 
     def add_node(self, node: onnx.NodeProto) -> None:
-        """Add a node; a node that computes in bfloat16 reads float32, and its result is rounded to bfloat16."""
+        """Add a node. A node that computes in bfloat16 gets float32 inputs, and its result is rounded to bfloat16."""
         copy = self._graph.node.add()
         copy.CopyFrom(node)
         if tuple(node.output) not in self._split.widened:
@@ -221,7 +221,7 @@ class _Builder:
                 self._cast(copy.output[index], name, TensorProto.BFLOAT16)
 
     def add_output(self, name: str) -> None:
-        """Add an output for a tensor, widened where NumPy has no such type."""
+        """Add an output for a tensor, widened if NumPy lacks its type."""
         elem_type = self._split.types.get(name)
         _check_crossing(name, elem_type)
         wide = READABLE_AS.get(elem_type or 0)
@@ -239,8 +239,8 @@ class _Builder:
         return self._widened[name]
 
     def _cast(self, source: str, target: str, to: int) -> None:
-        # A Cast to fp8 saturates infinities by default. Without saturation they stay; no other value is out of range
-        # here.
+        # A Cast to fp8 saturates infinities by default. With saturate=0 they remain infinite; no other value is out of
+        # range here.
         node = helper.make_node("Cast", [source], [target], name=f"to {target}", to=to)
         if type_name(to).startswith("float8"):
             node.attribute.append(helper.make_attribute("saturate", 0))

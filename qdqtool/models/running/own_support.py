@@ -1,7 +1,7 @@
-"""Find the nodes that ONNX Runtime's CPU provider cannot run, and decide for each how it is run instead.
+"""Find the nodes that ONNX Runtime's CPU provider cannot run, and decide how to run each of them instead.
 
-Measured on ONNX Runtime 1.31: there are no bfloat16, float8e8m0, fp4 or fp6 Q/DQ kernels, data and scale of a
-QuantizeLinear must have one type, ``precision`` is ignored, int32 is not quantized, and opsets end at 26.
+Measured on ONNX Runtime 1.31: Q/DQ of bfloat16, float8e8m0, fp4 and fp6 have no kernels. Data and scale of a
+QuantizeLinear must have the same type, ``precision`` is ignored, int32 is not quantized, and opset 26 is the last.
 """
 
 import functools
@@ -30,7 +30,7 @@ OF_QONNX = "ONNX Runtime does not know the operators of QONNX"
 ABSENT_TYPES = frozenset(
     {TensorProto.FLOAT4E2M1, TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2, TensorProto.FLOAT8E8M0}
 )
-"""Types that ONNX Runtime does not know at all: no such tensor may enter a session."""
+"""Types that ONNX Runtime does not know at all: a tensor of such a type must not enter a session."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,10 +38,10 @@ class OwnNode:
     """A node that our own core evaluates.
 
     Attributes:
-        node: The node, of the main graph.
-        entry: The node as a Q or DQ; None for a node that only moves the tensors of these, and for operators of
-            TensorRT's parser and of QONNX that are neither.
-        reason: Why ONNX Runtime does not evaluate it.
+        node: The node; it is in the main graph.
+        entry: The node as a Q or DQ. None for other operators of TensorRT's parser or QONNX, and for nodes that only
+            move tensors of types that ONNX Runtime lacks.
+        reason: Why ONNX Runtime cannot evaluate the node.
     """
 
     node: NodeView
@@ -51,12 +51,12 @@ class OwnNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluatorSplit:
-    """The nodes of a model's main graph that ONNX Runtime does not run as they are, identified by their outputs.
+    """The nodes of a model's main graph that ONNX Runtime cannot run unchanged, identified by their outputs.
 
     Attributes:
         own: Nodes that our own core evaluates.
-        widened: Nodes that compute in bfloat16: they run in float32, and each result is rounded to bfloat16.
-        types: ``TensorProto.DataType`` of the tensors, where it is known.
+        widened: Nodes that compute in bfloat16; they run in float32, and their results are rounded to bfloat16.
+        types: ``TensorProto.DataType`` of each tensor with a known type.
         index: The index of the model.
     """
 
@@ -67,7 +67,7 @@ class EvaluatorSplit:
 
 
 def plan_split(index: ModelIndex) -> EvaluatorSplit | None:
-    """Divide a model between ONNX Runtime and our own core; return None where ONNX Runtime can run all of it."""
+    """Divide a model between ONNX Runtime and our own core; return None if ONNX Runtime can run all of it."""
     main = index.view.main
     _refuse_placeholders(index.view)
     known = {name: found for name, value in main.values.items() if (found := index.elem_type(value))}
@@ -104,14 +104,14 @@ def _refuse_placeholders(view: GraphView) -> None:
 
 
 def why_unsupported(entry: QdqNode, index: ModelIndex) -> str | None:
-    """Return why ONNX Runtime cannot run a Q or DQ as ONNX specifies it; None where it can."""
+    """Return why ONNX Runtime cannot run a Q or DQ as ONNX specifies it, or None if it can."""
     if entry.is_of_tensorrt:
         return OF_TENSORRT
     return None if entry.node.domain else next(_obstacles(entry, index), None)
 
 
 def _why_foreign(node: NodeView) -> str | None:
-    """Return why ONNX Runtime cannot run an operator of another domain that our own core knows; else None."""
+    """Return why ONNX Runtime cannot run an operator of another domain that our own core supports; else None."""
     if tensorrt_operators.is_evaluated(node.proto):
         return OF_TENSORRT
     return OF_QONNX if own_nodes.is_quant(node.proto) else None
@@ -126,7 +126,7 @@ def _obstacles(entry: QdqNode, index: ModelIndex) -> Iterator[str]:
     if not entry.is_quantize:
         return
     data, scale = (index.elem_type(value) if value is not None else None for value in (entry.data, entry.scale))
-    # ONNX allows mixed types from opset 23 on. ONNX Runtime 1.31.1 makes a session for them, and fails when it runs.
+    # ONNX allows mixed types from opset 23. ONNX Runtime 1.31.1 creates a session for them but fails in the run.
     if data is not None and scale is not None and data != scale:
         yield f"ONNX Runtime has no QuantizeLinear of {type_name(data)} with a scale of type {type_name(scale)}"
     if entry.node.attribute("precision", 0) not in {0, TensorProto.FLOAT}:
@@ -166,14 +166,14 @@ def _is_carried(node: NodeView, known: Mapping[str, int], index: ModelIndex) -> 
 
 
 def _needs_widening(node: NodeView, known: Mapping[str, int]) -> bool:
-    """Whether a node computes in bfloat16; ONNX Runtime has Casts from and to it and few other kernels."""
+    """Return whether a node computes in bfloat16. For bfloat16 ONNX Runtime has Cast and few other kernels."""
     if node.is_op("Cast") or any(True for _ in node_bodies(node.proto)):
         return False
     return any(known.get(name) == TensorProto.BFLOAT16 for name in node.proto.input)
 
 
 def _check_schemas(view: GraphView, own: Mapping[NodeKey, OwnNode]) -> None:
-    """Refuse a model that cannot run at :data:`NEWEST_OPSET` because an operator has a newer meaning."""
+    """Refuse a model that cannot run at :data:`NEWEST_OPSET` because a later opset redefined one of its operators."""
     known = int(defs.onnx_opset_version())
     if view.main.opset > known:
         raise CapabilityError(
@@ -196,16 +196,16 @@ def _since(node: NodeView) -> int:
 
 @functools.cache
 def _first_version(op_type: str, opset: int, domain: str) -> int:
-    """Return the opset in which an operator got the meaning that it has in ``opset``."""
+    """Return the opset that introduced the version of an operator that ``opset`` uses."""
     try:
         return int(defs.get_schema(op_type, opset, domain).since_version)
     except defs.SchemaError:
-        # Not an operator of ONNX: the runtime reports it.
+        # Not an operator of ONNX. The runtime reports it.
         return 0
 
 
 def _same_but_for_types(node: NodeView) -> bool:
-    """Whether the operator has only gained types since :data:`NEWEST_OPSET`."""
+    """Return whether the operator has only gained types since :data:`NEWEST_OPSET`."""
     try:
         old = defs.get_schema(node.op_type, NEWEST_OPSET, node.domain)
     except defs.SchemaError:

@@ -1,7 +1,7 @@
 """Evaluate the operators that only TensorRT's parser knows (:mod:`qdqtool.models.graph.index.tensorrt_operators`).
 
-Blocks of dynamic quantization get the scales that TensorRT's documentation gives them: the largest magnitude over the
-largest code, rounded up to a power of two for MXFP8, and rounded to fp8 under one scale of scales for NVFP4.
+In dynamic quantization, block scales follow TensorRT's documentation: the largest magnitude divided by the largest
+code. For MXFP8 the scale is rounded up to a power of two. For NVFP4 it is rounded to fp8, under one common scale.
 Source: TensorRT, "Quantization Schemes" and the operator page "DynamicQuantize".
 """
 
@@ -37,11 +37,11 @@ from qdqtool.numerics.scheme import QuantParams, QuantScheme
 Inputs = Sequence[Array | None]
 Attributes = Mapping[str, Any]
 ONE_EACH = Blocked(-1, 1)
-"""A scale for every element."""
+"""The granularity with one scale for each element."""
 
 
 def is_evaluated(node: onnx.NodeProto) -> bool:
-    """Whether :func:`evaluate` knows the operator."""
+    """Return whether :func:`evaluate` supports the operator."""
     return node.op_type in _EVALUATED
 
 
@@ -50,11 +50,11 @@ def evaluate(node: onnx.NodeProto, inputs: Inputs, opset: int) -> tuple[Array, .
 
     Args:
         node: The node; the domain does not matter.
-        inputs: Its inputs; None for an absent one.
-        opset: The version of the default domain, which the parser asks for the axis that Q and DQ leave out.
+        inputs: Input arrays; None for an absent input.
+        opset: Version of the default domain; the parser derives the default axis of Q and DQ from it.
 
     Raises:
-        ArgumentError: An input or attribute is absent, or does not fit.
+        ArgumentError: An input or attribute is absent or does not fit.
     """
     if not inputs or inputs[0] is None:
         raise ArgumentError("its data is absent")
@@ -106,7 +106,7 @@ def _dynamic(given: Attributes, inputs: Inputs) -> tuple[Array, ...]:
     shape = _block_shape(given, data)
     counts = _counts(shape, data.shape)
     whole = [(0, count * block - size) for size, count, block in zip(data.shape, counts, shape, strict=True)]
-    # The dimensions of the blocks and those inside a block alternate.
+    # Dimensions that count blocks alternate with dimensions inside a block.
     parts = [extent for pair in zip(counts, shape, strict=True) for extent in pair]
     magnitudes = np.abs(data.astype(FLOAT32))
     magnitudes[~np.isfinite(magnitudes)] = 0
@@ -146,20 +146,20 @@ def _scale(inputs: Inputs) -> Array:
 
 
 def _powers(scale: Array) -> Array:
-    """Return exponents, as which MXFP8 scales are stored, as the powers of two that they mean."""
+    """Convert exponents to powers of two; scales of MXFP8 may be stored as exponents (uint8)."""
     return scale.view(FLOAT8E8M0) if scale.dtype == np.uint8 else scale
 
 
 def inferred_granularity(data: Array, scale: Array, axis: int) -> Granularity:
-    """Return the granularity that the parser infers from the shapes alone: it does not read the block size.
+    """Return the granularity that the parser infers from the shapes alone; it ignores the block size.
 
     Args:
         data: The data or codes.
-        scale: Their scale.
-        axis: The axis of several scales in one dimension.
+        scale: The scale of the data.
+        axis: The axis of a one-dimensional scale with several values.
 
     Raises:
-        ArgumentError: The scale has neither one dimension nor those of the data.
+        ArgumentError: The rank of the scale is neither 1 nor the rank of the data.
     """
     if scale.size == 1:
         return PerTensor()
@@ -173,7 +173,7 @@ def inferred_granularity(data: Array, scale: Array, axis: int) -> Granularity:
 
 
 def _block_shape(given: Attributes, data: Array) -> tuple[int, ...]:
-    """Return the extents of a block within the data; -1 stands for the whole dimension."""
+    """Return the extents of a block of the data; -1 in the attribute means the whole dimension."""
     shape = given.get("block_shape") or ()
     if len(shape) != data.ndim:
         raise ArgumentError(f"block_shape is {list(shape)}, and the data has {data.ndim} dimensions")
@@ -184,12 +184,12 @@ def _block_shape(given: Attributes, data: Array) -> tuple[int, ...]:
 
 
 def _counts(block_shape: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return how many blocks each axis has; the last one may be shorter."""
+    """Return the number of blocks along each axis; the last block may be shorter."""
     return tuple(-(-size // block) for block, size in zip(block_shape, shape, strict=True))
 
 
 def _spread(scale: Array, block_shape: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """Repeat each scale for the elements of its block."""
+    """Repeat each scale over the elements of its block."""
     needed = _counts(block_shape, shape)
     if scale.shape != needed:
         words = f"blocks {list(block_shape)} of data {list(shape)} need {list(needed)}"

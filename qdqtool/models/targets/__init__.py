@@ -1,6 +1,6 @@
-"""The targets as data, one in each module: the file name (``-`` for ``_``) is the public id, ``TARGET`` the value.
+"""The targets as data. Each module defines one as ``TARGET``; its file name (with ``-`` for ``_``) is the public id.
 
-A module with ``RELEASES`` also describes older releases of its target; their ids are ``tensorrt-10.8`` and the like.
+A module with ``RELEASES`` also describes older releases of its target; their ids are like ``tensorrt-10.8``.
 """
 
 import functools
@@ -21,40 +21,40 @@ DEFAULT = "tensorrt"
 
 
 def names() -> tuple[str, ...]:
-    """The public ids of all targets, sorted."""
+    """Return the public ids of all targets, sorted."""
     return tuple(name.replace("_", "-") for name in unit_names(_package))
 
 
 def releases(name: str) -> tuple[str, ...]:
-    """The public ids of the releases of a target, oldest first; empty where its releases do not differ."""
+    """Return the public ids of the releases of a target, oldest first; empty if its releases do not differ."""
     found = _releases(name)
     return tuple(f"{name}-{number}" for number in found.numbers) if found is not None else ()
 
 
 def changes(name: str) -> tuple[ReleaseChange, ...]:
-    """The changes that the releases of a target brought, newest first."""
+    """Return the changes between the releases of a target, newest first."""
     found = _releases(name)
     return found.changes if found is not None else ()
 
 
 def of_release(name: str, version: str) -> str:
-    """Return the public id of the release of a version such as ``10.8.0.43``; ``name`` where there is none."""
+    """Return the public id of the release of a version such as ``10.8.0.43``, or ``name`` if there is none."""
     found = f"{name}-{'.'.join(version.split('.')[:2])}"
     return found if found in releases(name) else name
 
 
 def legal() -> str:
-    """The public ids of all targets in words, for messages and help."""
+    """Return the public ids of all targets as text, for messages and help."""
     spans = [(found[0], found[-1]) for found in map(releases, names()) if found]
     return ", ".join([*names(), *(f"{first} to {last}" for first, last in spans)])
 
 
 @functools.cache
 def get(name: str) -> Target:
-    """The target of that public id.
+    """Return the target with this public id.
 
     Raises:
-        ArgumentError: There is none; the message lists the legal names.
+        ArgumentError: There is no such target; the message lists the legal ids.
     """
     if name in names():
         found = load_unit(_package, name.replace("-", "_")).TARGET

@@ -1,4 +1,4 @@
-"""What one consumer of Q/DQ models accepts, as data; what it refuses, and the nearest legal alternative."""
+"""What a target (a consumer of Q/DQ models) accepts, as data; what it refuses, and the nearest legal alternative."""
 
 import functools
 import math
@@ -35,7 +35,7 @@ def capability(text: str) -> int:
 
 
 def capabilities(words: Iterable[str]) -> tuple[int, ...]:
-    """Parse each word with :func:`capability`; return the results sorted, each once."""
+    """Parse each word with :func:`capability`; return the results sorted and without duplicates."""
     return tuple(sorted(set(map(capability, words))))
 
 
@@ -49,9 +49,9 @@ _NAMES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "flo
 
 @functools.lru_cache(maxsize=256)
 def type_name(onnx_type: int) -> str:
-    """The name of a ``TensorProto.DataType`` value as NumPy and ONNX spell it: ``float32``, ``int8``, ``bfloat16``.
+    """Return the name of a ``TensorProto.DataType`` value in NumPy and ONNX: ``float32``, ``int8``, ``bfloat16``.
 
-    Values that ONNX does not define are spelled as numbers.
+    For a value that ONNX does not define, return ``type`` and the number.
     """
     if onnx_type in _NAMES:
         return _NAMES[onnx_type]
@@ -61,34 +61,34 @@ def type_name(onnx_type: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The Q/DQ that one consumer of models accepts. All types are named as :func:`type_name` spells them.
+    """The Q/DQ that a target accepts. All types are names that :func:`type_name` returns.
 
     Attributes:
-        id: Public id, the file name with ``-`` for ``_``.
-        family: Rules that speak of a family apply to every target of it.
-        title: Its name in messages and pages.
-        verified: The versions on which the facts were measured.
+        id: Public id: the file name with ``-`` for ``_``.
+        family: A rule for a family applies to all targets of the family.
+        title: Name of the target in messages and pages.
+        verified: The versions with which the facts were measured.
         quantize_types: Types that QuantizeLinear may produce.
         dequantize_types: Types that DequantizeLinear may read.
         data_types: Types that QuantizeLinear may read.
-        scale_types: Types of a scale.
-        initializer_types: Types that any initializer may have; None where the target looks only at those in use.
+        scale_types: Types that a scale may have.
+        initializer_types: Types that any initializer may have; None if the target checks only used initializers.
         symmetric_types: Quantized types whose zero point must be 0.
-        max_opset: Newest opset of the default domain that it loads; None for no limit.
-        max_ir: Newest IR version that it loads; None for no limit.
-        block_axes: Axes along which blocks may lie, counted from the end; None for any.
+        max_opset: Newest opset of the default domain that can be loaded; None for no limit.
+        max_ir: Newest IR version that can be loaded; None for no limit.
+        block_axes: Axes that may be divided into blocks, counted from the end; None for any.
         negative_scale_types: Types of stored codes whose block scales may be negative.
-        whole_blocks: Whether it refuses a shorter last block.
-        min_block: Smallest block.
-        even_sub_bytes: Whether it refuses tensors of less than 8 bits with an odd number of elements.
-        even_last_dimension: Whether it refuses those whose last dimension is odd.
-        uint8_as_int8: Whether it takes a QuantizeLinear to uint8 and computes int8.
-        default_axis: The axis of several scales where a node names none; None for what ONNX says.
+        whole_blocks: Whether an incomplete last block is refused.
+        min_block: Smallest legal block size.
+        even_sub_bytes: Whether tensors of less than 8 bits with an odd number of elements are refused.
+        even_last_dimension: Whether tensors of less than 8 bits with an odd last dimension are refused.
+        uint8_as_int8: Whether a QuantizeLinear to uint8 is accepted but computed as int8.
+        default_axis: The axis of several scales if a node has no attribute ``axis``; None for ONNX's default.
         min_compute_capability: First GPU generation (major times 10 plus minor) with hardware for a type.
-        known_compute_capabilities: Those that it can build for; None for all.
-        newest_compute_capability: The newest that it can build for; None for no limit.
-        compute_capabilities: Those that the user names; empty where none are named.
-        later: Types, operators and attributes that a later release accepts and this one refuses, with that release.
+        known_compute_capabilities: The compute capabilities that engines can be built for; None for all.
+        newest_compute_capability: The newest compute capability that engines can be built for; None for no limit.
+        compute_capabilities: The compute capabilities that the user named; empty if there are none.
+        later: Types, operators and attributes that only a later release accepts, with that release.
     """
 
     id: str
@@ -118,7 +118,7 @@ class Target:
     later: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, compute_capabilities: tuple[int, ...]) -> "Target":
-        """Return the same target for these GPUs; 86 for 8.6."""
+        """Return the same target for GPUs with these compute capabilities (86 for 8.6)."""
         return replace(self, compute_capabilities=compute_capabilities)
 
 
@@ -134,10 +134,10 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "float8e5m2": ("float8e4m3fn",),
     "float8e5m2fnuz": ("float8e5m2", "float8e4m3fn"),
 }
-"""For each format, formats of the same kind and about the same width, nearest first; none for int16, fp6 and others."""
+"""For each format, formats of the same kind and similar width, nearest first. Other formats have none."""
 
 SIGNED = {"uint2": "int2", "uint4": "int4", "uint8": "int8", "uint16": "int16"}
-"""The signed format of the same width. Codes and zero point shifted by half the range give exactly the same values."""
+"""The signed format of the same width. If codes and zero point are shifted by half the range, the values are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class RefusedProperty:
 
     Attributes:
         reason: The property, in words that follow the name of the target.
-        alternative: The nearest alternative that the target accepts; empty where there is none.
+        alternative: The nearest alternative that the target accepts; empty if there is none.
     """
 
     reason: str
@@ -159,8 +159,8 @@ def refusals(target: Target, params: QuantParams, data_type: str, shape: Shape |
     Args:
         target: The target.
         params: How the tensor is quantized.
-        data_type: Type of the float tensor, as :func:`qdqtool.models.targets.type_name` spells it.
-        shape: Its shape; None where it is unknown.
+        data_type: Type of the float tensor, as a name of :func:`qdqtool.models.targets.type_name`.
+        shape: Shape of the tensor; None if unknown.
     """
     fmt = params.scheme.format
     if fmt.name not in target.quantize_types:
@@ -202,7 +202,7 @@ def _as_signed(target: Target, params: QuantParams, signed: NumberFormat) -> str
 
 
 def _zero_points(params: QuantParams) -> set[int]:
-    """Return the zero points; empty where all are 0."""
+    """Return the zero points; empty if all are 0."""
     if params.zero_point is None:
         return set()
     found = {int(zero) for zero in np.unique(params.zero_point.astype(np.float64))}
@@ -240,5 +240,5 @@ def _block_refusals(target: Target, blocks: Blocked, shape: Shape) -> Iterator[R
 
 
 def _count(shape: Shape) -> int:
-    """Return the number of elements; 0 where it is unknown."""
+    """Return the number of elements; 0 if it is unknown."""
     return math.prod(dim if isinstance(dim, int) else 0 for dim in shape)

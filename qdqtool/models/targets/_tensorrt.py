@@ -1,6 +1,6 @@
-"""What the targets TensorRT and TensorRT for RTX share: their family, and what changed with each release.
+"""The facts that the targets TensorRT and TensorRT for RTX share: their parser, and the changes of each release.
 
-These facts were not measured. They come from the published source and changelog of TensorRT's ONNX parser, and from the
+The changes were not measured. They come from the published source and changelog of TensorRT's ONNX parser, and from the
 names of types and layers in its Python packages.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from qdqtool.models.targets._target import Target
 
 MEASURED = "tensorrt-rtx 1.7.1.116"
-"""The release with which the facts about TensorRT for RTX in this package were measured, unless they name another."""
+"""The release with which facts about TensorRT for RTX were measured, unless a fact names another release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +19,10 @@ class ReleaseChange:
 
     Attributes:
         since: The release, such as ``10.8``.
-        summary: The changes in words.
-        evidence: The source of that knowledge.
-        brings: Types, operators and attributes (``DequantizeLinear.output_dtype``) that the releases before it refuse.
-        before: Fields of :class:`Target` as they are for the releases before it.
+        summary: Description of the changes.
+        evidence: The source of this information.
+        brings: Types, operators and attributes (``DequantizeLinear.output_dtype``) that earlier releases refuse.
+        before: Field values of :class:`Target` for earlier releases.
     """
 
     since: str
@@ -37,10 +37,10 @@ class Releases:
     """The releases of one target.
 
     Attributes:
-        title: The product without a release.
+        title: Name of the product without a release.
         verified: The source of the facts about releases.
-        numbers: Major and minor number of each, oldest first.
-        changes: Their changes, newest first. A release without a change is like the one before it.
+        numbers: Major and minor number of each release, oldest first.
+        changes: The changes of releases, newest first. A release without a change equals the one before it.
     """
 
     title: str
@@ -49,7 +49,7 @@ class Releases:
     changes: tuple[ReleaseChange, ...]
 
     def older(self, newest: Target, number: str) -> Target:
-        """Return the target as it was in the release ``number``, one of :attr:`numbers`."""
+        """Return the target for the release ``number``, one of :attr:`numbers`."""
         target = replace(
             newest, id=f"{newest.id}-{number}", title=f"{self.title} {number}", verified=self.verified, later={}
         )
@@ -130,11 +130,11 @@ CHANGES = (
         before={"even_last_dimension": True, "newest_compute_capability": 90},
     ),
 )
-"""Newest first, as :class:`qdqtool.models.targets._tensorrt.Releases` wants them."""
+"""Newest first, as :class:`qdqtool.models.targets._tensorrt.Releases` requires."""
 
 
 _QUANTIZE_TYPES = frozenset({"int8", "int4", "float8e4m3fn", "float4e2m1"})
-"""Types of a Q/DQ pair that the parser computes as ONNX specifies. It accepts a Q to uint8 too, and computes int8."""
+"""Types of a Q/DQ pair that the parser treats as ONNX specifies. It also accepts a Q to uint8, but computes int8."""
 
 _FLOAT_TYPES = frozenset({"float32", "float16", "bfloat16"})
 
@@ -148,17 +148,17 @@ PARSER = Target(
     # The parser converts float64 to float32 silently.
     data_types=_FLOAT_TYPES | {"float64"},
     scale_types=_FLOAT_TYPES | {"float64"},
-    # The parser refuses other types of initializers even where nothing uses the initializer.
+    # The parser refuses initializers of other types even if they are unused.
     initializer_types=_FLOAT_TYPES | _QUANTIZE_TYPES | {"float64", "uint8", "int32", "int64", "bool"},
-    # The parser refuses other zero points ("Non-zero zero point is not supported") for int8, uint8, int4 and fp4; it
-    # ignores those of fp8.
+    # The parser refuses nonzero zero points ("Non-zero zero point is not supported") for int8, uint8, int4 and fp4; it
+    # ignores them for fp8.
     symmetric_types=_QUANTIZE_TYPES | {"uint8"},
     # "the blocking dimension must be the last or second to last dimension"
     block_axes=frozenset({-1, -2}),
     whole_blocks=True,
-    # A scale for every element is no block to the parser.
+    # The parser does not accept a scale for each element as a block.
     min_block=2,
     even_sub_bytes=True,
     uint8_as_int8=True,
 )
-"""What both products refuse alike. The parser matches operator names only: it reads opset 10 to 28 alike."""
+"""What the parsers of both products refuse. They match only operator names, and treat opsets 10 to 28 alike."""

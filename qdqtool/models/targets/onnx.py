@@ -1,10 +1,10 @@
-"""The ONNX specification itself, by opset: what QuantizeLinear and DequantizeLinear mean, whoever runs them."""
+"""The ONNX specification itself, by opset: the definition of QuantizeLinear and DequantizeLinear."""
 
 from qdqtool.models.targets._target import Target
 from qdqtool.numerics import formats
 
 QUANTIZED = frozenset(name for name in formats.names() if formats.get(name).first_opset.quantize is not None)
-"""Types that a QuantizeLinear makes."""
+"""Types that a QuantizeLinear may produce."""
 
 TARGET = Target(
     id="onnx",

@@ -1,4 +1,4 @@
-"""ONNX Runtime on the CPU with graph optimizations off: the reference that ``check`` compares with."""
+"""ONNX Runtime on the CPU without graph optimizations: the reference session of ``check``."""
 
 from qdqtool.models.targets._target import Target
 from qdqtool.models.targets.onnx import QUANTIZED
@@ -16,7 +16,7 @@ TARGET = Target(
     scale_types=frozenset({"float32", "float16"}),
     symmetric_types=frozenset({"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"}),
     negative_scale_types=frozenset({"int8", "int16", "int4", "int2"}),
-    # Official limits of 1.31.1: a later opset or IR version is refused when the session is made.
+    # Official limits of 1.31.1: later opsets and IR versions are refused when a session is created.
     max_opset=26,
     max_ir=13,
 )

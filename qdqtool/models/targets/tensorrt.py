@@ -1,4 +1,4 @@
-"""TensorRT 11: always strongly typed, so the Q/DQ nodes alone decide which layers are quantized."""
+"""TensorRT 11: it is always strongly typed, so only the Q/DQ nodes decide which layers are quantized."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ TARGET = replace(
     PARSER,
     title="TensorRT 11",
     verified=f"the parser it shares with {MEASURED}; its own builder may be stricter",
-    # NVIDIA documents FP4 from 10.0 on; the target list of TensorRT for RTX has only 12.0 and 12.1.
+    # NVIDIA documents FP4 from compute capability 10.0; TensorRT for RTX lists only 12.0 and 12.1.
     min_compute_capability={"int8": 75, "int4": 80, "bfloat16": 80, "float8e4m3fn": 89, "float4e2m1": 100},
 )
 

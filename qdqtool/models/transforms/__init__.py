@@ -1,1 +1,1 @@
-"""Whole-model changes that keep what a model computes, made of edits: shapes, opset, BatchNormalization, float16."""
+"""Transforms, made of edits, that keep what a model computes: shapes, opset, BatchNormalization, float16."""

@@ -1,7 +1,7 @@
-"""Find inference-mode BatchNormalization, and fold it into the operator in front of it.
+"""Find BatchNormalization in inference mode, and fold it into the operator before it.
 
-``BN(Conv(x, W, b)) = Conv(x, W * f, (b - mean) * f + B)`` with ``f = scale / sqrt(var + epsilon)`` along the output
-channels, by the definition of the operator. All arithmetic is in float64, rounded once to the type of the weight.
+``BN(Conv(x, W, b)) = Conv(x, W * f, (b - mean) * f + B)`` with ``f = scale / sqrt(var + epsilon)`` for each output
+channel, by the definition of the operator. All arithmetic is in float64, rounded once to the type of the weight.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ class ChannelAffine:
     Attributes:
         factor: ``scale / sqrt(var + epsilon)``.
         mean: Mean of the channel.
-        shift: The operator's input ``B``.
+        shift: Input ``B`` of the operator.
     """
 
     factor: Float64
@@ -44,7 +44,7 @@ class ChannelAffine:
 
     @classmethod
     def of(cls, parameters: Sequence[Array], epsilon: float) -> Self | None:
-        """Make it from scale, B, mean and var of shape ``(C,)``; None where they are malformed or not finite."""
+        """Return the function for scale, B, mean and var of shape ``(C,)``; None if one is malformed or not finite."""
         scale, shift, mean, var = (np.asarray(array).astype(np.float64) for array in parameters)
         if scale.ndim != 1 or not scale.shape == shift.shape == mean.shape == var.shape:
             return None
@@ -61,13 +61,13 @@ class ChannelAffine:
 
 
 def folded_weight(weight: Array, affine: ChannelAffine, axis: int, groups: int = 1) -> Float64:
-    """Return ``weight`` times the factor of its output channel.
+    """Return ``weight`` multiplied by the factor of each output channel.
 
     Args:
-        weight: Any float type and shape.
+        weight: A float weight of any shape.
         affine: The function of the output channels.
-        axis: Axis of the output channels of one group in the weight.
-        groups: Number of groups along axis 0, when ``axis`` is not 0 (ConvTranspose); else 1.
+        axis: Axis of the weight that counts the output channels of one group.
+        groups: Number of groups along axis 0 if ``axis`` is not 0 (ConvTranspose), otherwise 1.
     """
     split = weight.astype(np.float64).reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
     factor_shape = [1] * split.ndim
@@ -76,12 +76,12 @@ def folded_weight(weight: Array, affine: ChannelAffine, axis: int, groups: int =
 
 
 def folded_bias(bias: Array | None, affine: ChannelAffine, beta: float = 1.0) -> Float64:
-    """Return the folded bias: ``((beta * bias - mean) * factor + shift) / beta``, with channels on its last axis.
+    """Return the folded bias: ``((beta * bias - mean) * factor + shift) / beta``, with channels on the last axis.
 
     Args:
-        bias: The bias before, or None for zero. It broadcasts against the channels.
+        bias: The original bias, or None for zero. It broadcasts against the channels.
         affine: The function of the output channels.
-        beta: Factor of the bias in the operator (Gemm); not 0.
+        beta: Factor by which the operator (Gemm) multiplies the bias; not 0.
     """
     before = np.zeros(1) if bias is None else bias.astype(np.float64)
     return np.asarray(((beta * before - affine.mean) * affine.factor + affine.shift) / beta, np.float64)
@@ -93,15 +93,15 @@ FIRST_OPSET_WITHOUT_IS_TEST = 7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Match:
-    """One BatchNormalization and the node that it folds into.
+    """One BatchNormalization and the node that it is folded into.
 
     Attributes:
         norm: The BatchNormalization.
-        node: The node in front of it.
+        node: The node before the BatchNormalization.
         affine: The factor and offset that the BatchNormalization applies to each channel.
         weight: The stored weight of ``node``.
-        axis: The axis of the weight with the output channels of one group.
-        groups: The number of groups, as :func:`~qdqtool.models.transforms.batchnorm.folded_weight` takes it.
+        axis: Axis of the weight that counts the output channels of one group.
+        groups: Number of groups, for :func:`~qdqtool.models.transforms.batchnorm.folded_weight`.
         bias: Values of the folded bias.
     """
 
@@ -121,7 +121,7 @@ class Matcher:
         self._index = index
 
     def matches(self) -> Iterator[Match]:
-        """Yield every BatchNormalization that can be folded; of two in sequence, the first."""
+        """Yield every BatchNormalization that can be folded; for two in sequence, only the first one."""
         for node in self._index.view.nodes():
             if node.is_op("BatchNormalization") and not node.is_parametric and _in_inference_mode(node):
                 found = self._match(node)
@@ -156,7 +156,7 @@ class Matcher:
         return self._index.constants.array(value) if value is not None else None
 
     def _bias(self, node: NodeView, affine: ChannelAffine) -> Array | None:
-        # Gemm multiplies its bias with beta, so the folded bias is divided by it.
+        # Gemm multiplies the bias by beta, so the folded bias is divided by beta.
         beta = _product(node).term_factors(node)[1]
         before = self._constant(node.input(2))
         if beta == 0 or (before is None and node.input_name(2)):
@@ -165,7 +165,7 @@ class Matcher:
         return bias if np.isfinite(bias).all() else None
 
     def _stays_finite(self, weight: onnx.TensorProto, affine: ChannelAffine, axis: int, groups: int) -> bool:
-        """Return whether the folded weights fit into their type; checked for float16, whose range ends at 65504."""
+        """Return whether the folded weights fit in their type; only float16, which ends at 65504, is checked."""
         if weight.data_type != onnx.TensorProto.FLOAT16:
             return True
         values = folded_weight(read_array(self._index.model, weight), affine, axis, groups)
@@ -173,18 +173,18 @@ class Matcher:
 
 
 def _in_inference_mode(norm: NodeView) -> bool:
-    """Return whether a BatchNormalization uses the stored mean and variance, for each channel."""
+    """Return whether a BatchNormalization uses the stored mean and variance, with one value for each channel."""
     if norm.attribute("training_mode", 0) or any(norm.proto.output[1:]):
         return False
-    # Below opset 7 BatchNormalization trains unless is_test is set. With spatial = 0, below opset 9, mean and
-    # variance have a value for each element.
+    # Below opset 7, BatchNormalization is in training mode unless is_test is set. Below opset 9 with spatial = 0, mean
+    # and variance have a value for each element.
     if norm.scope.opset < FIRST_OPSET_WITHOUT_IS_TEST and not norm.attribute("is_test", 0):
         return False
     return norm.scope.opset >= FIRST_OPSET_WITHOUT_SPATIAL or bool(norm.attribute("spatial", 1))
 
 
 def _sole_producer(norm: NodeView) -> NodeView | None:
-    """Return the producer of the input of ``norm``, if it can absorb the norm and nothing else reads that tensor."""
+    """Return the producer of the input of ``norm``, or None if it cannot absorb ``norm`` or has other consumers."""
     value = norm.input(0)
     if value is None or value.producer is None or value.is_output or len(value.uses) != 1:
         return None
@@ -196,7 +196,7 @@ def _sole_producer(norm: NodeView) -> NodeView | None:
 
 
 def _layout(node: NodeView, weight: onnx.TensorProto) -> tuple[int, int, int] | None:
-    """Return channel axis, groups along axis 0, and number of output channels; None where the rank is wrong."""
+    """Return channel axis, groups along axis 0 and number of output channels, or None for a wrong rank."""
     rank, product = len(weight.dims), _product(node)
     axis = product.output_axis(node, rank) if rank >= 2 else None
     if axis is None:
@@ -206,25 +206,25 @@ def _layout(node: NodeView, weight: onnx.TensorProto) -> tuple[int, int, int] | 
 
 
 def _product(node: NodeView) -> ops.ProductOp:
-    """Return the operator of a node that :func:`_sole_producer` returned."""
+    """Return the weighted operator of a node that :func:`_sole_producer` returned."""
     product = ops.product(node)
     assert product is not None
     return product
 
 
 MAX_PASSES = 8
-"""Each pass folds one of several BatchNormalizations in a row; a longer row is not folded completely."""
+"""Each pass folds one BatchNormalization of a sequence. Longer sequences are not folded completely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoldedNode:
-    """One BatchNormalization that was folded.
+    """A BatchNormalization that was folded.
 
     Attributes:
-        node: Its label.
-        graph: Its scope; empty for the main graph.
+        node: Label of the BatchNormalization.
+        graph: Scope of the BatchNormalization; empty for the main graph.
         into: Label of the node that it was folded into.
-        op_type: Operator of that node.
+        op_type: Operator type of that node.
     """
 
     node: str
@@ -236,14 +236,14 @@ class FoldedNode:
 def fold_batchnorm(model: Model) -> Transformed[tuple[FoldedNode, ...]]:
     """Fold every BatchNormalization that directly follows a Conv, ConvTranspose or Gemm with a stored weight.
 
-    A BatchNormalization in inference mode with constant parameters is folded if nothing else reads its input, in every
-    scope. An initializer is constant even where it is also a graph input, as IR versions below 4 require; the input is
-    removed with it. A weight with other consumers keeps its values for them. Weights are folded while saving.
+    In every scope, a BatchNormalization in inference mode with constant parameters is folded if nothing else reads its
+    input. An initializer is constant even if it is also a graph input, as IR versions below 4 require; that graph input
+    is removed too. If a weight has other consumers, they keep the original. Weights are folded while saving.
 
     Returns:
-        The model, with every BatchNormalization that was folded. Outputs keep their names and change by rounding only.
-        The output of a node gets the name of the normalization's output. A node without a name is named after the
-        output that it had before, because options and reports identify it by that name.
+        The model, and every BatchNormalization that was folded. Outputs keep their names; values change only by
+        rounding. The node's output gets the name of the normalization's output. An unnamed node is named after its
+        former output, because options and reports identify the node by that name.
     """
     done: list[FoldedNode] = []
     for _ in range(MAX_PASSES):

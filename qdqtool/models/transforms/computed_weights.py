@@ -1,4 +1,4 @@
-"""Store weights that a model computes from stored tensors, so that all that changes stored weights can change them."""
+"""Store the weights that a model computes from stored tensors, so that other transforms can change them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from qdqtool.models.graph.scope import display
 
 @dataclass(frozen=True, slots=True)
 class ComputedWeight:
-    """One weight that was stored.
+    """A computed weight that is now stored.
 
     Attributes:
-        tensor: Its name, which it keeps.
-        graph: Its scope; empty for the main graph.
-        op_type: The operator that made it.
+        tensor: Name of the weight, which does not change.
+        graph: Scope of the weight; empty for the main graph.
+        op_type: The operator that computed the weight.
     """
 
     tensor: str
@@ -34,10 +34,10 @@ class ComputedWeight:
 
 
 def store_computed_weights(model: Model) -> Transformed[tuple[ComputedWeight, ...]]:
-    """Store every weight of a product that arithmetic on constants makes, such as weight normalization.
+    """Store each weight of a weighted operator that is computed from constants, for example by weight normalization.
 
-    A weight that is only moved (Transpose, Reshape, Split) stays: what reads it looks through these. Weights in
-    local functions, graph outputs, weights that a DQ makes, and results that are too large to fold stay too.
+    A weight that is only moved (Transpose, Reshape, Split) is not stored: readers of weights look through these
+    operators. Weights in local functions, graph outputs, dequantized weights and very large results are not stored.
     """
     index = ModelIndex.of(model)
     found = dict(_computed(index))
@@ -52,7 +52,7 @@ def store_computed_weights(model: Model) -> Transformed[tuple[ComputedWeight, ..
 
 
 def storing_edits(view: GraphView, found: Mapping[Value, Array]) -> list[Edit]:
-    """Return the edits that store tensors as constants in place of the nodes that make them."""
+    """Return the edits that store tensors as constants, in place of the nodes that make them."""
     edits: list[Edit] = []
     dead = DeadCode(view)
     for value, array in found.items():
@@ -75,7 +75,7 @@ def _computed(index: ModelIndex) -> Iterator[tuple[Value, Array]]:
 
 
 def _is_computed(weight: Value, index: ModelIndex) -> bool:
-    """Return whether arithmetic on constants makes a weight, and a stored one can take its place."""
+    """Return whether arithmetic on constants makes a weight, and a stored weight can replace it."""
     maker = weight.producer
     if maker is None or weight.is_output or len(maker.proto.output) != 1 or weight.scope.in_function:
         return False

@@ -1,12 +1,12 @@
-"""What onnx's version converter does wrong: silent changes of meaning, crashes, and names that it invents.
+"""The faults of onnx's version converter: silent changes of meaning, crashes, and clashes of invented names.
 
-Measured with onnx 1.23.2 by running about 100 one-node models (``tests/models/transforms/test_opset.py``) in ONNX
-Runtime 1.31 before and after conversion: all other results were bit-equal. The converter reads attributes without
-checking their type, and ends the process where a string stands in place of a list.
+Measured with onnx 1.23.2 by about 100 one-node models (``tests/models/transforms/test_opset.py``), which ran in ONNX
+Runtime 1.31 before and after conversion. All results but those below were bit-equal. The converter does not check the
+types of attributes; a string in place of a list ends the process.
 
-The converter invents tensor names such as ``_v_4`` and ``<output>_intermediate`` without checking whether the model has
-them already. In the stand-in that it is given, every tensor of every scope has a unique name that the converter cannot
-invent.
+The converter invents tensor names such as ``_v_4`` and ``<output>_intermediate`` without checking whether the model
+already has them. Therefore it is given a stand-in: in every scope, every tensor has a unique name that the converter
+cannot invent.
 """
 
 import functools
@@ -30,7 +30,7 @@ from qdqtool.models.graph.io.tensors import is_external, is_pending, make_tensor
 from qdqtool.models.graph.scope import body_path, display, node_bodies
 
 KEPT_BYTES = 1024
-"""Constants of at most this many bytes keep their data: the converter reads shapes, axes and scales."""
+"""Constants of at most this many bytes keep their data, because the converter reads shapes, axes and scales."""
 
 _Names = ChainMap[str, str]
 _GRAPHS = {AttributeProto.GRAPH, AttributeProto.GRAPHS}
@@ -38,12 +38,12 @@ _GRAPHS = {AttributeProto.GRAPH, AttributeProto.GRAPHS}
 
 @dataclass(slots=True, eq=False)
 class ConverterInput:
-    """A graph with invented names.
+    """A stand-in graph with invented tensor names.
 
     Attributes:
         graph: The graph for the converter.
-        names: The real name by invented name.
-        nodes: The real node of each stand-in, by its invented outputs.
+        names: Original name by invented name.
+        nodes: Original node by the invented outputs of its stand-in.
     """
 
     graph: onnx.GraphProto = field(default_factory=onnx.GraphProto)
@@ -52,11 +52,11 @@ class ConverterInput:
 
 
 def encode(view: GraphView, scope: Scope) -> ConverterInput:
-    """Make the stand-in of a graph, with the bodies that the converter converts: all bodies of default-domain nodes.
+    """Make the stand-in of a graph and of the subgraphs that the converter converts: those of default-domain nodes.
 
     Args:
         view: The index of the model.
-        scope: The main graph, a local function, or a body of a node of another domain. Tensors of enclosing scopes
+        scope: The main graph, a local function, or a subgraph of a node of another domain. Tensors of enclosing scopes
             become inputs.
     """
     encoder = _Encoder(view)
@@ -107,7 +107,7 @@ class _Encoder:
             for info in source:
                 target.add(name=self._resolve(info.name, scope, names), type=info.type)
         for info in container.value_info:
-            # Files often describe tensors that they no longer have.
+            # Files often declare types for tensors that no longer exist.
             if info.name in scope.values:
                 graph.value_info.add(name=names[info.name], type=info.type)
         for tensor in container.initializer:
@@ -157,20 +157,20 @@ def _where(scope: Scope) -> str:
     return display(scope.path) or "the main graph"
 
 
-# Hardmax is copied although its default axis and the flattening change at opset 13; Softmax, which changed alike, is
-# rewritten correctly (Flatten, Softmax, Reshape).
+# Hardmax is copied although its default axis and the flattening change at opset 13. Softmax, which changed in the same
+# way, is rewritten correctly (Flatten, Softmax, Reshape).
 _CHANGED_MEANING = {"Scan": 9, "Hardmax": 13, "GroupNormalization": 21}
-"""Operators that the converter copies, or changes wrongly, and the version that redefined them."""
+"""Operators that the converter copies or changes wrongly, with the opset that redefined them."""
 
 _MENDED = {"Upsample": 11, "Resize": 11}
-"""Operators whose conversion :func:`repair_conversion` corrects, and the version that redefined them."""
+"""Operators whose conversion :func:`repair_conversion` corrects, with the opset that redefined them."""
 
 
 def check_convertible(node: NodeView, version: int) -> None:
     """Refuse a node on which the converter would crash, or whose meaning it would silently change.
 
     Raises:
-        ModelError: It is such a node, or not an operator of its opset.
+        ModelError: It is such a node, or its operator does not exist in its opset.
     """
     if node.domain:
         return
@@ -202,7 +202,7 @@ def _check_attribute_types(node: NodeView) -> None:
             f"node '{node.label}' ({node.op_type}) cannot be converted: opset {node.scope.opset} has no such operator"
         )
     for attribute in node.proto.attribute:
-        # An unknown body would be converted without a schema. Other unknown attributes are copied.
+        # An unknown subgraph would be converted without a schema. Other unknown attributes are copied.
         unknown = None if attribute.type in _GRAPHS else attribute.type
         if attribute.type != signature.types.get(attribute.name, unknown):
             raise ModelError(f"attribute '{attribute.name}' of node '{node.label}' ({node.op_type}) has the wrong type")
@@ -215,8 +215,8 @@ def _means_the_same(node: NodeView) -> bool:
 def repair_conversion(index: ModelIndex, node: NodeView, converted: onnx.NodeProto, version: int) -> None:
     """Correct the converter's result for ``node``.
 
-    Before opset 11, Upsample and Resize map coordinates by division alone (``asymmetric``), and round them down (up
-    where they shrink). The converter omits both attributes, and the defaults of opset 11 are different ones.
+    Before opset 11, Upsample and Resize only divide coordinates (``asymmetric``) and round the result down (up if they
+    shrink the data). The converter omits both attributes, and the defaults of opset 11 are different.
     """
     if not _passes(node, version, _MENDED):
         return
@@ -244,17 +244,17 @@ def _nearest_mode(index: ModelIndex, node: NodeView, version: int) -> str:
 def retype_constants(
     index: ModelIndex, node: NodeView, converted: onnx.NodeProto, made: Iterable[onnx.NodeProto], version: int
 ) -> None:
-    """Give constants that the converter made of attributes the type of the node's first input, where ONNX asks for it.
+    """Give constants that the converter made from attributes the type of the first input, if ONNX requires that type.
 
-    The converter stores the bounds of a Clip and the value of a Pad as float32. With a float16 or double input no
-    consumer loads the result. Where the type of the input is unknown, they stay float32.
+    The converter stores the bounds of a Clip and the value of a Pad as float32. With a float16 or double input, no
+    runtime loads the result. If the type of the input is unknown, the constants stay float32.
 
     Args:
         index: The index of the model.
         node: The node before the conversion.
-        converted: The node after it.
-        made: The nodes that the converter put in front of it; their values are changed.
-        version: The version that the node is converted to.
+        converted: The node after the conversion.
+        made: The nodes that the converter added before ``converted``; their constants are changed.
+        version: The opset that the node is converted to.
     """
     constants = [each for each in made if each.op_type == "Constant"]
     first = node.input(0)
@@ -272,12 +272,12 @@ def retype_constants(
 
 @functools.cache
 def _typed_like_first(op_type: str, version: int) -> tuple[int, ...]:
-    """Return the positions of the inputs that must have the type of the first one."""
+    """Return the positions of the inputs that must have the type of the first input."""
     formals = onnx.defs.get_schema(op_type, version).inputs
     return tuple(position for position in range(1, len(formals)) if formals[position].type_str == formals[0].type_str)
 
 
 def _retype(tensor: onnx.TensorProto, elem_type: int) -> None:
-    # A bound of -3.4e38, which stands for "none", overflows to infinity in float16.
+    # A bound of -3.4e38, which means "no bound", overflows to infinity in float16.
     with np.errstate(over="ignore"):
         tensor.CopyFrom(make_tensor(tensor.name, onnx.numpy_helper.to_array(tensor), elem_type))

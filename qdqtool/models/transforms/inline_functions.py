@@ -1,4 +1,4 @@
-"""Inline local functions: each call gets nodes and tensors of its own, and so scales of its own."""
+"""Inline local functions: each call gets its own nodes and tensors, and therefore its own scales."""
 
 import hashlib
 from collections import Counter
@@ -14,20 +14,20 @@ from qdqtool.models.graph.scope import ScopePath, all_nodes, display, function_p
 from qdqtool.models.report import InlinedFunction
 
 SHARED_BYTES = 1024
-"""Equal constants of at least this size, which every inlined call brings along, are stored once."""
+"""Equal constants of at least this size are stored once; otherwise each inlined call would have its own copy."""
 
 
 MOST_NODES = 1 << 16
-"""The most nodes that inlining may add: functions that call functions multiply."""
+"""Inlining may add at most this many nodes; the number can explode if functions call functions."""
 
 
 def inline_repeated(
     model: Model, is_quantizable: Callable[[NodeView], bool]
 ) -> Transformed[tuple[InlinedFunction, ...]]:
-    """Inline the local functions that are called more than once and reach an operator that is to be quantized.
+    """Inline the local functions that are called more than once and contain an operator to be quantized.
 
-    A function that calls itself, or that imports other versions of the operators than the model, stays. All stay where
-    inlining fails, or would add more than :data:`MOST_NODES` nodes.
+    A function is not inlined if it calls itself, or if it imports other opset versions than the model. No function is
+    inlined if inlining fails or would add more than :data:`MOST_NODES` nodes.
     """
     view = GraphView(model)
     counts = call_counts(view)
@@ -40,7 +40,7 @@ def inline_repeated(
 
 
 def inline_like(quantized: Model, baseline: Model) -> Transformed[tuple[InlinedFunction, ...]]:
-    """Inline the functions of a baseline that its quantized form no longer has, so that their tensors match."""
+    """Inline the functions of a baseline that its quantized form lacks, so that the tensors of both match."""
     kept = {function_path(function) for function in quantized.proto.functions}
     gone = [function_path(function) for function in baseline.proto.functions if function_path(function) not in kept]
     counts = call_counts(GraphView(baseline)) if gone else {}
@@ -49,7 +49,7 @@ def inline_like(quantized: Model, baseline: Model) -> Transformed[tuple[InlinedF
 
 
 def _reaching(view: GraphView, is_quantizable: Callable[[NodeView], bool]) -> set[ScopePath]:
-    """Return the scopes that have such an operator, or call a function that has one."""
+    """Return the scopes that contain such an operator, or call a function that contains one."""
     waiting = [node.scope for node in view.nodes() if is_quantizable(node)]
     found: set[ScopePath] = set()
     while waiting:
@@ -61,7 +61,7 @@ def _reaching(view: GraphView, is_quantizable: Callable[[NodeView], bool]) -> se
 
 
 def _fits(view: GraphView, path: ScopePath) -> bool:
-    """Whether a function, with all overloads of its name, imports the versions of the operators that the model does."""
+    """Return whether a function and all overloads of its name import the same opset versions as the model."""
     proto, function = view.model.proto, view.scope(path).container
     assert isinstance(function, onnx.FunctionProto)
     named = [each for each in proto.functions if (each.domain, each.name) == (function.domain, function.name)]
@@ -69,13 +69,13 @@ def _fits(view: GraphView, path: ScopePath) -> bool:
 
 
 def _inlined(model: Model, found: Mapping[ScopePath, int]) -> Transformed[tuple[InlinedFunction, ...]]:
-    """Inline functions, of which the calls are counted; no function where a call does not fit."""
+    """Inline the functions in ``found`` (with their numbers of calls), or no function if a call does not fit."""
     functions = [function for function in model.proto.functions if function_path(function) in found]
-    # onnx selects by domain and name: the overloads of one name are inlined together.
+    # onnx selects functions by domain and name: all overloads of a name are inlined together.
     names = sorted({(function.domain, function.name) for function in functions})
     try:
         proto = inliner.inline_selected_functions(model.proto, names) if names else None
-    # A call with more inputs than its function has, a function of the model that calls itself, and the like.
+    # Examples: a call with more inputs than the function has, or a function that calls itself.
     except (RuntimeError, ValueError, IndexError, checker.ValidationError):
         proto = None
     if proto is None:
@@ -87,7 +87,7 @@ def _inlined(model: Model, found: Mapping[ScopePath, int]) -> Transformed[tuple[
 
 
 def _name_apart(proto: onnx.ModelProto) -> None:
-    """Give nodes names of their own: those of a function are there once for each call."""
+    """Make node names unique: after inlining, the nodes of a function occur once for each call."""
     nodes = [node for node in all_nodes(proto) if node.name]
     taken = {node.name for node in nodes}
     seen: Counter[str] = Counter()
@@ -102,7 +102,7 @@ def _name_apart(proto: onnx.ModelProto) -> None:
 
 
 def _share_constants(graph: onnx.GraphProto) -> None:
-    """Let all readers of equal Constant nodes read the first one, and remove the others."""
+    """Make all readers of equal Constant nodes read the first one, and remove the others."""
     first: dict[tuple[object, ...], str] = {}
     same: dict[str, str] = {}
     for node in graph.node:
@@ -121,18 +121,18 @@ def _share_constants(graph: onnx.GraphProto) -> None:
 
 
 def _content(node: onnx.NodeProto) -> tuple[object, ...] | None:
-    """Return a key that equal large constants share; None for any other node."""
+    """Return a key that is the same for equal large constants, or None for any other node."""
     if node.op_type != "Constant" or len(node.attribute) != 1 or node.attribute[0].type != AttributeProto.TENSOR:
         return None
     tensor = node.attribute[0].t
-    # External data is elsewhere, so such a tensor has no raw data.
+    # A tensor with external data has no raw data.
     if len(tensor.raw_data) < SHARED_BYTES:
         return None
     return tensor.data_type, tuple(tensor.dims), hashlib.sha256(tensor.raw_data).digest()
 
 
 def _nodes(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
-    """Yield every node of a graph or function and of the bodies in it."""
+    """Yield every node of a graph or function, including nodes of subgraphs."""
     for node in graph.node:
         yield node
         for _, body in node_bodies(node):

@@ -1,4 +1,4 @@
-"""Give a model the inputs and outputs of another one that computes the same: exporters and quantizers rename them."""
+"""Give a model the inputs and outputs of an equivalent model: exporters and quantizers rename them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ class Pairing:
     """The inputs and outputs that were paired by position.
 
     Attributes:
-        inputs: The own name of each input by the name that it was given; those that are called the same are left out.
-        outputs: The same of outputs.
-        types: Inputs that take another float type now, with the names of both types.
+        inputs: The old name of each renamed input, by its new name.
+        outputs: The old name of each renamed output, by its new name.
+        types: Inputs with a new float type, with the names of the old and the new type.
     """
 
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -30,14 +30,14 @@ class Pairing:
 
 
 def with_interface_of(model: Model, other: Model) -> Transformed[Pairing]:
-    """Return a model that takes and returns what another one does.
+    """Return a model with the inputs and outputs of an equivalent model.
 
-    Inputs and outputs of the same name belong together. The others are paired by position, where there are as many on
-    both sides, they have the same rank and type, and their new names are free. An input of float16 may face one of
-    float32: a Cast follows it.
+    Inputs and outputs with the same name are matched. The others are paired by position, if both models have the
+    same number of them, with equal ranks and types, and the new names are unused. A float16 input may be
+    paired with a float32 input: a Cast is added after it.
 
     Returns:
-        The model itself where nothing is paired so.
+        The changed model, or the given model if nothing has to change.
     """
     inputs = _paired(required_inputs(model.proto), required_inputs(other.proto))
     outputs = _paired(list(model.proto.graph.output), list(other.proto.graph.output))
@@ -64,13 +64,13 @@ Pairs = list[tuple[onnx.ValueInfoProto, onnx.ValueInfoProto]]
 
 
 def required_inputs(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    """Return the inputs of a model that have no initializer as their default."""
+    """Return the inputs of a model that have no initializer as default."""
     stored = {tensor.name for tensor in proto.graph.initializer}
     return [value for value in proto.graph.input if value.name not in stored]
 
 
 def _paired(own: Sequence[onnx.ValueInfoProto], wanted: Sequence[onnx.ValueInfoProto]) -> Pairs:
-    """Return what belongs together; nothing where not everything has a partner."""
+    """Return the pairs, or no pairs if a value has no partner."""
     by_name = {value.name: value for value in own}
     same = [(by_name[value.name], value) for value in wanted if value.name in by_name]
     known = {mine.name for mine, _ in same}
@@ -89,7 +89,7 @@ def _agree(mine: onnx.ValueInfoProto, given: onnx.ValueInfoProto) -> bool:
 
 
 def _take(graph: onnx.GraphProto, pairs: Pairs) -> None:
-    """Let the graph take inputs under other names and types; the old names become tensors."""
+    """Change names and types of graph inputs; the old names become inner tensors."""
     for number, (mine, given) in enumerate(pairs):
         inner = mine.name if mine.name != given.name else f"{mine.name}/own_type"
         node = onnx.helper.make_node("Cast", [given.name], [inner], to=_type(mine))
@@ -101,7 +101,7 @@ def _take(graph: onnx.GraphProto, pairs: Pairs) -> None:
 
 
 def _reread(graph: onnx.GraphProto, name: str, new: str) -> None:
-    """Let the nodes of a graph and of its bodies read ``new`` for ``name``; ONNX lets no body define ``name`` again."""
+    """Make the nodes of a graph and its subgraphs read ``new`` instead of ``name``, which no subgraph may redefine."""
     for node in graph.node:
         for index, read in enumerate(node.input):
             if read == name:

@@ -21,10 +21,10 @@ NEWEST_IR = 13
 
 
 def require_known_opset(model: Model) -> None:
-    """Refuse a model of an opset that the installed onnx package does not know.
+    """Refuse a model whose opset the installed onnx package does not know.
 
     Raises:
-        ModelError: It imports a version of the default domain above the newest that onnx defines.
+        ModelError: The model imports a newer version of the default domain than onnx defines.
     """
     opset, newest = model.default_opset(), onnx.defs.onnx_opset_version()
     if opset > newest:
@@ -35,20 +35,20 @@ def require_known_opset(model: Model) -> None:
 
 
 def upgrade_opset(model: Model, version: int) -> Transformed[None]:
-    """Raise the default domain of a model to ``version``; return the given model where it has that version already.
+    """Raise the default domain of a model to ``version``; return the same model if its version is not lower.
 
-    onnx's version converter decides the change of each node. Only these changes are taken over, because the converter
-    drops local functions, metadata, annotations, training information and documentation. Local functions, and bodies
-    of operators of other domains, are converted separately. Where the converter is known to change the meaning of an
-    operator, the result is corrected or refused. The IR version is raised as far as the opset requires, and no higher
-    than ONNX Runtime loads.
+    onnx's version converter decides how each node changes. Only these changes are copied to the model, because the
+    converter drops local functions, metadata, annotations, training information and documentation. Local functions and
+    subgraphs of operators of other domains are converted separately. Where the converter is known to change the meaning
+    of an operator, the result is corrected or refused. The IR version is raised as the opset requires, but not above
+    the newest that ONNX Runtime loads.
 
     Args:
         model: The model; it is not changed.
-        version: The required version of the default domain.
+        version: The requested version of the default domain.
 
     Raises:
-        UsageError: onnx does not know that version.
+        UsageError: onnx does not know this version.
     """
     newest = onnx.defs.onnx_opset_version()
     if version > newest:
@@ -78,7 +78,7 @@ def _conversion_edits(index: ModelIndex, version: int) -> list[Edit]:
 
 
 def _is_converted_alone(scope: Scope) -> bool:
-    """Whether the converter does not convert the scope together with the node that owns it."""
+    """Return whether the converter converts the scope separately from the node that owns it."""
     return scope.owner is None or bool(scope.owner.domain)
 
 

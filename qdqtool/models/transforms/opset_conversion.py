@@ -1,4 +1,4 @@
-"""Convert one graph with onnx's version converter, and express the changes as edits of the real graph."""
+"""Convert one graph with onnx's version converter, and express the changes as edits of the original graph."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -41,13 +41,13 @@ _FAILURES = (
 
 
 def convert_scope(index: ModelIndex, scope: Scope, imports: Imports, namer: Namer, version: int) -> list[Edit]:
-    """Return the edits that convert a graph, and its bodies, to a later version of the default domain.
+    """Return the edits that convert a graph and its subgraphs to a later version of the default domain.
 
     Args:
         index: The index of the model.
-        scope: The main graph, a local function, or a body of a node of another domain.
+        scope: The main graph, a local function, or a subgraph of a node of another domain.
         imports: The opset imports of that scope.
-        namer: Names for what the converter adds.
+        namer: Chooses names for new nodes and tensors.
         version: The requested version.
     """
     prepared = encode(index.view, scope)
@@ -61,8 +61,8 @@ def convert_scope(index: ModelIndex, scope: Scope, imports: Imports, namer: Name
 
 def _convert(prepared: ConverterInput, scope: Scope, imports: Imports, version: int) -> onnx.GraphProto:
     others = [entry for entry in imports if entry.domain not in DEFAULT_DOMAINS]
-    # The converter wants an import of every domain. ONNX Runtime runs models without that of com.microsoft, such as
-    # those of Neural Compressor.
+    # The converter needs an import of every domain. But ONNX Runtime runs models that do not import com.microsoft, such
+    # as those of Neural Compressor.
     absent = _domains(prepared.graph) - DEFAULT_DOMAINS - {entry.domain for entry in others}
     others += [onnx.helper.make_opsetid(domain, 1) for domain in sorted(absent)]
     try:
@@ -78,7 +78,7 @@ def _convert(prepared: ConverterInput, scope: Scope, imports: Imports, version: 
 
 
 def _domains(graph: onnx.GraphProto) -> set[str]:
-    """Return the domains of the operators of a graph and its bodies."""
+    """Return the domains of the operators of a graph and its subgraphs."""
     found = {node.domain for node in graph.node}
     return found.union(*(_domains(body) for node in graph.node for _, body in node_bodies(node)))
 
@@ -91,7 +91,7 @@ def _run_converter(graph: onnx.GraphProto, before: int, others: Imports, version
 
 
 def _culprit(prepared: ConverterInput, before: int, others: Imports, version: int) -> NodeView | None:
-    """Return the first node that the converter refuses by itself; None where it converts each node by itself."""
+    """Return the first node that the converter refuses on its own, or None if there is no such node."""
     for node in prepared.graph.node:
         alone = onnx.GraphProto(name="one", node=[node])
         alone.input.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name)
@@ -104,13 +104,13 @@ def _culprit(prepared: ConverterInput, before: int, others: Imports, version: in
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of the converter's error message, without the place in its source."""
+    """Return the first line of the converter's error message, without the position in its source."""
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return re.sub(r"^\S+\.(h|cc):\d+: ", "", first).rsplit("failed: ", 1)[-1]
 
 
 class _OpsetDifference:
-    """The changes of the converter to a stand-in, as edits of the real graph."""
+    """Turns the converter's changes of a stand-in graph into edits of the original graph."""
 
     def __init__(self, index: ModelIndex, prepared: ConverterInput, namer: Namer, version: int) -> None:
         self.edits: list[Edit] = []
@@ -120,7 +120,7 @@ class _OpsetDifference:
         self._version = version
 
     def compare(self, path: ScopePath, before: onnx.GraphProto, after: onnx.GraphProto) -> None:
-        """Collect the edits of one scope and of the bodies in it."""
+        """Collect the edits of one scope and of the subgraphs in it."""
         old = {tuple(node.output): node for node in before.node if any(node.output)}
         names = _Names(self, path, after)
         waiting: list[onnx.NodeProto] = []
@@ -129,7 +129,7 @@ class _OpsetDifference:
             if not any(key):
                 continue
             if key not in old:
-                # The converter places new nodes before the node that they serve, whose name they get.
+                # The converter places new nodes before the node that uses them; they are named after that node.
                 waiting.append(node)
                 continue
             real = self._prepared.nodes[key]
@@ -173,12 +173,12 @@ class _OpsetDifference:
         return self._namer.tensor(base)
 
     def real_name(self, name: str) -> str | None:
-        """Return the real name of a tensor of the stand-in; None for a tensor that the converter added."""
+        """Return the original name of a tensor of the stand-in, or None for a tensor that the converter added."""
         return self._prepared.names.get(name)
 
 
 class _Names:
-    """The real names in one scope, including those of new tensors."""
+    """The names of tensors in the original scope, including names for new tensors."""
 
     def __init__(self, difference: _OpsetDifference, path: ScopePath, after: onnx.GraphProto) -> None:
         self.path = path
@@ -188,14 +188,14 @@ class _Names:
         self._constants = {tensor.name: tensor for tensor in after.initializer}
 
     def made(self, name: str, op_type: str) -> str:
-        """Return the real name of an output of a new node."""
+        """Return the name in the original graph for an output of a new node."""
         known = self._difference.real_name(name) if name else ""
         if known is None:
             known = self._made[name] = self._difference.make_up(f"{self.anchor}_{op_type}_Output")
         return known
 
     def real(self, name: str) -> str:
-        """Return the real name of a tensor that a node reads; add a constant that the converter added."""
+        """Return the original name of a tensor that a node reads. A constant of the converter is added to the model."""
         known = self._difference.real_name(name) if name else ""
         if known is not None:
             return known
@@ -208,7 +208,7 @@ class _Names:
 
 
 def _changed_attributes(real: NodeView, old: onnx.NodeProto, new: onnx.NodeProto) -> Iterator[tuple[str, object]]:
-    """Yield name and value of each attribute that differs; None for a removed attribute."""
+    """Yield name and value of each changed attribute; the value is None for a removed attribute."""
     before, after = _plain_attributes(old), _plain_attributes(new)
     for name, attribute in before.items():
         if attribute.ref_attr_name and (name not in after or new.op_type != old.op_type):
@@ -231,7 +231,7 @@ def _plain_attributes(node: onnx.NodeProto) -> dict[str, AttributeProto]:
 
 
 def _value(attribute: AttributeProto) -> bytes:
-    """Return bytes to compare; empty for tensors, because the converter stores an unchanged tensor in another field."""
+    """Return bytes to compare. They are empty for tensors, because the converter moves tensor data to another field."""
     if attribute.type in {AttributeProto.TENSOR, AttributeProto.TENSORS}:
         return b""
     plain = AttributeProto()

@@ -1,8 +1,8 @@
-"""Find rescaling points: tensors at which positive factors of channels can move from one layer to the next.
+"""Find rescaling points: tensors at which positive channel factors can move from one layer to the next.
 
-The layer that produces the tensor is divided by the factors, and the weights of all layers that read it are multiplied
-by them; the outputs of the model stay the same. Operators that commute with positive factors may be between the layers:
-Relu and its leaky forms, pooling, Flatten. Clip and the smooth activations do not commute.
+The layer that makes the tensor is divided by the factors, and the weights of all layers that read the tensor are
+multiplied by them. The outputs of the model do not change. Operators between the layers must commute with positive
+factors: Relu and its leaky forms, pooling, Flatten. Clip and smooth activations do not commute.
 """
 
 import enum
@@ -22,18 +22,18 @@ MAX_STEPS = 32
 
 
 class ImmovableFactors(Exception):  # noqa: N818  a reason in words, never shown as an error
-    """The reason why factors cannot be moved past a tensor."""
+    """The reason why factors cannot move past a tensor."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reader:
-    """A product that reads a tensor with factors.
+    """A weighted operator that reads a tensor with factors.
 
     Attributes:
-        weight: Its weight, whose input channels take the factors.
-        tensor: The tensor that it reads.
-        layout: The axis of the channels of that tensor.
-        repeat: How many neighbouring input channels share a factor: more than one behind a Flatten.
+        weight: The weight of the operator; its input channels are multiplied by the factors.
+        tensor: The tensor that the operator reads.
+        layout: The position of the channel axis in that tensor.
+        repeat: Number of consecutive input channels that share a factor; more than one after a Flatten.
     """
 
     weight: StoredWeight
@@ -46,7 +46,7 @@ class ReaderWalk:
     """Finds the readers of one tensor.
 
     Args:
-        channels: How many channels the tensor has.
+        channels: Number of channels of the tensor.
         index: The index of the model.
         scope: The scope in which all readers must be.
     """
@@ -57,10 +57,10 @@ class ReaderWalk:
         self._scope = scope
 
     def readers(self, value: Value, layout: ChannelLayout, steps: int = MAX_STEPS) -> Iterator[Reader]:
-        """Yield every product that reads ``value``, directly or through operators that commute.
+        """Yield every weighted operator that reads ``value``, directly or through operators that commute.
 
         Raises:
-            Blocked: Anything else reads it too.
+            ImmovableFactors: ``value`` is a graph output, or another kind of node reads it.
         """
         if value.is_output:
             raise ImmovableFactors(f"'{value.name}' is an output of the graph")
@@ -90,7 +90,7 @@ class ReaderWalk:
 
     def _reader(self, node: NodeView, product: ProductOp, value: Value, layout: ChannelLayout) -> Reader:
         weight = stored_weight(node, self._index.constants)
-        # Where the activation has two axes, as that of a Gemm, axis 1 and the last axis are the same.
+        # If the activation has two axes, such as the input of a Gemm, axis 1 is the last axis.
         rank = product.activation_rank or len(self._index.types.shape(value) or ())
         if product.channel_layout is not layout and rank != 2:
             raise ImmovableFactors(f"'{node.label}' reads '{value.name}' with its channels on another axis")
@@ -101,7 +101,7 @@ class ReaderWalk:
 
 
 class PointKind(enum.Enum):
-    """The kind of the layer in front: a product with a weight, or a normalization or multiplication with a vector."""
+    """The kind of the producing layer: an operator with a weight, or a normalization or Mul with a vector."""
 
     PRODUCT = "product"
     NORM = "norm"
@@ -109,15 +109,15 @@ class PointKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RescalingPoint:
-    """One place where factors can be moved.
+    """A tensor at which factors can move.
 
     Attributes:
-        kind: The kind of the layer in front.
-        tensor: The tensor, with its bias.
-        channels: How many factors it takes.
-        weight: The weight of that layer, whose output channels are divided; None for a normalization.
-        vectors: Inputs that hold a value for each channel and are divided as well: biases, scales.
-        readers: The products that read it, whose input channels are multiplied.
+        kind: The kind of the producing layer.
+        tensor: The tensor, after the bias is added.
+        channels: Number of channels, which is the number of factors.
+        weight: The weight of the producing layer; its output channels are divided. None for a normalization.
+        vectors: Inputs with a value for each channel, such as biases and scales; they are divided as well.
+        readers: The weighted operators that read the tensor; their input channels are multiplied.
     """
 
     kind: PointKind
@@ -135,7 +135,7 @@ class RescalingPoint:
 
 @dataclass(slots=True, eq=False)
 class _Source:
-    """A writer whose output is followed: its channel layout, and the inputs that are divided by factors."""
+    """The producing layer, its channel layout, and the inputs that are divided by factors."""
 
     kind: PointKind
     node: NodeView
@@ -148,9 +148,9 @@ class _Source:
 def find_rescaling_points(
     index: ModelIndex, kind: PointKind
 ) -> tuple[tuple[RescalingPoint, ...], tuple[NodeReason, ...]]:
-    """Find all rescaling points of one kind outside of local functions, and the layers without one, with the reason.
+    """Find all rescaling points of one kind outside local functions, and the layers without such a point, with reasons.
 
-    Layers that no weighted operator reads (but a Softmax, or the caller as a graph output) are listed too.
+    A layer without a weighted operator after it (but with a Softmax, or a graph output) has no rescaling point.
     """
     points: list[RescalingPoint] = []
     alone: list[NodeReason] = []
@@ -167,7 +167,7 @@ def find_rescaling_points(
 
 
 def _source(node: NodeView, constants: Constants, kind: PointKind) -> _Source | None:
-    """Return the node as a writer of that kind; None where it is of another kind."""
+    """Return the node as a producing layer of that kind, or None if it is of another kind."""
     if kind is PointKind.PRODUCT:
         return _product(node, constants)
     normalized = ops.traits(node).normalizes
@@ -207,7 +207,7 @@ def _norm(node: NodeView, layout: ChannelLayout, constants: Constants) -> _Sourc
 
 
 def _multiplication(node: NodeView, constants: Constants) -> _Source | None:
-    """Return a Mul by a stored vector as a writer: the last node of a normalization in single operators."""
+    """Return a Mul by a stored vector as a producing layer: the last node of a decomposed normalization."""
     for index in (0, 1):
         value = node.input(index)
         if value is not None and constants.is_constant(value):
@@ -230,7 +230,7 @@ def _point(source: _Source, index: ModelIndex) -> RescalingPoint:
 
 
 def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
-    """Return the output of the Add of a stored vector, if only that reads ``tensor``: the vector is a bias then."""
+    """Return the output of an Add of a stored vector (a bias) if only this Add reads ``tensor``, else ``tensor``."""
     if len(tensor.uses) != 1 or tensor.is_output or not tensor.uses[0].node.is_op("Add"):
         return tensor
     add, output = tensor.uses[0].node, tensor.uses[0].node.output()

@@ -1,4 +1,4 @@
-"""Build the Relu or Clip that takes the place of a Q whose range did the work of one."""
+"""Build the Relu or Clip that replaces a Q, if the range of the Q had the same effect."""
 
 import math
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from qdqtool.models.graph.io.tensors import make_tensor
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError
 
 OPSET_WITH_CLIP_INPUTS = 11
-"""The first opset in which the bounds of a Clip are inputs; they are attributes before."""
+"""The first opset in which the bounds of a Clip are inputs. In earlier opsets they are attributes."""
 
 
 def clipping_edits(
     namer: Namer, scope: Scope, tensors: tuple[str, str], bounds: tuple[float, float], elem_type: int
 ) -> tuple[Edit, ...]:
-    """Return the edits that add a node which limits a tensor: a Relu for the bounds 0 and infinity, else a Clip.
+    """Return the edits that add a node to limit a tensor: a Relu for the bounds 0 and infinity, otherwise a Clip.
 
     Args:
         namer: Chooses names for the node and its constants.
-        scope: Where.
-        tensors: The tensor that the node reads, and the one that it makes.
-        bounds: The smallest and the largest value that pass; infinite where there is no bound.
-        elem_type: ``TensorProto.DataType`` of the tensor; a Relu does not need it.
+        scope: The scope of the new node.
+        tensors: The tensor that the node reads, and the tensor that it makes.
+        bounds: The lower and the upper bound; infinite where there is no bound.
+        elem_type: ``TensorProto.DataType`` of the tensor; not needed for a Relu.
     """
     source, output = tensors
     op_type = operator_for(bounds)
@@ -45,20 +45,20 @@ def clipping_edits(
 
 
 def operator_for(bounds: tuple[float, float]) -> str:
-    """Return ``Relu`` or ``Clip``, the operator that passes what is between two bounds."""
+    """Return ``Relu`` or ``Clip``, the operator that limits values to these bounds."""
     return "Relu" if bounds == (0.0, math.inf) else "Clip"
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """One Relu or Clip that takes the place of a Q.
+    """A Relu or Clip that replaces a Q.
 
     Attributes:
         node: The Q.
         op_type: ``Relu`` or ``Clip``.
-        bounds: What it passes.
-        tensor: What it makes.
-        edits: They add it.
+        bounds: The bounds of the operator.
+        tensor: The tensor that it makes.
+        edits: The edits that add it.
     """
 
     node: NodeView
@@ -69,10 +69,10 @@ class Restored:
 
 
 def check_restorable(quantizer: QdqNode, bounds: ImposedBounds, index: ModelIndex) -> None:
-    """Check that a Relu or Clip with these bounds can be written.
+    """Check that a Relu or Clip with these bounds can be made.
 
     Raises:
-        UnknownBoundsError: The type of the bounds of a Clip is not known.
+        UnknownBoundsError: The type of the Q's input, which the bounds of a Clip need, is unknown.
     """
     if bounds == NO_BOUNDS or bounds.is_relu:
         return
@@ -83,14 +83,14 @@ def check_restorable(quantizer: QdqNode, bounds: ImposedBounds, index: ModelInde
 def restore(
     quantizer: QdqNode, bounds: ImposedBounds, index: ModelIndex, namer: Namer, names: tuple[str, str | None]
 ) -> Restored:
-    """Make the Relu or Clip in the scope of a Q.
+    """Return the Relu or Clip that replaces a Q, in the scope of the Q.
 
     Args:
         quantizer: The Q.
-        bounds: The values that it passes; :func:`check_restorable` has passed.
+        bounds: The bounds of the Q, which :func:`check_restorable` accepted.
         index: The index of the model.
         namer: Chooses names.
-        names: What it reads, and what its output is called; None to choose a name.
+        names: The name of the tensor to read, and of the output; None to choose a name.
     """
     source, output = names
     data, limits = quantizer.data, (bounds.low, bounds.high)

@@ -1,4 +1,4 @@
-"""Fix the shapes and values of inputs and fold the consequences: constant shape arithmetic, and If nodes."""
+"""Fix the shapes and values of inputs, and fold what becomes constant: shape arithmetic and If nodes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from qdqtool.models.transforms.specialize_branches import inline_branches
 from qdqtool.models.transforms.specialize_values import fix_inputs, fix_values, fixed_values
 
 MAX_ELEMENTS = 1024
-"""Largest number of elements that is folded: shapes, axes and pads are far smaller, larger constants are data."""
+"""A result with more elements is not folded: shapes, axes and pads have few elements, so larger results are data."""
 
 
 def fold_shape_arithmetic(model: Model) -> Transformed[None]:
-    """Replace each constant result of shape arithmetic with other consumers by an initializer."""
+    """Replace each constant result of shape arithmetic by an initializer, if other nodes read it."""
     while True:
         edits = _edits(ModelIndex.of(model))
         if not edits:
@@ -35,7 +35,7 @@ def fold_shape_arithmetic(model: Model) -> Transformed[None]:
 
 def _edits(index: ModelIndex) -> list[Edit]:
     foldable = dict(_foldable(index))
-    # A node that is not folded itself reads them.
+    # A node that is not folded reads these results.
     wanted = (value for value in foldable if any(use.node.output() not in foldable for use in value.uses))
     return storing_edits(index.view, {value: foldable[value] for value in wanted})
 
@@ -55,7 +55,7 @@ def _foldable(index: ModelIndex) -> Iterator[tuple[Value, Array]]:
 
 
 def _is_large(value: Value, index: ModelIndex) -> bool:
-    """Whether the known shape of a tensor has too many elements, so that its value need not be computed."""
+    """Return whether the known shape of a tensor has too many elements to fold. Then its value is not computed."""
     shape = index.types.full_shape(value)
     return shape is not None and math.prod(shape) > MAX_ELEMENTS
 
@@ -76,7 +76,7 @@ def _comes_from_shape(value: Value) -> bool:
 
 
 MAX_ROUNDS = 64
-"""Each round inlines one level of nested branches and folds what becomes constant; deeper levels are not inlined."""
+"""Each round inlines one level of nested branches and folds constant results. Deeper levels are not inlined."""
 
 
 def specialize(
@@ -84,18 +84,18 @@ def specialize(
     input_shapes: Mapping[str, tuple[int, ...]],
     input_values: Mapping[str, Sequence[float]] | None = None,
 ) -> Transformed[Specialized]:
-    """Fix the shapes and values of inputs, and fold what becomes constant.
+    """Fix the shapes and values of inputs, and fold results that become constant.
 
-    The dimensions are written into the inputs, outputs and inferred types. An input with values becomes a constant,
-    and the metadata of the model record this (:mod:`qdqtool.models.transforms.specialize_values`). Shape arithmetic
-    that becomes constant is replaced by its value, and an ``If`` whose condition becomes constant by the taken branch.
-    This is repeated in every scope until nothing changes. Dead code is removed. Everything else stays unchanged, and
-    outputs keep their names.
+    The dimensions are written into the inputs, outputs and inferred types. An input with given values becomes a
+    constant, and the model's metadata record this (:mod:`qdqtool.models.transforms.specialize_values`). Shape
+    arithmetic that becomes constant is replaced by its value; an ``If`` whose condition becomes constant is replaced by
+    the branch that is taken. This is repeated in every scope until nothing changes. Dead code is removed. Everything
+    else stays unchanged, and outputs keep their names.
 
     Args:
         model: The model; it is not changed.
-        input_shapes: Extents by input name. An input that is not named keeps its shape, but a symbolic dimension that
-            it shares by name with one that is gets the same extent.
+        input_shapes: Shapes by input name. A symbolic dimension in another input gets the same extent as the dimension
+            with its name; otherwise other inputs keep their shapes.
         input_values: Elements by input name, in row-major order, or one value for all elements.
     """
     values = input_values or {}
@@ -112,10 +112,10 @@ def specialize(
 
 
 def specialize_like(quantized: Model, baseline: Model) -> Transformed[Specialized | None]:
-    """Return a baseline specialized as its quantized form was, so that their nodes match.
+    """Return a baseline, specialized like its quantized form, so that the nodes of both match.
 
-    Its shapes are those that the inputs of the quantized model have, its constant inputs those that the metadata note.
-    A baseline without branches stays unchanged, and so does one whose branches the quantized model has too.
+    Shapes come from the inputs of the quantized model, and constant inputs from its metadata. The baseline is
+    returned unchanged if it has no branches, or if the quantized model still has branches.
     """
     if not _has_branches(baseline) or _has_branches(quantized):
         return Transformed(baseline, None)
@@ -139,7 +139,7 @@ def _count_nodes(model: Model) -> int:
 
 
 def _with_inferred_shapes(model: Model) -> Model:
-    """Replace declared shapes by inferred ones that are completely known now."""
+    """Replace declared shapes by inferred shapes that are now completely known."""
     index = ModelIndex.of(model)
     special = model.fork(copy_model(model.proto))
     for value in (*special.proto.graph.value_info, *special.proto.graph.output):

@@ -1,7 +1,7 @@
-"""Replace an If whose condition is constant by the taken branch.
+"""Replace an If with a constant condition by the branch that is taken.
 
-Nodes move from one scope to another with all their fields. No edit of :mod:`qdqtool.models.graph.edits.edit` expresses
-that, so this module works on a copy of the ModelProto itself.
+Nodes move to another scope with all their fields. No edit of :mod:`qdqtool.models.graph.edits.edit` can express this,
+so this module edits a copy of the ModelProto directly.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ TensorKey = tuple[ScopePath, str]
 
 @dataclass(frozen=True, slots=True)
 class _BranchSite:
-    """An If with a constant condition: its place, and the attributes of the taken and of the dropped branch."""
+    """An If with a constant condition: its position, and the attributes of the taken and of the dropped branch."""
 
     scope: ScopePath
     index: int
@@ -34,13 +34,13 @@ class _BranchSite:
 
 
 def inline_branches(model: Model) -> Transformed[int]:
-    """Replace the outermost If nodes whose conditions are constant by the taken branches.
+    """Replace the outermost If nodes with constant conditions by the branches that are taken.
 
-    Nodes of the taken branch are placed where the If was, and keep names, doc strings and metadata. A tensor name that
-    another scope has too gets a suffix. Dead code of the condition and of the other branch is removed.
+    The nodes of the taken branch replace the If and keep names, doc strings and metadata. A tensor name that also
+    occurs in another scope gets a suffix. Dead code of the condition and of the other branch is removed.
 
     Returns:
-        The model, with the number of If nodes that were replaced.
+        The model, with the number of replaced If nodes.
     """
     index = ModelIndex.of(model)
     sites = list(_decided(index))
@@ -54,7 +54,7 @@ def inline_branches(model: Model) -> Transformed[int]:
 
 def _decided(index: ModelIndex) -> Iterator[_BranchSite]:
     gone: set[NodeView | None] = set()
-    # Owners come before their bodies, so an If inside a replaced If is left to the next round.
+    # Owners come before their subgraphs, so an If inside a replaced If is left for the next round.
     for scope in index.view.scopes:
         inside = any(around.owner in gone for around in scope.outwards())
         for node in scope.nodes if not inside else ():
@@ -76,7 +76,7 @@ def _site(node: NodeView, constants: Constants) -> _BranchSite | None:
 
 
 def _read_by_dropped(view: GraphView, site: _BranchSite) -> Iterator[TensorKey]:
-    """Yield tensors that may have no reader left: the condition, those of the dropped branch, and the If's outputs."""
+    """Yield tensors that may have no reader left: condition and outputs of the If, inputs of the dropped branch."""
     node = view.scope(site.scope).nodes[site.index]
     yield from ((site.scope, name) for name in node.key if name)
     condition = node.input(0)
@@ -107,7 +107,7 @@ def _without_dead_code(model: Model, suspects: Iterable[TensorKey]) -> Model:
 
 
 class _Inliner:
-    """Moves branches to the enclosing scope in a copy of the model; the index is from before the first move."""
+    """Moves branches to the enclosing scope in a copy of the model. ``view`` shows the state before the first move."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
@@ -118,14 +118,14 @@ class _Inliner:
         by_scope: dict[ScopePath, list[_BranchSite]] = {}
         for site in sites:
             by_scope.setdefault(site.scope, []).append(site)
-        # Inner scopes first: a scope is rebuilt after its bodies.
+        # Inner scopes first, because a scope is rebuilt after its subgraphs.
         for path in sorted(by_scope, key=len, reverse=True):
             scope = self._view.scope(path)
             moved = {site.index: self._branch(scope.nodes[site.index], site.taken) for site in by_scope[path]}
             _rebuild(scope, moved, self._view.model.proto)
 
     def _branch(self, node: NodeView, attribute: str) -> onnx.GraphProto:
-        """Copy the branch with names that fit the scope of ``node`` and with the outputs of ``node``."""
+        """Copy the branch, with tensor names that are unique in the model and the output names of ``node``."""
         branch = onnx.GraphProto()
         branch.CopyFrom(node.attribute(attribute))
         made = {name for inner in branch.node for name in inner.output if name}
@@ -148,7 +148,7 @@ class _Inliner:
 
 
 def _rebuild(scope: Scope, moved: Mapping[int, onnx.GraphProto], proto: onnx.ModelProto) -> None:
-    """Put the nodes of branches in the places of their If nodes, and their types and annotations into the scope."""
+    """Replace If nodes by the nodes of their branches. Types and annotations of the branches move to the scope."""
     container = scope.container
     nodes: list[onnx.NodeProto] = []
     for node in scope.nodes:
@@ -167,7 +167,7 @@ def _rebuild(scope: Scope, moved: Mapping[int, onnx.GraphProto], proto: onnx.Mod
 
 
 def _constant_nodes(scope: Scope, branches: Iterable[onnx.GraphProto]) -> list[onnx.NodeProto]:
-    """Make Constant nodes of the branches' initializers, for a local function, which has no initializers."""
+    """Return Constant nodes for the branches' initializers if the scope is a function, which has no initializers."""
     if not scope.is_function:
         return []
     tensors = [tensor for branch in branches for tensor in branch.initializer]
@@ -175,7 +175,7 @@ def _constant_nodes(scope: Scope, branches: Iterable[onnx.GraphProto]) -> list[o
 
 
 def _describe(scope: Scope, moved: Mapping[int, onnx.GraphProto]) -> None:
-    """Take over the types of the branches; the declared types of the If's outputs had to fit both branches."""
+    """Replace the declared types of the If's outputs, which fit both branches, by the types in the taken branch."""
     infos = scope.container.value_info
     old = {name for index in moved for name in scope.nodes[index].key}
     for position in reversed(range(len(infos))):

@@ -1,4 +1,4 @@
-"""Turn inputs of a model into constants, and note their values in the model."""
+"""Turn inputs of a model into constants, and record their values in the model's metadata."""
 
 import math
 import shlex
@@ -22,7 +22,7 @@ from qdqtool.registry import suggestion
 
 
 def fix_inputs(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> Transformed[None]:
-    """Write fixed dimensions into the inputs of a model, which is not changed; it is returned where none is given.
+    """Return a copy with fixed dimensions in the inputs; return the given model if there are no shapes.
 
     Raises:
         UsageError: A name is not an input, or a shape contradicts the model.
@@ -48,7 +48,7 @@ def _fix(value: onnx.ValueInfoProto, shape: tuple[int, ...], extents: dict[str, 
     if not value.type.HasField("tensor_type"):
         raise UsageError(f"input '{value.name}' is no tensor; it has no shape to fix")
     if any(extent < 1 for extent in shape):
-        # An extent of 0 in a model is read as open: qdqtool.models.graph.index.types.
+        # An extent of 0 in a model means a dynamic dimension: qdqtool.models.graph.index.types.
         raise UsageError(
             f"shape {wanted} of input '{value.name}' has an extent below 1",
             hint="give data with empty inputs, or fix the extent to 1 or more",
@@ -72,7 +72,7 @@ def _fix(value: onnx.ValueInfoProto, shape: tuple[int, ...], extents: dict[str, 
 
 
 def _fix_shared(value: onnx.ValueInfoProto, extents: Mapping[str, set[int]]) -> None:
-    """Fix symbolic dimensions with the name of a fixed one, where all fixed ones of that name have the same extent."""
+    """Fix a symbolic dimension if all fixed dimensions of the same name have the same extent."""
     for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
         known = extents.get(dim.dim_param, set()) if dim.dim_param else set()
         if len(known) == 1:
@@ -80,20 +80,20 @@ def _fix_shared(value: onnx.ValueInfoProto, extents: Mapping[str, set[int]]) -> 
 
 
 LAST_LISTED = 3
-"""The last IR version in which every initializer is listed among the inputs."""
+"""The last IR version in which every initializer must also be an input."""
 
 
 def fix_values(model: Model, values: Mapping[str, Sequence[float]]) -> Transformed[None]:
-    """Store inputs of a model as initializers, and note them in the metadata.
+    """Turn inputs of a model into initializers, and record their values in the metadata.
 
     Args:
         model: The model; it is not changed.
-        values: By name: the elements of an input in row-major order, or one value for all of them. An input that the
-            model has as such a constant already may be named with the value that it has.
+        values: By input name, the elements in row-major order, or one value for all elements. A former input that is a
+            constant now is allowed if the value is the same.
 
     Raises:
-        UsageError: A name is no input, its shape is not known, or a value does not fit its type or shape, or is another
-            than that of the constant.
+        UsageError: A name is no input, its shape is unknown, or a value does not fit the type or shape. Or a former
+            input is a constant with a different value.
     """
     fixed = dict(fixed_values(model))
     values = {name: given for name, given in values.items() if not _is_fixed(name, given, fixed)}
@@ -119,9 +119,9 @@ def fix_values(model: Model, values: Mapping[str, Sequence[float]]) -> Transform
 
 
 def fixed_values(model: Model) -> Mapping[str, Array]:
-    """Return the values of the inputs that were stored as constants, as the metadata notes them.
+    """Return the values of former inputs that are constants now, by name, from the metadata.
 
-    A note that is malformed is ignored.
+    A malformed record is ignored.
     """
     text = read_metadata(model, INPUT_VALUES_KEY)
     try:
@@ -133,7 +133,7 @@ def fixed_values(model: Model) -> Mapping[str, Array]:
 
 
 def _is_fixed(name: str, given: Sequence[float], fixed: Mapping[str, Array]) -> bool:
-    """Return whether the model has an input as a constant of that value."""
+    """Return whether a former input is a constant of that value; refuse another value."""
     if name not in fixed:
         return False
     if not np.all(fixed[name] == np.reshape(given, fixed[name].shape if len(given) > 1 else ())):
@@ -146,7 +146,7 @@ def _is_fixed(name: str, given: Sequence[float], fixed: Mapping[str, Array]) -> 
 
 
 def _array(value: onnx.ValueInfoProto, given: Sequence[float]) -> Array:
-    """Return the values of an input in its type and shape."""
+    """Return the values of an input as an array of its type and shape."""
     shape = _shape(value, len(given))
     if len(given) not in {1, math.prod(shape)}:
         raise UsageError(
@@ -161,7 +161,7 @@ def _array(value: onnx.ValueInfoProto, given: Sequence[float]) -> Array:
 
 
 def _shape(value: onnx.ValueInfoProto, count: int) -> tuple[int, ...]:
-    """Return the shape of an input; the open extent of a vector is the number of its values."""
+    """Return the shape of an input. A vector of dynamic length gets the length of the given values."""
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
         raise UsageError(f"input '{value.name}' declares no shape, so that --input-values cannot fix it")
@@ -187,7 +187,7 @@ def _dtype(value: onnx.ValueInfoProto) -> np.dtype[Any]:
 
 
 def _is_of(value: float, dtype: np.dtype[Any]) -> bool:
-    """Return whether a type has a value, which floats may round."""
+    """Return whether a type can represent a value; a float type may round it."""
     if dtype.kind == "b":
         return value in {0, 1}
     if dtype.kind in "iu":

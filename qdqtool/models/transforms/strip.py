@@ -16,15 +16,15 @@ from qdqtool.models.transforms.strip_edits import RemovedNode, StripEdits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredNode:
-    """One Relu or Clip that takes the place of a Q whose range did the work of one.
+    """A Relu or Clip that replaces a Q, because the range of the Q had the same effect.
 
     Attributes:
         node: Label of the Q.
-        graph: Its scope; empty for the main graph.
+        graph: Scope of the Q; empty for the main graph.
         op_type: ``Relu`` or ``Clip``.
-        tensor: What the Relu or Clip makes.
-        low: The lower bound of a Clip; None where it has none, and for a Relu.
-        high: The upper bound of a Clip; None where it has none, and for a Relu.
+        tensor: The tensor that the Relu or Clip makes.
+        low: The lower bound of a Clip, or None if there is none; None for a Relu.
+        high: The upper bound of a Clip, or None if there is none; None for a Relu.
     """
 
     node: str
@@ -42,9 +42,9 @@ class Stripped:
     Attributes:
         removed: Every DQ that was removed.
         kept: Every Q or DQ that stays, with the reason.
-        warnings: What the quantized model computed and the float model does not: a Q may have done the work of a Relu
-            or Clip that cannot be put back.
-        restored: Every Relu and Clip that was put back.
+        warnings: Possible differences between the models: a Q may have the effect of a Relu or Clip that cannot be
+            restored.
+        restored: Every Relu and Clip that was restored.
     """
 
     removed: tuple[RemovedNode, ...]
@@ -56,8 +56,8 @@ class Stripped:
 def strip_from(source: Model) -> Transformed[Stripped]:
     """Remove every Q/DQ from a model in memory; the given model is not changed.
 
-    Where the range of a Q did the work of a Relu or Clip that a quantizer removed, the Relu or Clip is put back
-    (:mod:`qdqtool.models.ops.support.imposed_bounds`).
+    A quantizer may have removed a Relu or Clip because the range of a Q had the same effect. Such a Relu or Clip is
+    restored (:mod:`qdqtool.models.ops.support.imposed_bounds`).
     """
     require_known_opset(source)
     index = ModelIndex.of(source.fork())

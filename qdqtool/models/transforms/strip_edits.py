@@ -1,4 +1,4 @@
-"""Build the edits that remove Q/DQ from a model: pairs are bypassed, stored codes become float constants again."""
+"""Build the edits that remove Q/DQ from a model: pairs are bypassed, and stored codes become float constants."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -34,14 +34,14 @@ _PACKED_SUFFIX = "_quantized"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedNode:
-    """One DequantizeLinear that was removed.
+    """A DequantizeLinear that was removed.
 
     Attributes:
         node: Label of the node.
-        graph: Its scope; empty for the main graph.
-        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for stored codes that became float again, ``scale`` for a
-            DQ that made the scales of others.
-        tensor: The float tensor that its consumers read now; for ``scale`` the scales that nothing reads any more.
+        graph: Scope of the node; empty for the main graph.
+        kind: ``pair`` for a bypassed Q/DQ pair, ``weight`` for stored codes that became float, ``scale`` for a DQ that
+                made scales.
+        tensor: The float tensor that the DQ's consumers read now. For ``scale``: the scales, which have no reader now.
     """
 
     node: str
@@ -59,8 +59,8 @@ class StripEdits:
         edits: The edits so far.
         removed: The DQ nodes that were removed.
         kept: The Q and DQ nodes that stay.
-        restored: The Relu and Clip nodes that take the place of a range.
-        lost: Q nodes that may do the work of a Relu or Clip that cannot be put back, with the reason.
+        restored: The Relu and Clip nodes that replace a Q.
+        lost: Q nodes that may have the effect of a Relu or Clip that cannot be restored, with the reason.
     """
 
     index: ModelIndex
@@ -79,7 +79,7 @@ class StripEdits:
         self._namer = Namer(self.index.view)
 
     def add_all(self) -> None:
-        """Remove every DQ that can be removed, then each Q and constant that nothing reads any more."""
+        """Remove every DQ that can be removed, then each Q and constant that has no reader left."""
         scales = [entry for entry in self.index.qdq.dequantizers() if self.index.qdq.makes_scales(entry)]
         for entry in self.index.qdq.dequantizers():
             if entry not in scales and self.index.qdq.quantizer_of(entry) is None:
@@ -96,11 +96,11 @@ class StripEdits:
         ]
 
     def _pairs_by_source(self) -> list[list[QdqPair]]:
-        """Return the pairs of each tensor, in the order of the graph, so that a pair behind a pair comes after it."""
+        """Return the pairs of each tensor in graph order; a pair comes before the pairs that read its output."""
         groups: dict[Value | None, list[QdqPair]] = {}
         for pair in self.index.qdq.pairs:
             groups.setdefault(pair.quantize.data, []).append(pair)
-        # A DQ of a graph output comes first: it may rename the tensor that the other DQs are replaced by.
+        # A DQ that makes a graph output is first: it may rename the tensor that replaces the other DQs.
         return [sorted(pairs, key=lambda pair: _is_inner(pair.dequantize)) for pairs in groups.values()]
 
     def _remove_unread_scales(self, scales: list[QdqNode]) -> None:
@@ -126,14 +126,14 @@ class StripEdits:
         self._note(entry, "pair", name)
 
     def _bounded_source(self, quantizer: QdqNode, source: Value, output: Value) -> str:
-        """Return the tensor in front of a Q; where the Q bounds it, what a Relu or Clip in the place of the Q makes."""
-        # The Relu or Clip makes the output of the graph itself where the DQ did.
+        """Return the input of a Q or, if the range of the Q clips it, the output of the Relu or Clip in its place."""
+        # If the DQ made an output of the graph, the Relu or Clip makes this output.
         name = self._stands_for.get(source, source.name)
         bounds = self._bounds_of(quantizer)
         if bounds == NO_BOUNDS:
             return name
         if quantizer not in self._bounded:
-            # The name is read here: nothing may be renamed to an output any more.
+            # From now on this tensor must not be renamed to a graph output, because its name is used below.
             self._stands_for[source] = name
             is_result = output.is_output and output.scope is quantizer.node.scope and self._same_type(source, output)
             made = restore(quantizer, bounds, self.index, self._namer, (name, output.name if is_result else None))
@@ -188,7 +188,7 @@ class StripEdits:
             return None
         if not np.isfinite(scale.astype(FLOAT32)).all():
             return None
-        # A DQ returns the type of its scale, but none returns float8e8m0.
+        # A DQ returns the type of its scale, but it cannot return float8e8m0.
         default = FLOAT32 if scale.dtype == FLOAT8E8M0 else scale.dtype
         output_type = entry.node.attribute("output_dtype", 0) or onnx.helper.np_dtype_to_tensor_dtype(default)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(output_type)
@@ -217,7 +217,7 @@ class StripEdits:
         return cast
 
     def _replace(self, entry: QdqNode, output: Value, name: str, source: Value | None) -> None:
-        """Let all readers of the DQ's output read ``name``, and remove the DQ."""
+        """Make all readers of the DQ's output read ``name``, and remove the DQ."""
         scope = entry.node.scope.path
         if output.is_output and source is not None and self._take_output_name(source, output, name):
             pass
@@ -235,7 +235,7 @@ class StripEdits:
         self._gone.add(entry.node)
 
     def _take_output_name(self, source: Value, output: Value, name: str) -> bool:
-        """Rename ``source`` to the output at its producer, so that no Identity is needed in front of the output."""
+        """Rename ``source`` at its producer to the output, which then needs no Identity."""
         producer = source.producer
         free = not source.is_output and source.scope is output.scope and name == source.name
         if producer is None or not free or self.index.qdq.get(producer) is not None or source in self._stands_for:
@@ -272,7 +272,7 @@ class StripEdits:
 
     def _parameters_of_gone(self) -> Iterator[Value]:
         for node in self._gone:
-            # The float constant in front of a Q is still read, by the readers of the removed DQ.
+            # The readers of the removed DQ still read the float constant that the Q read.
             first = 1 if is_quantize(node) else 0
             for index in range(first, len(node.proto.input)):
                 value = node.input(index)

@@ -1,9 +1,9 @@
-"""Make inner tensors readable: copy a model and add outputs for them; the copy computes everything else as before.
+"""Make inner tensors readable by adding outputs to a copy of the model; the copy computes everything else as before.
 
-A tensor of the main graph becomes an additional graph output. A tensor of a body is returned through its owner: an If
-gets an additional output (the other branch returns an empty constant), a Loop or Scan an additional stacked output. A
-tensor of a local function is returned through an additional output of the function, at every call. No node is moved,
-renamed or removed.
+A tensor of the main graph becomes an additional graph output. A tensor of a subgraph is returned through the owning
+node. An If gets an additional output (the other branch returns an empty constant). A Loop or Scan gets an additional
+stacked output. A tensor of a local function is returned through an additional output of the function, at every call. No
+node is moved, renamed or removed.
 """
 
 import itertools
@@ -25,7 +25,7 @@ TensorKey = tuple[ScopePath, str]
 # Scan of opset 8 has a batch axis and a sequence_lens input, so its stacked outputs are laid out differently.
 FIRST_SCAN_WITHOUT_BATCH = 9
 MAX_TAPS = 1024
-"""Largest number of places at which one tensor of a local function is read: nested calls multiply."""
+"""One tensor of a local function is read at no more places than this; nested calls multiply their number."""
 
 # ONNX Runtime 1.31.1 raises "No corresponding Numpy type" for bfloat16 and 4-bit outputs, and returns fp8 as uint8.
 READABLE_AS: dict[int, int] = {
@@ -39,16 +39,16 @@ READABLE_AS: dict[int, int] = {
     TensorProto.FLOAT8E5M2: TensorProto.FLOAT,
     TensorProto.FLOAT8E5M2FNUZ: TensorProto.FLOAT,
 }
-"""Types that ONNX Runtime cannot return as NumPy arrays, and a type that holds all their values exactly."""
+"""Types that ONNX Runtime cannot return as NumPy arrays. Each maps to a type that holds all its values exactly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step of the path from the main graph to a tensor: into a body, or into a local function.
+    """One step on the path from the main graph to a tensor: into a subgraph, or into a local function.
 
     Attributes:
-        label: The last segment of the body's scope path; for a function the first output of the node that calls it.
-        is_call: Whether it leads into a function.
+        label: For a subgraph, the last segment of its scope path; for a function, the first output of the calling node.
+        is_call: Whether the step enters a function.
     """
 
     label: str
@@ -60,12 +60,12 @@ class Tap:
     """One place where an inner tensor can be read.
 
     Attributes:
-        output: Name of the graph output that carries it.
-        hops: The path from the main graph to the tensor, a hop for each body and call, outermost first; empty in the
-            main graph. Tensors of one scope have the same hops at the same place; those of an enclosing
-            scope have a prefix of them.
-        stacked: Number of leading axes that count loop iterations, outermost first. The output is empty where no
-            iteration and no branch with the tensor was run.
+        output: Name of the graph output that holds the tensor.
+        hops: The path from the main graph to the tensor: a hop for each subgraph and call, outermost first. Empty in
+            the main graph. Tensors of one scope in one place have equal hops; in an enclosing scope, hops are a prefix
+            of these.
+        stacked: Number of leading axes that count loop iterations, outermost first. If no iteration or branch with the
+            tensor ran, the output is empty.
     """
 
     output: str
@@ -75,10 +75,10 @@ class Tap:
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """Where inner tensors of a model can be read.
+    """The places where inner tensors of a model can be read.
 
     Attributes:
-        places: The taps of each tensor; a tensor of a function has one for each path by which it is called.
+        places: The taps of each tensor; a tensor of a function has one tap for each path of calls.
         unreachable: Why a tensor, or one of its places, cannot be read.
     """
 
@@ -89,12 +89,12 @@ class Taps:
 def tap_tensors(
     view: GraphView, values: Iterable[Value], elem_type: Callable[[Value], int | None]
 ) -> Transformed[Taps]:
-    """Make a model return inner tensors, besides its outputs.
+    """Return a copy of a model that returns inner tensors in addition to its outputs.
 
     Args:
         view: The model; it is not changed.
-        values: Tensors of any scope; not constants, which can be read without a run.
-        elem_type: The ``TensorProto.DataType`` of a tensor, or None where it is unknown.
+        values: Tensors of any scope except constants, which can be read without a run.
+        elem_type: Returns the ``TensorProto.DataType`` of a tensor, or None if it is unknown.
 
     Returns:
         The model, with the outputs for each tensor and the reasons for tensors that cannot be read.
@@ -121,14 +121,14 @@ def tensor_key(value: Value) -> TensorKey:
 
 
 def hop_into(scope: Scope, node: NodeView) -> Hop:
-    """Return the hop in :attr:`~Tap.hops` from ``node`` into ``scope``, its body or called function."""
+    """Return the hop in :attr:`~Tap.hops` from ``node`` into ``scope``, its subgraph or called function."""
     if scope.is_function:
         return Hop(node.key[0] if node.key else node.op_type, is_call=True)
     return Hop(scope.path[-1])
 
 
 class _Lifter:
-    """Returns tensors through enclosing scopes, one scope after another, until they are outputs of the main graph."""
+    """Returns tensors through enclosing scopes, scope by scope, until they are outputs of the main graph."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
@@ -140,7 +140,7 @@ class _Lifter:
         self._problems: list[str] = []
 
     def expose(self, value: Value, elem_type: int | None) -> tuple[tuple[Tap, ...], list[str]]:
-        """Return the taps of one tensor, and why there are none or fewer than there are places."""
+        """Return the taps of one tensor, and the reasons why places of it cannot be read."""
         self._problems = []
         scope = self._view.scope(value.scope.path)
         name = value.name
@@ -186,7 +186,7 @@ class _Lifter:
 
     def _through_loop(self, scope: Scope, owner: NodeView, name: str, elem_type: int | None) -> list[Tap]:
         conditions = 1 if owner.op_type == "Loop" else 0
-        # The first output of a Loop body is the condition, which is no output of the Loop.
+        # The first output of a Loop body is the condition, which is not an output of the Loop.
         outer = self._new_output(owner.proto, len(_outputs(scope)) - conditions)
         _outputs(scope).append(onnx.ValueInfoProto(name=self._returnable(scope, name)))
         return [
@@ -216,14 +216,14 @@ class _Lifter:
         return taps
 
     def _new_output(self, owner: onnx.NodeProto, before: int) -> str:
-        """Add an output to ``owner`` at position ``before``; omitted outputs in front of it get names."""
+        """Add an output to ``owner`` at position ``before`` or later; missing outputs before it are also added."""
         while len(owner.output) < before:
             owner.output.append(self._fresh())
         owner.output.append(self._fresh())
         return owner.output[-1]
 
     def _returnable(self, scope: Scope, name: str) -> str:
-        """Return ``name``, or a copy of it where it is a formal input or output already: names must be distinct."""
+        """Return ``name``. If it is a formal input or output already, return the name of a copy: names are unique."""
         formal = self._formal[scope.path]
         if name not in formal:
             formal.add(name)
@@ -239,7 +239,7 @@ class _Lifter:
 
     def _empty_constant(self, graph: onnx.GraphProto, elem_type: int) -> str:
         name = self._fresh()
-        # Branches of an If may return different shapes; the empty constant marks that the other branch ran.
+        # Branches of an If may return different shapes; an empty constant marks that the other branch ran.
         empty = TensorProto(data_type=elem_type, dims=[0], raw_data=b"")
         graph.node.append(onnx.helper.make_node("Constant", [], [name], name=name, value=empty))
         return name
@@ -259,7 +259,7 @@ def _outputs(scope: Scope) -> Any:
 
 
 def _extend_scan(scan: onnx.NodeProto) -> None:
-    """Add an entry for a new output to the attributes whose lists must be as long as the scan outputs."""
+    """Add an entry for a new output to the attributes that need one entry for each scan output."""
     for attribute in scan.attribute:
         if attribute.name in {"scan_output_axes", "scan_output_directions"}:
             attribute.ints.append(0)

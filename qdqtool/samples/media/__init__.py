@@ -1,1 +1,1 @@
-"""Files that hold no arrays as samples: images, sound and text. Each says which preprocessing makes arrays of them."""
+"""Make samples from images, sound and text. Each kind has its own preprocessing into arrays."""

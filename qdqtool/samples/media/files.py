@@ -1,4 +1,4 @@
-"""Find the files of one kind below a folder, and the label of each."""
+"""Find the files of one kind below a folder, and the label of each file."""
 
 import csv
 import os
@@ -17,19 +17,19 @@ from qdqtool.samples.sample import NoLabelsError, Sample
 from qdqtool.samples.signature import InputSpec, needed
 
 SCRIPT = "a Python script gives any input: its load_data() yields a dict of arrays for each run"
-"""The hint where an input cannot be made of files."""
+"""The hint if files of this kind cannot fill an input."""
 
 
 def only_input(specs: Sequence[InputSpec], fills: str, hint: str = "") -> InputSpec:
-    """Return the input that files fill, the only one that has to be fed.
+    """Return the single input that files fill.
 
     Args:
         specs: The inputs of the model.
-        fills: What the files hold and that it fills ..., for the message.
-        hint: What may help before a script does.
+        fills: The beginning of the message: the content of the files, and the word for filling an input.
+        hint: Advice that is given before the advice to use a script.
 
     Raises:
-        UsageError: The model has another number of inputs.
+        UsageError: The model needs no input, or several inputs.
     """
     found = needed(specs)
     if len(found) == 1:
@@ -45,14 +45,14 @@ def settled_length(option: str, given: int | None, known: int | None, taken: str
     """Return the length of a sample.
 
     Args:
-        option: The option that gives it.
+        option: The option that sets the length.
         given: The value of the option.
-        known: The length that the model has; None where it leaves it open.
-        taken: What the model takes, in words.
-        unknown: The error where neither says it.
+        known: The length that the model requires; None if the model allows any length.
+        taken: Description of the model's inputs, for messages.
+        unknown: The error to raise if neither the option nor the model gives a length.
 
     Raises:
-        UsageError: The option contradicts the model, or the length is not known.
+        UsageError: The option contradicts the model, or the length is unknown.
     """
     if known is not None and given not in {None, known}:
         raise UsageError(
@@ -69,9 +69,9 @@ class BatchRow(NamedTuple):
     """One row of a batch.
 
     Attributes:
-        arrays: Its arrays by input name, without a batch dimension.
-        label: Its label; None where none was requested.
-        file: The file it was made of; empty where nobody asks for it.
+        arrays: Arrays by input name, without a batch dimension.
+        label: The label of the row; None if labels were not requested.
+        file: The file that the row comes from; empty if the file is not needed.
     """
 
     arrays: Mapping[str, Array]
@@ -80,11 +80,11 @@ class BatchRow(NamedTuple):
 
 
 def batched(rows: Iterable[BatchRow], batch: int | None) -> Iterator[Sample]:
-    """Yield one sample for each batch of rows. The last row is repeated where the batch is not full.
+    """Yield one sample for each batch of rows. An incomplete last batch is padded with its last row.
 
     Args:
         rows: The rows.
-        batch: Rows of one run; None where the inputs have no batch dimension.
+        batch: Rows in each run; None if the inputs have no batch dimension.
     """
     size, source = batch or 1, iter(rows)
     while group := list(islice(source, size)):
@@ -106,12 +106,12 @@ def _joined(rows: list[Array], filler: int, batch: int | None) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKind:
-    """Files that are known by their suffix.
+    """A kind of file that is recognized by the suffix.
 
     Attributes:
-        noun: The word for one of them in messages; its plural ends in s.
-        common: The suffixes that messages name, in lower case with the dot.
-        others: Further suffixes.
+        noun: Singular noun for messages; the plural adds an s.
+        common: The suffixes that messages list, in lower case and with the dot.
+        others: Other accepted suffixes.
     """
 
     noun: str
@@ -119,17 +119,17 @@ class FileKind:
     others: tuple[str, ...] = ()
 
     def names(self, path: Path) -> bool:
-        """Whether a path is named as such a file and is not hidden."""
+        """Return whether a path has a suffix of this kind and is not hidden."""
         return path.suffix.lower() in (*self.common, *self.others) and not path.name.startswith(".")
 
     def is_in(self, folder: Path) -> bool:
-        """Whether there is such a file in a folder or below it."""
+        """Return whether a file of this kind is in a folder or below it."""
         return next(self._walk(folder), None) is not None
 
     def files(self, path: Path) -> tuple[Path, ...]:
-        """Return the files below a folder, in the order of folders and names, numbers by value; or the one file.
+        """Return the files below a folder, sorted by name with numbers compared by value; or the single file.
 
-        Hidden files and folders, and files with other suffixes, are left out.
+        Hidden files, hidden folders and files with other suffixes are skipped.
         """
         if path.is_file():
             return (path,)
@@ -138,7 +138,7 @@ class FileKind:
         return tuple(path / file for file in ordered)
 
     def name_in(self, path: Path, file: Path) -> str:
-        """Return how reports call a file below a path: relative to the folder, with ``/`` between the parts."""
+        """Return the name of a file in reports: its path relative to the folder ``path``, with ``/`` as separator."""
         return file.name if path == file else file.relative_to(path).as_posix()
 
     def _walk(self, folder: Path) -> Iterator[Path]:
@@ -156,25 +156,25 @@ SOUND = FileKind(noun="sound file", common=(".wav", ".flac", ".ogg"))
 
 
 def by_number(path: Path) -> tuple[tuple[str, int], ...]:
-    """Return a sort key that compares numbers by value: ``set_2`` comes before ``set_10``."""
+    """Return a sort key that compares numbers by value: ``set_2`` is before ``set_10``."""
     words = re.findall(r"([^0-9]*)([0-9]*)", path.name)
     return (*((text, int(digits) if digits else -1) for text, digits in words), (path.name, 0))
 
 
 def labels_of(kind: FileKind, root: Path, files: Sequence[Path], table: Path | None) -> tuple[int, ...]:
-    """Return the label of each file: from a CSV file, or from the names of folders where there is none."""
+    """Return the label of each file: from the CSV file, or from folder names if there is no CSV file."""
     return folder_labels(kind, root, files) if table is None else csv_labels(kind, table, root, files)
 
 
 def folder_labels(kind: FileKind, root: Path, files: Sequence[Path]) -> tuple[int, ...]:
-    """Return the class number of each file; the first folder below the root is its class, as in torchvision.
+    """Return the class number of each file. The class is the first folder below the root, as in torchvision.
 
-    Classes are numbered from 0 in the order of their names as text.
+    Classes are numbered from 0. Their names are sorted as text.
 
     Raises:
-        NoLabelsError: The files lie in no folders.
-        UsageError: A file lies beside the folders, a folder has none of them, or the folders are named by numbers that
-            are not those of the classes.
+        NoLabelsError: No file is in a folder below the root.
+        UsageError: Some files are in no folder, a folder has no files, or the names of folders are numbers other than
+            the class numbers.
     """
     outside = [file for file in files if root in {file, file.parent}]
     if len(outside) == len(files):
@@ -212,11 +212,11 @@ def _classes(kind: FileKind, root: Path) -> Mapping[str, int]:
 
 
 def csv_labels(kind: FileKind, path: Path, root: Path, files: Sequence[Path]) -> tuple[int, ...]:
-    """Return for each file its label in a CSV file with the rows ``file,label``; a header is optional.
+    """Return the label of each file, read from a CSV file with the rows ``file,label``; a header is optional.
 
     Raises:
-        UsageError: The file cannot be read, a label is no integer, a file is named twice or is not there, or one has
-            no label.
+        UsageError: The CSV file cannot be read, a label is no integer, or a file has no label. Or a row repeats a file,
+            or names a file that does not exist.
     """
     found = _read(path)
     base = root if root.is_dir() else root.parent

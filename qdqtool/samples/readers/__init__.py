@@ -1,9 +1,9 @@
-"""Readers of data files, one kind a module.
+"""Readers of data files; each module reads one kind of file.
 
-A module has ``ACCEPTS`` (for the message that lists what is legal), ``accepts(path) -> bool`` and ``read``, a
-:class:`Reader`; or ``read_with``, an :class:`OptionReader`, where files do not hold arrays: then ``HOLDS`` says what
-they hold, and ``USES`` which attributes of :class:`ReadOptions` have a use. Readers give samples the shape that one run
-takes. Types, shapes and values are checked afterwards.
+A module has ``ACCEPTS`` (the name of its files in messages), ``accepts(path) -> bool`` and ``read``, a :class:`Reader`.
+For files that do not hold arrays, ``read_with``, an :class:`OptionReader`, replaces ``read``. Then ``HOLDS`` names the
+content, and ``USES`` the attributes of :class:`ReadOptions` that apply. Readers give samples the shape of one run.
+Types, shapes and values are checked afterwards.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Folders of image files, nested as they may be, and single image files; each image is one sample."""
+"""Folders of image files, also nested ones, and single image files; each image is one sample."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ USES = frozenset({"images", "labels", "preview"})
 
 
 def accepts(path: Path) -> bool:
-    """Whether ``path`` is an image file, or a folder with images and without files of arrays."""
+    """Return whether ``path`` is an image file, or a folder with images and without array files."""
     if path.is_file():
         return IMAGE.names(path)
     return path.is_dir() and not numpy_folder.accepts(path) and not test_data_set.accepts(path) and IMAGE.is_in(path)

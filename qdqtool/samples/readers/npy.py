@@ -1,4 +1,4 @@
-"""``.npy`` files, for models with one input: samples along the first axis, read one at a time, as from npz."""
+"""``.npy`` files, for models with one input. The first axis counts samples, which are read one at a time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ACCEPTS = ".npy file (models with one input)"
 
 
 def accepts(path: Path) -> bool:
-    """Whether ``path`` is named as an npy file."""
+    """Return whether ``path`` is a file with the suffix ``.npy``."""
     return path.suffix.lower() == ".npy" and path.is_file()
 
 
@@ -35,7 +35,7 @@ def read(path: Path, specs: Sequence[InputSpec]) -> NpySamples:
     """Read the samples of an npy file.
 
     Raises:
-        UsageError: The model has not exactly one input, or the file is damaged or holds Python objects.
+        UsageError: The model needs no input or several inputs, or the file is damaged or holds Python objects.
     """
     specs = needed(specs)
     if len(specs) != 1:

@@ -1,7 +1,7 @@
-"""``.npz`` files: one array for each input, samples along the first axis.
+"""``.npz`` files: one array for each input; the first axis counts samples.
 
-Files are read a sample at a time; nothing is unpickled. :mod:`qdqtool.samples.columns` makes runs of
-the rows.
+One sample is read at a time, and nothing is unpickled. :mod:`qdqtool.samples.columns` divides the rows into
+runs.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ ACCEPTS = ".npz file"
 
 
 def accepts(path: Path) -> bool:
-    """Whether ``path`` is named as an npz file."""
+    """Return whether ``path`` is a file with the suffix ``.npz``."""
     return path.suffix.lower() == ".npz" and path.is_file()
 
 
@@ -59,10 +59,10 @@ class NpzSamples:
             yield from make_samples(rows, self.columns, self.count, labels)
 
     def with_labels(self) -> "NpzSamples":
-        """Return the same samples with the array :data:`LABELS`, which has a row for each row of the batches.
+        """Return the same samples with labels from the array :data:`LABELS`: one row for each row of the inputs.
 
         Raises:
-            NoLabelsError: There is none.
+            NoLabelsError: The file has no such array.
         """
         names = [column.name for column in self.columns]
         if LABELS in names:
@@ -100,7 +100,7 @@ def _open(path: Path) -> Iterator[zipfile.ZipFile]:
 
 @contextlib.contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Turn every error of reading the archive inside the block into one message.
+    """Turn every error while reading the archive inside the block into one message.
 
     Raises:
         UsageError: The archive is damaged or cannot be opened.

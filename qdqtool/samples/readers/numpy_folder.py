@@ -1,4 +1,4 @@
-"""Folders of ``.npz`` or ``.npy`` files with one or more samples each, read in the order of their names."""
+"""Folders of ``.npz`` or ``.npy`` files with one or more samples each, read in the order of file names."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +14,13 @@ ACCEPTS = "folder of .npz or .npy files"
 
 
 def accepts(path: Path) -> bool:
-    """Whether ``path`` is a folder with such files in it."""
+    """Return whether ``path`` is a folder that has such files."""
     return path.is_dir() and bool(_files(path))
 
 
 @dataclass(frozen=True, slots=True)
 class FolderSamples:
-    """The samples of all files; one file is open at a time."""
+    """The samples of all files; only one file is open at a time."""
 
     files: tuple[Path, ...]
     specs: tuple[InputSpec, ...]
@@ -33,11 +33,11 @@ class FolderSamples:
                 yield sample
 
     def with_labels(self) -> "FolderSamples":
-        """Return the same samples with the labels that every file holds.
+        """Return the same samples with the labels that each file holds.
 
         Raises:
-            NoLabelsError: The first file has none.
-            UsageError: Another file has none, or labels do not fit.
+            NoLabelsError: The first file has no labels.
+            UsageError: Another file has no labels, or labels do not fit the inputs.
         """
         for number, file in enumerate(self.files):
             try:
@@ -64,7 +64,7 @@ def read(path: Path, specs: Sequence[InputSpec]) -> FolderSamples:
 
 
 def _files(path: Path) -> tuple[Path, ...]:
-    """Return its .npz files, or its .npy files where it has no .npz files."""
+    """Return the .npz files of a folder, or its .npy files if there is no .npz file."""
     inside = sorted(path.iterdir(), key=by_number)
     kinds = ([file for file in inside if unit.accepts(file)] for unit in (npz, npy))
     return tuple(next(filter(None, kinds), ()))

@@ -1,7 +1,7 @@
-"""Python scripts: ``FILE.py`` or ``FILE.py:func``, whose function (default ``load_data``) yields dicts of arrays.
+"""Python scripts: ``FILE.py`` or ``FILE.py:func``. The function (default ``load_data``) yields dicts of arrays.
 
-The script is the user's own, named on the command line; nothing else is executed. It is loaded once. The function is
-called again for each pass over the data, so it must give the same samples each time; one sample is kept at a time.
+Only the script that the user names is executed. It is loaded once. Each pass over the data calls the function again,
+so the function must yield the same samples each time. Only one sample is kept in memory.
 """
 
 import itertools
@@ -23,19 +23,19 @@ DEFAULT_FUNCTION = "load_data"
 
 
 def accepts(path: Path) -> bool:
-    """Whether ``path`` is a Python file, or one followed by a function name."""
+    """Return whether ``path`` is a Python file, optionally followed by a function name."""
     split = split_script(str(path))
     return split is not None and split[0].is_file()
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptSamples:
-    """The samples that the function yields; each iteration calls it again.
+    """The samples that the function yields; each iteration calls the function again.
 
     Attributes:
         function: The function.
-        takes_labels: Whether an array :data:`~qdqtool.samples.sample.LABELS` is an input of the model.
-        labelled: Whether samples have labels, which they hold under that key.
+        takes_labels: Whether the model has an input named :data:`~qdqtool.samples.sample.LABELS`.
+        labelled: Whether samples have labels; the function yields them under that key.
     """
 
     function: UserFunction
@@ -57,7 +57,7 @@ class ScriptSamples:
         """Return the same samples with labels.
 
         Raises:
-            NoLabelsError: The first sample has none.
+            NoLabelsError: The first sample has no labels.
         """
         if self.takes_labels:
             raise labels_taken_error(self.function.where)
@@ -79,7 +79,7 @@ class ScriptSamples:
 
 
 def read(path: Path, specs: Sequence[InputSpec]) -> ScriptSamples:
-    """Read the samples of a script, which is executed now."""
+    """Execute a script and return its samples."""
     split = split_script(str(path))
     assert split is not None
     file, name = split

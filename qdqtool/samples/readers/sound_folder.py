@@ -1,4 +1,4 @@
-"""Folders of sound files, nested as they may be, and single sound files; each window of a file is one sample."""
+"""Folders of sound files, also nested ones, and single sound files; each window of a file is one sample."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ USES = frozenset({"sound", "labels"})
 
 
 def accepts(path: Path) -> bool:
-    """Whether ``path`` is a sound file, or a folder with such files and without arrays or images."""
+    """Return whether ``path`` is a sound file, or a folder with sound files and without arrays or images."""
     if path.is_file():
         return SOUND.names(path)
     others = (numpy_folder, test_data_set, image_folder)

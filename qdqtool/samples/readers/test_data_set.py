@@ -1,6 +1,6 @@
-"""ONNX test data: folders ``test_data_set_N`` with ``input_0.pb``, ``input_1.pb``, ... in the order of the inputs.
+"""ONNX test data: folders ``test_data_set_N`` with ``input_0.pb``, ``input_1.pb``, ..., one for each input in order.
 
-The path is one such folder, or a folder with several of them. Each of them is one run.
+The path is one such folder, or a folder with several of them. Each such folder is one run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,13 +24,13 @@ _FIRST = "input_0.pb"
 
 
 def accepts(path: Path) -> bool:
-    """Whether ``path`` is such a folder."""
+    """Return whether ``path`` is a folder of test data."""
     return path.is_dir() and bool(_sets(path))
 
 
 @dataclass(frozen=True, slots=True)
 class DataSetSamples:
-    """The samples of some folders, one in each."""
+    """The samples of test data; each folder holds one sample."""
 
     sets: tuple[Path, ...]
     specs: tuple[InputSpec, ...]
@@ -72,7 +72,7 @@ def _array(file: Path) -> Array:
     tensor = onnx.TensorProto()
     try:
         tensor.ParseFromString(file.read_bytes())
-        # A location in a data file could name any file of the machine.
+        # A tensor could name any file of the machine as its external data.
         if is_external(tensor):
             raise UsageError(f"{file} keeps its data in another file, which is not followed")
         return np.asarray(numpy_helper.to_array(tensor))

@@ -13,7 +13,7 @@ USES = frozenset({"text"})
 
 
 def accepts(path: Path) -> bool:
-    """Whether ``path`` is a text file."""
+    """Return whether ``path`` has the suffix ``.txt`` and is no folder."""
     return path.suffix == ".txt" and not path.is_dir()
 
 

@@ -1,1 +1,1 @@
-"""Change a graph: edits as values, and the one module that carries them out."""
+"""Change a graph: edits as data, and the module that applies them."""

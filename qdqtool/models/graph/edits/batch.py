@@ -1,4 +1,4 @@
-"""Sort edits by scope and node, and check that each names something that the model has."""
+"""Sort edits by scope and node, and check that the model has the nodes and tensors that they name."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,20 +27,20 @@ from qdqtool.models.graph.scope import ScopePath, display
 
 
 class EditError(ValueError):
-    """A batch of edits does not fit the model or contradicts itself: a bug of its maker, not a fault of the user."""
+    """Edits do not fit the model or contradict each other: a bug of the code that made them, not a user error."""
 
 
 @dataclass(slots=True)
 class NodeChange:
-    """The changes of one node that stays.
+    """The changes of one node that is not removed.
 
     Attributes:
         inputs: New tensor by input index.
         outputs: New name by output index.
-        attributes: New value by name; None deletes.
+        attributes: New value by name; None deletes the attribute.
         name: New node name.
         domain: New operator domain.
-        op_type: New operator.
+        op_type: New operator type.
     """
 
     inputs: dict[int, str] = field(default_factory=dict)
@@ -57,12 +57,12 @@ class ScopeBatch:
 
     Attributes:
         scope: The scope, in the index of the model before the edits.
-        nodes: Its nodes by their outputs.
+        nodes: The nodes of the scope by their outputs.
         added: Nodes to add.
-        removed: Nodes to take out.
-        changes: What changes at nodes that stay.
+        removed: Nodes to remove.
+        changes: The changes of nodes that are not removed.
         new_initializers: Constants to add.
-        old_initializers: Names of constants to take out.
+        old_initializers: Names of constants to remove.
         element_types: New element types by tensor.
     """
 
@@ -76,7 +76,7 @@ class ScopeBatch:
     element_types: dict[str, int] = field(default_factory=dict)
 
     def new_names(self) -> Iterator[str]:
-        """Yield every tensor name that the batch defines, with repetitions."""
+        """Yield every tensor name that the edits of the scope define, with repetitions."""
         yield from (tensor.name for tensor in self.new_initializers)
         for node in self.added:
             yield from filter(None, node.outputs)
@@ -85,17 +85,17 @@ class ScopeBatch:
                 yield from change.outputs.values()
 
     def old_names(self) -> set[str]:
-        """Return every tensor name that loses its definition; the batch may define it again."""
+        """Return every tensor name that loses its definition; other edits may define it again."""
         names = {name for key in self.removed for name in key if name}
         names |= {key[index] for key, change in self.changes.items() for index in change.outputs}
         return names | self.old_initializers
 
     def vanished_names(self) -> set[str]:
-        """Return every tensor name that is defined before the edits and not after them."""
+        """Return every tensor name that is defined before the edits and undefined after them."""
         return self.old_names() - set(self.new_names())
 
     def key_after(self, key: NodeKey) -> NodeKey:
-        """Return the outputs of a node after the renames."""
+        """Return the output names of a node after the renames."""
         renames = self.changes[key].outputs if key in self.changes else {}
         return tuple(renames.get(index, name) for index, name in enumerate(key))
 
@@ -103,7 +103,7 @@ class ScopeBatch:
         """Add one edit.
 
         Raises:
-            EditError: It names what the scope does not have, or contradicts an earlier edit.
+            EditError: The scope lacks what the edit names, or the edit contradicts an earlier one.
         """
         match edit:
             case AddInitializer(tensor=tensor):
@@ -167,12 +167,12 @@ class ScopeBatch:
 
 
 def where(path: ScopePath) -> str:
-    """A scope in an error message."""
+    """Return the name of a scope for error messages."""
     return f"scope '{display(path)}'" if path else "the main graph"
 
 
 def sort_edits(view: GraphView, edits: Sequence[Edit]) -> dict[ScopePath, ScopeBatch]:
-    """The edits by scope."""
+    """Return the edits grouped by scope."""
     batches: dict[ScopePath, ScopeBatch] = {}
     for edit in edits:
         if edit.scope not in batches:
@@ -182,11 +182,11 @@ def sort_edits(view: GraphView, edits: Sequence[Edit]) -> dict[ScopePath, ScopeB
 
 
 def new_batch(view: GraphView, path: ScopePath) -> ScopeBatch:
-    """A batch without edits.
+    """Return a batch of one scope without edits.
 
     Raises:
         EditError: The model has no such scope.
-        ModelError: Two nodes of the scope make the same tensors, so that they cannot be distinguished.
+        ModelError: Two nodes of the scope have the same outputs, so an edit cannot identify one of them.
     """
     try:
         scope = view.scope(path)

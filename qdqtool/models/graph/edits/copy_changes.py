@@ -1,4 +1,4 @@
-"""Copy the requested changes, and nothing else, from graphsurgeon's export into the original model."""
+"""Copy only the requested changes from graphsurgeon's export into the original model."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from typing import Any
@@ -13,16 +13,16 @@ Container = onnx.GraphProto | onnx.FunctionProto
 
 
 def add_in_place(container: Container, new: Sequence[onnx.NodeProto], moved: Collection[int]) -> None:
-    """Add nodes to a scope and keep its nodes in topological order.
+    """Add nodes to a scope, and keep the nodes of the scope in topological order.
 
-    A new node is placed right before the first node that reads one of its outputs, itself or in a body; a node that no
-    other reads is placed at the end. Existing nodes keep their places, unless a new node, or one of ``moved``, reads
-    their output and comes before them.
+    A new node is placed right before the first node that reads one of its outputs, directly or in a subgraph. Without
+    such a reader it is placed at the end. Existing nodes keep their positions, unless a new node or a node in ``moved``
+    reads their output and comes before them.
 
     Args:
-        container: The scope; its nodes are there without the new ones.
+        container: The scope, without the new nodes.
         new: The nodes to add.
-        moved: Positions of the nodes whose inputs were changed, in themselves or in their bodies.
+        moved: Positions of the nodes whose inputs changed, directly or in a subgraph.
     """
     count = len(container.node)
     container.node.extend(new)
@@ -35,15 +35,15 @@ def rearrange(container: Container, order: Sequence[int]) -> None:
     """Reorder the nodes of a scope to ``order``, a permutation of their positions."""
     if list(order) == sorted(order):
         return
-    # Sorting a repeated field in place moves the messages; deleting and adding them again would copy each node with
-    # its bodies.
+    # Sorting a repeated field in place moves the messages. Deleting them and adding them again would copy each node
+    # with its subgraphs.
     rank = {position: place for place, position in enumerate(order)}
     positions = iter(range(len(order)))
     container.node.sort(key=lambda _: rank[next(positions)])
 
 
 def free_names(graph: onnx.GraphProto) -> set[str]:
-    """Return the names that a body reads from enclosing scopes."""
+    """Return the names that a subgraph reads from enclosing scopes."""
     read = {name for node in graph.node for name in names_read(node)}
     read |= {output.name for output in graph.output}
     return read - defined_names(graph)
@@ -57,7 +57,7 @@ def defined_names(graph: onnx.GraphProto) -> set[str]:
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
-    """Return the names that a node reads from its scope, itself or in its bodies."""
+    """Return the names that a node reads from its scope, directly or in its subgraphs."""
     names = [name for name in node.input if name]
     for _, graph in node_bodies(node):
         names += sorted(free_names(graph))
@@ -78,7 +78,7 @@ class _Order:
         return list(self._done)
 
     def _put(self, index: int) -> None:
-        """Place a node, and before it the nodes it waits for: depth first, without recursion."""
+        """Place a node, after the nodes that it depends on. The search is depth first, without recursion."""
         if index in self._done:
             return
         stack = [(index, self._awaited(index, early=False))]
@@ -97,7 +97,7 @@ class _Order:
                 open_nodes.add(maker)
 
     def _awaited(self, index: int, *, early: bool) -> Iterator[int]:
-        """Yield the nodes that must come before. For a node that was not touched, only new nodes can be missing."""
+        """Yield the nodes that must come before a node. For an untouched node, these are only new nodes."""
         for name in names_read(self._nodes[index]):
             maker = self._makers.get(name)
             if maker is not None and (early or index in self._free or maker >= self._count):
@@ -105,11 +105,11 @@ class _Order:
 
 
 Exported = Mapping[NodeKey, onnx.NodeProto]
-"""The nodes of a scope as graphsurgeon exports them, by their outputs."""
+"""The nodes of a scope as graphsurgeon exports them, by output names."""
 
 
 def copy_changes(container: Container, batch: ScopeBatch, exported: Exported, moved: Collection[NodeKey]) -> None:
-    """Change one scope of the copied original."""
+    """Apply the changes of one scope to the copy of the original model."""
     _remove_nodes(container, batch.removed)
     _remove_constants(container, batch.old_initializers)
     _forget(container, batch.vanished_names())

@@ -1,7 +1,7 @@
-"""The closed set of graph edits, as values.
+"""The closed set of graph edits, as data.
 
-Only :mod:`qdqtool.models.graph.edits.surgeon` carries them out. Nodes are identified by their scope path and output
-names *in the model before the edits*.
+Only :mod:`qdqtool.models.graph.edits.surgeon` applies them. A node is identified by its scope path and its output names
+*in the model before the edits*.
 """
 
 from collections.abc import Mapping
@@ -13,17 +13,17 @@ import onnx
 from qdqtool.models.graph.scope import ScopePath
 
 NodeKey = tuple[str, ...]
-"""The output names of a node, unique in its scope."""
+"""The output names of a node, which are unique in its scope."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AddInitializer:
-    """Add an initializer to a scope. In a local function, which has none, it becomes a Constant node.
+    """Add an initializer to a scope. A local function has no initializers and gets a Constant node instead.
 
     Attributes:
         scope: The scope.
-        tensor: The constant, packed as ONNX stores it; its name must be new in the scope and those around it. It may
-            be pending (see :mod:`qdqtool.models.graph.model`).
+        tensor: The constant, packed as ONNX stores it. Its name must be new in the scope and in all enclosing scopes.
+            The tensor may be pending (see :mod:`qdqtool.models.graph.model`).
     """
 
     scope: ScopePath
@@ -32,7 +32,7 @@ class AddInitializer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoveInitializer:
-    """Remove an initializer, and the graph input of the same name that IR versions below 4 require."""
+    """Remove an initializer, and the graph input of the same name, which IR versions below 4 require."""
 
     scope: ScopePath
     name: str
@@ -40,16 +40,16 @@ class RemoveInitializer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AddNode:
-    """Add a node; the surgeon finds its place: after its inputs are made, before the first use of its outputs.
+    """Add a node. It is placed after the producers of its inputs and before the first reader of its outputs.
 
     Attributes:
         scope: The scope.
-        op_type: Operator.
-        inputs: Input names, empty for an absent one.
-        outputs: Output names, new in the scope (or freed by a :class:`RenameOutput` of the same batch).
+        op_type: Operator type.
+        inputs: Input names; empty for an absent input.
+        outputs: Output names, new in the scope or freed by a :class:`RenameOutput` of the same batch.
         name: Node name, unique in the model.
         domain: Operator domain.
-        attributes: Values as ``onnx.helper.make_attribute`` takes them.
+        attributes: Attribute values, in a form that ``onnx.helper.make_attribute`` accepts.
     """
 
     scope: ScopePath
@@ -63,7 +63,7 @@ class AddNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemoveNode:
-    """Remove a node. Its outputs must be unused, or made by another edit of the same batch."""
+    """Remove a node. Each of its outputs must be unused, or made by another edit of the same batch."""
 
     scope: ScopePath
     node: NodeKey
@@ -81,7 +81,7 @@ class SetInput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RenameOutput:
-    """Rename one output of a node. Its uses are not renamed: :class:`SetInput` moves them."""
+    """Rename one output of a node. :class:`SetInput` must change the readers of the output separately."""
 
     scope: ScopePath
     node: NodeKey
@@ -91,7 +91,7 @@ class RenameOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetAttribute:
-    """Set an attribute of a node, or delete it (``value`` None)."""
+    """Set an attribute of a node, or delete the attribute if ``value`` is None."""
 
     scope: ScopePath
     node: NodeKey
@@ -110,7 +110,7 @@ class SetNodeName:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetDomain:
-    """Move a node's operator to another domain."""
+    """Change the domain of a node's operator."""
 
     scope: ScopePath
     node: NodeKey
@@ -119,7 +119,7 @@ class SetDomain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetOperator:
-    """Change the operator of a node within its domain; its name, metadata and attributes stay."""
+    """Change the operator of a node within its domain; node name, metadata and attributes stay."""
 
     scope: ScopePath
     node: NodeKey
@@ -128,10 +128,10 @@ class SetOperator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetElementType:
-    """Correct the declared element type of an inner tensor of a scope; do nothing where none is declared.
+    """Correct the declared element type of an inner tensor of a scope; do nothing if no type is declared.
 
-    It is for edits that change the type of a tensor. Inputs and outputs of a scope are a contract with its callers and
-    stay as they are.
+    It is for edits that change the type of a tensor. The types of inputs and outputs of a scope cannot be changed,
+    because callers rely on them.
     """
 
     scope: ScopePath

@@ -1,7 +1,7 @@
-"""Choose unused names for new tensors and nodes: the same model and the same requests give the same names.
+"""Choose unused names for new tensors and nodes. The same requests for the same model give the same names.
 
-Users know the words from ONNX Runtime's quantizer: ``<t>_QuantizeLinear`` and ``<t>_DequantizeLinear`` for nodes,
-with ``_Output`` for outputs, ``<t>_scale``, ``<t>_zero_point`` and ``<t>_quantized`` for constants.
+Names follow ONNX Runtime's quantizer, which users know: ``<t>_QuantizeLinear`` and ``<t>_DequantizeLinear`` for nodes,
+with ``_Output`` for outputs; ``<t>_scale``, ``<t>_zero_point`` and ``<t>_quantized`` for constants.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,11 +14,11 @@ from qdqtool.models.graph.scope import node_bodies
 
 
 def rename_in_graph(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
-    """Rename tensors wherever ``graph`` defines, reads or describes them, in place.
+    """Rename tensors in place wherever ``graph`` defines, reads or annotates them.
 
     Args:
         graph: The graph.
-        names: New name by old name. A name that a body defines itself keeps its meaning there, and is not renamed.
+        names: New name by old name. If a subgraph defines an old name itself, that tensor keeps its name.
     """
     for node in graph.node:
         _rename_in_node(node, names)
@@ -41,10 +41,10 @@ def _rename_in_node(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
 
 
 class Namer:
-    """Gives names that are not in use in the model, and remembers them.
+    """Chooses names that the model does not use, and remembers them.
 
     Args:
-        view: The index of the model. A name is unused in all scopes, so that a new name never hides another.
+        view: The index of the model. A new name is unused in all scopes, so that it never hides another tensor.
     """
 
     def __init__(self, view: GraphView) -> None:
@@ -52,11 +52,11 @@ class Namer:
         self._nodes = _Pool({node.proto.name for node in view.nodes()})
 
     def tensor(self, base: str) -> str:
-        """``base``, or ``base_1``, ``base_2``, … where a tensor of any scope has that name already."""
+        """Return ``base``, or ``base_1``, ``base_2``, … if a tensor of any scope has that name already."""
         return self._tensors.take(base)
 
     def node(self, base: str) -> str:
-        """``base``, or ``base_1``, ``base_2``, … where a node of any scope has that name already."""
+        """Return ``base``, or ``base_1``, ``base_2``, … if a node of any scope has that name already."""
         return self._nodes.take(base)
 
 
@@ -79,5 +79,5 @@ def _tensor_names(scope: Scope) -> Iterator[str]:
     yield from scope.values
     yield from scope.output_names()
     for node in scope.nodes:
-        # A malformed model may read a name that nothing defines.
+        # A malformed model may read an undefined name.
         yield from node.proto.input

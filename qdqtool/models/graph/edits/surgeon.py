@@ -1,8 +1,8 @@
 """Apply edits to a model; the only module that uses onnx-graphsurgeon.
 
-Graphsurgeon edits the nodes of one scope at a time. It gets a stand-in with the operators and tensor names of the nodes
-that change, but without attributes, bodies and data. So it can neither drop what it does not know nor copy a weight.
-Its export is not the result: the result is a copy of the original model that takes over the requested changes.
+Graphsurgeon edits the nodes of one scope at a time. It gets a stand-in with the operators and tensor names of the
+nodes that change, without attributes, subgraphs and data. Therefore it cannot drop unknown fields, and
+copies no weights. The result is a copy of the original model with the requested changes from graphsurgeon's export.
 """
 
 from collections import Counter, defaultdict
@@ -21,7 +21,7 @@ from qdqtool.models.graph.scope import MAIN, ScopePath, function_path, walk
 
 
 def check_batches(view: GraphView, batches: Mapping[ScopePath, ScopeBatch]) -> None:
-    """Check that the model is consistent after the edits."""
+    """Check that the model will be consistent after the edits."""
     checker = _Checker(batches)
     checker.check_new_names(view)
     for batch in batches.values():
@@ -106,21 +106,21 @@ def _names_read(batch: ScopeBatch) -> Iterator[str]:
 __all__ = ["EditError", "apply_edits"]
 
 IR_WITH_FREE_INITIALIZERS = 4
-"""First IR version in which an initializer need not be a graph input too."""
+"""The first IR version in which an initializer need not also be a graph input."""
 
 
 def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
-    """Return the model with the edits applied; ``model`` itself is not changed.
+    """Return a copy of the model with the edits applied.
 
-    Everything that no edit names stays byte for byte: nodes and their order, metadata, doc strings, types, annotations,
-    functions, training information. Types and annotations of a removed tensor are removed with it. In addition:
+    All that no edit names stays the same, byte for byte: nodes and their order, metadata, doc strings, types,
+    annotations, functions, training information. Types and annotations of removed tensors are removed too. In addition:
 
-    - A new initializer raises the IR version to 4 where it is lower.
-    - A new node of a domain that the model or function does not import yet adds the import, version 1.
+    - A new initializer raises a lower IR version to 4.
+    - A new node of a domain that the model or function does not import adds the import, with version 1.
 
     Args:
         model: The model.
-        edits: The edits. Their order matters only among new nodes that nothing reads.
+        edits: The edits. Their order matters only for new nodes whose outputs nothing reads.
     """
     view = GraphView(model)
     batches = sort_edits(view, edits)
@@ -130,7 +130,7 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
     moved = _owners_of_moved(batches.values())
     for path in moved:
         batches.setdefault(path, new_batch(view, path))
-    # Inner scopes first: placing a node reads the edited bodies of its neighbours.
+    # Inner scopes first: the position of a node depends on the edited subgraphs of its neighbors.
     for path, batch in sorted(batches.items(), key=lambda entry: -len(entry[0])):
         copy_changes(containers[path], batch, _edit_nodes(batch), moved.get(path, ()))
         if batch.new_initializers and not batch.scope.is_function:
@@ -140,7 +140,7 @@ def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
 
 
 def _owners_of_moved(batches: Iterable[ScopeBatch]) -> dict[ScopePath, set[NodeKey]]:
-    """Return, by scope, the nodes with a body in which inputs change."""
+    """Return, by scope, the nodes with a subgraph in which inputs change."""
     owners: dict[ScopePath, set[NodeKey]] = {}
     for batch in batches:
         owner = batch.scope.owner
@@ -151,7 +151,7 @@ def _owners_of_moved(batches: Iterable[ScopeBatch]) -> dict[ScopePath, set[NodeK
 
 
 def _edit_nodes(batch: ScopeBatch) -> dict[NodeKey, onnx.NodeProto]:
-    """Return the new and changed nodes of the scope as graphsurgeon exports them, by their outputs."""
+    """Return the new and changed nodes of the scope, as graphsurgeon exports them, by output names."""
     if not (batch.added or batch.changes or batch.removed):
         return {}
     graph = gs.import_onnx(_stand_in(batch))
@@ -165,7 +165,7 @@ def _edit_nodes(batch: ScopeBatch) -> dict[NodeKey, onnx.NodeProto]:
     nodes = {tuple(output.name for output in node.outputs): node for node in graph.nodes}
     kept: list[gs.Node] = []
     # In file order: graphsurgeon removes a node from the consumers of a tensor with list.remove, which searches from
-    # the front. In any other order a tensor with thousands of consumers takes quadratic time.
+    # the front. In another order, a tensor with thousands of consumers takes quadratic time.
     for key, node in nodes.items():
         if key in batch.removed:
             node.inputs.clear()
@@ -208,7 +208,7 @@ def _new_node(node: AddNode, tensor: Callable[[str], gs.Tensor]) -> gs.Node:
         attrs=dict(node.attributes),
         inputs=[tensor(name) for name in node.inputs],
         outputs=[tensor(name) for name in node.outputs],
-        # graphsurgeon 0.6.1 writes a domain field even for "", and none for None.
+        # graphsurgeon 0.6.1 writes a domain field for "", but not for None.
         domain=node.domain or None,
     )
 

@@ -1,4 +1,4 @@
-"""Find dead code: nodes and constants that nothing reads any more once some uses are removed."""
+"""Find dead code: nodes and constants that have no reader left after some uses are removed."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from qdqtool.models.graph.scope import node_bodies, walk
 
 
 class DeadCode:
-    """Collects uses that edits take away, and tells what dies with them. What was dead before stays."""
+    """Collects uses that edits remove, and finds code that becomes dead. Code that was dead before stays."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
@@ -22,29 +22,29 @@ class DeadCode:
         self._kept = {value for value in view.values() if value.is_output}
 
     def suspect(self, value: Value) -> None:
-        """``value`` lost readers before this index was made."""
+        """Note that ``value`` lost readers before the index was made."""
         self._waiting.append(value)
 
     def keep(self, value: Value) -> None:
-        """An edit lets something new read ``value``."""
+        """Note that an edit adds a reader of ``value``."""
         self._kept.add(value)
 
     def drop_use(self, node: NodeView, index: int) -> None:
-        """Input ``index`` of ``node`` no longer reads what it read."""
+        """Note that input ``index`` of ``node`` no longer reads its tensor."""
         value = node.input(index)
         if value is not None:
             self._gone.add((node, index))
             self._waiting.append(value)
 
     def drop_node(self, node: NodeView) -> None:
-        """``node`` goes, with all that it reads by itself and in its bodies. The caller makes that edit."""
+        """Note that the caller removes ``node``, with all that the node and its subgraphs read."""
         self._removed.add(node)
         for inner in (node, *self._in_bodies(node)):
             for index in range(len(inner.proto.input)):
                 self.drop_use(inner, index)
 
     def edits(self) -> list[Edit]:
-        """Remove what nothing reads any more."""
+        """Return the edits that remove everything without a reader."""
         found: dict[Value | NodeView, Edit] = {}
         while self._waiting:
             value = self._waiting.pop()
@@ -68,10 +68,10 @@ class DeadCode:
 
 
 def without_unused(before: GraphView, after: Model) -> Transformed[tuple[str, ...]]:
-    """Remove from ``after`` what was read in ``before`` and is no longer read; the report names what was removed.
+    """Remove from ``after`` all that had a reader in ``before`` but has none now; the report lists the names.
 
-    Values that nothing read in ``before`` stay. Graph inputs and values that training information or annotations name
-    stay too.
+    Values without a reader in ``before`` stay. Graph inputs stay too, and so do values that training information or
+    annotations name.
     """
     read = {(value.scope.path, value.name) for value in before.values() if value.uses}
     mentioned = _mentioned(after.proto)
@@ -109,7 +109,7 @@ def _is_dead(node: NodeView, dead: set[Value]) -> bool:
 
 
 def _mentioned(proto: onnx.ModelProto) -> set[str]:
-    """Names that something else than a node reads."""
+    """Return names that are referenced outside nodes, by training information and annotations."""
     names: set[str] = set()
     for training in proto.training_info:
         graphs = (training.initialization, training.algorithm)

@@ -1,1 +1,1 @@
-"""Read-only knowledge of one model: tensors, uses, types, constants and Q/DQ nodes."""
+"""A read-only index of one model: tensors, uses, types, constants and Q/DQ nodes."""

@@ -1,4 +1,4 @@
-"""The calls of local functions: which nodes call a function, and in how many ways the main graph reaches it."""
+"""The calls of local functions: which nodes call a function, and by how many paths the main graph reaches it."""
 
 import contextlib
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.scope import MAIN, ScopePath
 
 MANY = 1 << 16
-"""The number of calls of a function that calls itself, and the largest that is counted."""
+"""The largest number of calls that is counted. A function that calls itself has this number of calls."""
 
 
 def call_counts(view: GraphView) -> Mapping[ScopePath, int]:
-    """Return in how many ways each local function is called from the main graph, through other functions too.
+    """Return for each local function by how many paths of calls the main graph reaches it.
 
-    A call in the body of a loop counts once. A function that calls itself, or is called by one that does,
-    has :data:`MANY` calls; one that nothing calls has none.
+    A call in the body of a loop counts once. A function that calls itself, directly or through others, has :data:`MANY`
+    calls; so do the functions that it calls. A function that nothing calls has 0.
     """
-    # In the order of the model, which reports keep.
+    # The order is that of the model, because reports keep it.
     callers = {scope.path: [_caller(node) for node in scope.calls] for scope in view.functions.values()}
     sorter = TopologicalSorter(callers)
     with contextlib.suppress(CycleError):
@@ -31,10 +31,10 @@ def call_counts(view: GraphView) -> Mapping[ScopePath, int]:
 
 
 def varying_functions(view: GraphView) -> frozenset[ScopePath]:
-    """Return the local functions of which two calls may give an attribute different values.
+    """Return the local functions for which different calls may give an attribute different values.
 
-    An attribute in such a function has no value of its own, only one for each call. A function counts too where one
-    of them hands an attribute on to it.
+    In such a function, an attribute that refers to a parameter has no single value. If the function passes the
+    parameter to another function, that function is included.
     """
     found = {scope.path for scope in view.scopes if any(_given(call) != _given(scope.calls[0]) for call in scope.calls)}
     waiting = list(found)
@@ -49,7 +49,7 @@ def varying_functions(view: GraphView) -> frozenset[ScopePath]:
 
 
 def nodes_with_several_values(view: GraphView) -> frozenset[NodeView]:
-    """Return the nodes that have an attribute of such a function."""
+    """Return the nodes with an attribute that has different values for different calls."""
     varying = varying_functions(view)
     return frozenset(node for node in view.nodes() if node.is_parametric and node.scope.path[:1] in varying)
 

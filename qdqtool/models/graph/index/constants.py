@@ -1,6 +1,6 @@
-"""Constant folding: compute the value of a tensor that depends only on constants, through chains of small operators.
+"""Constant folding: compute tensors that depend only on constants, through chains of small operators.
 
-The folder never executes a model: it knows a closed set of small operators, refuses results above a size limit, and
+The folder never executes a model: it supports a fixed set of small operators and refuses results above a size limit. It
 returns None for everything else.
 """
 
@@ -19,21 +19,21 @@ from qdqtool.models.graph.model import Model
 
 Array = npt.NDArray[np.generic]
 
-# Python's recursion limit is 1,000 frames, and a hostile model may have a chain of any length.
+# Python's recursion limit is 1,000 frames, and a hostile model may have a longer chain.
 MAX_DEPTH = 64
 
 FOLDABLE = frozenset(FOLDERS)
-"""Operators that :func:`fold_node` computes in the bits of the reference."""
+"""Operators that :func:`fold_node` computes with the same bits as the reference."""
 
 _KNOWN = {**FOLDERS, **WEIGHT_FOLDERS}
 
 
 class Constants:
-    """Folded constants of one model, each computed once.
+    """Folded constants of one model; each is computed once.
 
     Args:
         view: The index of the model.
-        types: With its tensor types, the Shape and Size of a tensor of known shape are constant too.
+        types: Tensor types of the model. If given, Shape and Size of a tensor of known shape are constant too.
     """
 
     def __init__(self, view: GraphView, types: TensorTypes | None = None) -> None:
@@ -44,7 +44,7 @@ class Constants:
         self._minima: dict[Value, float | None] = {}
 
     def direct(self, value: Value) -> TensorProto | None:
-        """The stored tensor, if ``value`` is an initializer or the output of a Constant node."""
+        """Return the stored tensor if ``value`` is an initializer or the output of a Constant node, else None."""
         if value.initializer is not None:
             return value.initializer
         if value.producer is not None and value.producer.is_op("Constant") and not value.producer.is_parametric:
@@ -53,14 +53,14 @@ class Constants:
         return None
 
     def is_constant(self, value: Value) -> bool:
-        """Whether ``value`` folds to a constant. Reads no data.
+        """Return whether ``value`` folds to a constant, without reading data.
 
-        An initializer counts even when it is also a graph input, whose caller could replace it.
+        An initializer counts as constant even if it is also a graph input, which a caller could replace.
         """
         return self._is_constant(value, MAX_DEPTH)
 
     def array(self, value: Value) -> Array | None:
-        """The constant; None when ``value`` is not constant, its data is missing, or the chain is too large to fold."""
+        """Return the constant; None if ``value`` is not constant, if data is missing, or if it is too large to fold."""
         stored = self.direct(value)
         if stored is not None:
             missing = is_external(stored) and external_entry(stored, "location") in self.model.missing_data
@@ -73,15 +73,15 @@ class Constants:
         return folded
 
     def minimum(self, value: Value) -> float | None:
-        """The smallest element of a constant; None where :meth:`array` is None or empty."""
-        # Kept: behind every Add of a decoder is the Gather of its embeddings, a gigabyte that is no mask.
+        """Return the smallest element of a constant, or None if :meth:`array` is None or empty."""
+        # Cached: every Add of a decoder depends on the Gather of embeddings, which is a gigabyte and no mask.
         if value not in self._minima:
             array = self.array(value)
             self._minima[value] = float(array.min()) if array is not None and array.size else None
         return self._minima[value]
 
     def readable(self, value: Value) -> Array | None:
-        """The same, and None where the stored bytes do not fit the declared shape and type."""
+        """Return :meth:`array`, or None if the stored bytes do not fit the declared shape and type."""
         try:
             return self.array(value)
         except ModelError:
@@ -89,7 +89,7 @@ class Constants:
 
     def _is_constant(self, value: Value, depth: int) -> bool:
         if value not in self._constant:
-            # Set first, so that a tensor in a cycle is not constant.
+            # Set before the search, so that a tensor in a cycle is not constant.
             self._constant[value] = False
             self._constant[value] = self._decide(value, depth)
         return self._constant[value]
@@ -120,17 +120,17 @@ class Constants:
                 return None
             result = fold_node(node, inputs, list(node.proto.output).index(value.name))
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):
-            # The chain is malformed. The code that needs the value reports that it is not constant.
+            # The chain is malformed. Code that needs the value reports that it is not constant.
             return None
         stored = inputs[0].size if node.is_op(*AT_ANY_SIZE) and inputs[0] is not None else 0
         foldable = result.size <= max(MAX_FOLDED_ELEMENTS, stored) and not result.dtype.hasobject
         return result if foldable else None
 
     def _inputs(self, node: NodeView) -> list[Array | None] | None:
-        """Return the inputs of a node, None for absent ones; None for the whole list where one is too large to fold."""
+        """Return the input arrays of a node, with None for absent inputs, or None if an input is too large to fold."""
         shape = self._known_shape(node)
         if shape is not None:
-            # Shape and Size read only the shape: a broadcast view of it takes one byte, whatever the extents are.
+            # Shape and Size need only the shape: a broadcast view of it takes one byte, whatever its extents are.
             return [np.broadcast_to(np.int8(0), shape)]
         inputs: list[Array | None] = []
         for source in node.inputs:
@@ -142,8 +142,8 @@ class Constants:
         return inputs
 
     def _known_shape(self, node: NodeView) -> tuple[int, ...] | None:
-        """The shape that a Shape or Size node reads, if the types tell it in full."""
-        # Not in a local function, whose types are those of one of its calls.
+        """Return the shape that a Shape or Size node reads, or None if it is not completely known."""
+        # Not in a local function, because the types that are inferred there are valid for one call only.
         if self._types is None or node.scope.in_function or not node.is_op("Shape", "Size"):
             return None
         source = node.input(0)
@@ -157,18 +157,18 @@ class Constants:
 
 
 def _has_its_operands(node: NodeView) -> bool:
-    """Return whether a node names every input that its operator needs."""
+    """Return whether a node has every input that its operator requires."""
     signature = signature_of(node.op_type, node.scope.opset)
     operands = signature.operands if signature is not None else ()
     return all(node.input_name(index) for index, operand in enumerate(operands) if operand.is_required)
 
 
 def fold_node(node: NodeView, inputs: list[Array | None], output: int = 0) -> Array:
-    """Compute an output of a node that folding knows.
+    """Compute an output of a node that folding supports.
 
     Args:
         node: The node.
-        inputs: Its inputs, None for absent ones.
+        inputs: Input arrays; None for an absent input.
         output: The index of the output.
     """
     with np.errstate(all="ignore"):

@@ -1,6 +1,6 @@
-"""The small operators that constant folding knows, on NumPy arrays.
+"""The small operators that constant folding supports, on NumPy arrays.
 
-Each function takes the node and its inputs (None for an absent one). For inputs that it cannot fold it raises
+Each function gets the node and its inputs (None for an absent input). For inputs that it cannot fold it raises
 ``ValueError``, ``TypeError`` or another error that :mod:`qdqtool.models.graph.index.constants` catches.
 """
 
@@ -20,7 +20,7 @@ from qdqtool.numerics.granularity import Blocked, Granularity, as_onnx_reads
 Array = npt.NDArray[np.generic]
 
 MAX_FOLDED_ELEMENTS = 1 << 24
-"""A chain whose inputs or result have more elements is not folded. Plain initializers are read at any size."""
+"""Chains with a larger input or result (in elements) are not folded. Initializers are read at any size."""
 
 Inputs = list[Any]
 
@@ -37,7 +37,7 @@ def _reshape(node: NodeView, inputs: Inputs) -> Any:
 
 
 def axes(node: NodeView, inputs: Inputs) -> tuple[int, ...] | None:
-    """Return the axes of a node, from its second input or its attribute; None where it has none."""
+    """Return the axes of a node from its second input or its attribute, or None if it has neither."""
     found = inputs[1] if len(inputs) > 1 and inputs[1] is not None else node.attribute("axes")
     return None if found is None else tuple(int(axis) for axis in found)
 
@@ -71,7 +71,7 @@ def _concat(node: NodeView, inputs: Inputs) -> Any:
 
 def _constant_of_shape(node: NodeView, inputs: Inputs) -> Any:
     shape = tuple(int(dim) for dim in inputs[0])
-    # dtype=object: Python integers do not overflow, where int64 would wrap to a small or negative product.
+    # dtype=object: Python integers do not overflow; int64 would wrap to a small or negative product.
     if any(dim < 0 for dim in shape) or np.prod(np.array(shape, dtype=object)) > MAX_FOLDED_ELEMENTS:
         raise ValueError("the shape is not foldable")
     fill = node.attribute("value")
@@ -99,7 +99,7 @@ def _dequantize(node: NodeView, inputs: Inputs) -> Any:
 def _granularity(node: NodeView, scale: Array, shape: tuple[int, ...]) -> Granularity:
     axis, block_size = node.attribute("axis", 1), node.attribute("block_size", 0)
     found = as_onnx_reads(scale.shape, len(shape), axis, block_size)
-    # TensorRT never reads block_size and takes extent / scale extent, so models without it exist; ONNX requires it.
+    # TensorRT ignores block_size and uses extent / scale extent. Models without block_size exist, but ONNX requires it.
     return found if found is not None else Blocked(axis, -(-shape[axis] // scale.shape[axis]))
 
 
@@ -120,12 +120,12 @@ def _slice(node: NodeView, inputs: Inputs) -> Any:
 
 
 def _old_slice(node: NodeView) -> list[Any]:
-    """Return the attributes that Slice has in opset 1 to 9 instead of inputs."""
+    """Return the attributes that replace the inputs of Slice in opsets 1 to 9."""
     return [node.attribute("starts"), node.attribute("ends"), node.attribute("axes"), None]
 
 
 def _cut(start: int, end: int, step: int, extent: int) -> slice:
-    """Make a Python slice with ONNX's clamping: backwards, bounds before the first element mean the first element."""
+    """Return a Python slice, clamped as ONNX does: with a negative step, no bound is before the first element."""
     if step < 0:
         return slice(max(start, -extent), None if end < -extent else end, step)
     return slice(start, end, step)
@@ -143,7 +143,7 @@ def _reduce(function: Callable[..., Any]) -> Callable[[NodeView, Inputs], Any]:
         given = axes(node, inputs)
         if given is None and node.attribute("noop_with_empty_axes", 0):
             return inputs[0]
-        # NumPy sums and multiplies int32 to int64; ONNX keeps the type, hence the conversion back.
+        # NumPy sums and multiplies int32 to int64, but ONNX keeps the type: convert the result back.
         keep = bool(node.attribute("keepdims", 1))
         return np.asarray(function(inputs[0], axis=given, keepdims=keep)).astype(inputs[0].dtype)
 
@@ -167,8 +167,8 @@ def _divide(left: Array, right: Array) -> Any:
     return quotient + ((rest != 0) & (np.less(left, 0) != np.less(right, 0)))
 
 
-# The index folds constants before any package above asks for them, so these stand here and not in ops/: they are what
-# the operators compute, not a property of theirs.
+# These functions are not in ops/, because the index folds constants before packages above it are imported. Also, they
+# are what operators compute, not properties of operators.
 FOLDERS: dict[str, Callable[[NodeView, Inputs], Any]] = {
     "Abs": _elementwise(np.abs),
     "Add": _elementwise(np.add),

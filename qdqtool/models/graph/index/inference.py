@@ -1,8 +1,8 @@
-"""Run ONNX's shape inference with a bound on its memory, and without the nodes on which it never ends.
+"""Run ONNX's shape inference with limited memory, and without nodes for which it never ends.
 
-Data propagation follows the numbers from which shapes are computed: without it, no tensor behind a Shape node has a
-shape. It expands every vector that such operators read, with 250 bytes for each element: a graph input of 2^40 elements
-in front of a Cast exhausts the memory of the machine. So it runs only where numbers may become shapes, and only where
+Data propagation tracks the numbers that shapes are computed from; without it, tensors after a Shape node have no
+shape. It expands every vector that shape arithmetic reads, with 250 bytes for each element: a graph input of 2^40
+elements before a Cast exhausts the memory. Therefore data propagation runs only if the model computes shapes, and if
 no vector is longer than a shape can be.
 """
 
@@ -18,11 +18,11 @@ from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.scope import ScopePath, all_nodes, walk
 
 LONGEST = 1 << 14
-"""Largest number of elements of a vector with which data propagation runs."""
+"""If a vector has more elements than this, data propagation does not run."""
 
-# Looked up in the bare protobuf, before there is an index whose nodes ops/ could be asked about.
+# These names are looked up in the protobuf, because the index, whose nodes ops/ needs, does not exist yet.
 CARRIERS = frozenset({"Cast", "Concat", "Gather", "Range", "Shape", "Size", "Squeeze", "Unsqueeze"})
-"""Operators of shape arithmetic. A model without any of them computes no shapes, or only from constants."""
+"""Operators of shape arithmetic. A model without them computes no shapes, or only from constants."""
 
 
 _ELLIPSIS = "..."
@@ -30,16 +30,16 @@ _ELLIPSIS = "..."
 _PREFIX = re.compile(r"\(op_type:\w+(?:, node name: #(\d+))?[^)]*\): (?:\[\w+\] )?(?:Inference error\(s\): )?")
 _OWN_NAME = re.compile(r" in node \w+ \(#\d+\)\.$")
 _FOLLOWS = "expected to have type but instead is null"
-"""How lines end that only say that the type of an input is unknown, because its own node has a fault."""
+"""The end of a message about an input without a type, which is a consequence of a fault in its producer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """What shape inference makes of a model.
+    """The result of shape inference.
 
     Attributes:
-        proto: A copy with all types and shapes that can be inferred; the model itself where inference fails.
-        is_sound: Whether no node contradicts its operator, as a MatMul of matrices that do not fit.
+        proto: A copy with all types and shapes that can be inferred; the same model if inference fails.
+        is_sound: Whether no node contradicts its operator (example: a MatMul of matrices that do not fit).
     """
 
     proto: onnx.ModelProto
@@ -48,12 +48,12 @@ class Inferred:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """What shape inference says of a node.
+    """A message of shape inference about a node.
 
     Attributes:
         scope: Path of the scope of the node.
-        position: Its position in the scope.
-        text: The words of onnx.
+        position: Position of the node in the scope.
+        text: The message of onnx.
     """
 
     scope: ScopePath
@@ -62,7 +62,7 @@ class Contradiction:
 
 
 def infer_types(proto: onnx.ModelProto) -> Inferred:
-    """Return a copy with all types and shapes that can be inferred."""
+    """Return the model with all types and shapes that can be inferred."""
     proto = _with_known_operators(_without_endless(proto))
     sound = _infer(proto, strict=True)
     is_sound = sound is not None
@@ -75,12 +75,12 @@ def infer_types(proto: onnx.ModelProto) -> Inferred:
 
 
 def contradictions(proto: onnx.ModelProto, *, believe_shapes: bool = True) -> list[Contradiction]:
-    """Return what shape inference says of nodes that contradict their operators, of each node once.
+    """Return the messages of shape inference about nodes that contradict their operators, one for each node.
 
     Args:
-        proto: A model of which :func:`infer_types` said that it is not sound; it is changed.
-        believe_shapes: Whether inference goes on with the shapes that the model declares of what its nodes make. ONNX
-            Runtime goes on with those that it infers.
+        proto: A model that is not sound according to :func:`infer_types`; it is changed.
+        believe_shapes: Whether inference uses the declared shapes of node outputs. ONNX Runtime uses the shapes that it
+            infers.
     """
     places: list[tuple[ScopePath, int]] = []
     for path, container in walk(proto):
@@ -88,7 +88,7 @@ def contradictions(proto: onnx.ModelProto, *, believe_shapes: bool = True) -> li
             node.name = f"#{len(places)}"
             places.append((path, position))
         if isinstance(container, onnx.GraphProto):
-            # onnx 1.23.2 takes the rank of a sparse initializer for 0.
+            # onnx 1.23.2 takes the rank of a sparse initializer as 0.
             container.ClearField("sparse_initializer")
             for info in () if believe_shapes else (*container.value_info, *container.output):
                 info.type.tensor_type.ClearField("shape")
@@ -102,11 +102,10 @@ def contradictions(proto: onnx.ModelProto, *, believe_shapes: bool = True) -> li
 
 
 def _of_own_node(line: str) -> Iterator[tuple[str, str]]:
-    """Yield the number of the node and the words of a line; nothing where onnx speaks of an operator's own body."""
-    # A line about a node in a body begins with the nodes around it. Bodies that onnx gives to an operator have nodes
-    # without numbers, and what is wrong with them is no fault of the model: that of MeanVarianceNormalization fails in
-    # onnx 1.23.2.
-    # What stands in front of the first node, then a number, or None, and words for every node.
+    """Yield number and message of the node in a line. Nodes inside ONNX's definition of an operator yield nothing."""
+    # A line about a node in a subgraph begins with the nodes around it. ONNX defines some operators by functions, whose
+    # nodes have no numbers here. Their faults are not faults of the model (MeanVarianceNormalization fails in onnx
+    # 1.23.2). The split gives the text before the first node, then a number (or None) and a message for every node.
     _, *parts = _PREFIX.split(line)
     number, text = parts[-2:] if parts else (None, "")
     if number is not None and not text.endswith(_FOLLOWS):
@@ -114,10 +113,10 @@ def _of_own_node(line: str) -> Iterator[tuple[str, str]]:
 
 
 def is_endless(node: onnx.NodeProto) -> bool:
-    """Whether onnx's shape inference never ends on a node.
+    """Return whether onnx's shape inference never ends for a node.
 
-    It holds Python's lock meanwhile, so that no signal handler runs. Measured with onnx 1.23.2: an Einsum that has a
-    second ellipsis in a term of an input, even one that overlaps with the first ("....").
+    Until then it holds Python's lock, so no signal handler runs. Measured with onnx 1.23.2: it happens for an Einsum
+    with two ellipses in a term of an input, even if they overlap ("....").
     """
     if node.op_type != "Einsum":
         return False
@@ -127,12 +126,12 @@ def is_endless(node: onnx.NodeProto) -> bool:
 
 
 def _with_known_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model in which operators that ONNX knows stand for those of TensorRT's parser and of QONNX."""
+    """Return a model in which ONNX operators replace those of TensorRT's parser and of QONNX."""
     return with_identities(with_stand_ins(proto))
 
 
 def _without_endless(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model whose endless nodes have no attributes, so that nothing is inferred for them."""
+    """Return a model whose endless nodes have no attributes; nothing is inferred for such nodes."""
     if not any(map(is_endless, all_nodes(proto))):
         return proto
     copy = copy_model(proto)

@@ -15,16 +15,16 @@ from qdqtool.models.plan import Slot
 from qdqtool.numerics.dtypes import Array
 
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
-"""Element types in which a model computes with real numbers."""
+"""Element types that represent real numbers."""
 
 
-# Not slots=True: cached_property needs the instance's __dict__.
+# Not slots=True: cached_property needs the __dict__ of the instance.
 @dataclass(frozen=True, eq=False)
 class ModelIndex:
-    """The knowledge about a model that needs no run.
+    """Everything that is known about a model without running it.
 
-    Make a new one after an edit. Types, constants and Q/DQ nodes are computed when they are first asked for: a job that
-    only reads constants does not pay for shape inference.
+    After an edit, make a new index. Types, constants and Q/DQ nodes are computed on first use: a job that only reads
+    constants does not run shape inference.
 
     Attributes:
         view: Scopes, nodes and tensors.
@@ -34,7 +34,7 @@ class ModelIndex:
 
     @classmethod
     def of(cls, source: Model | GraphView) -> Self:
-        """Index a model, or one that has a view already."""
+        """Index a model, which may be given as a view."""
         return cls(source if isinstance(source, GraphView) else GraphView(source))
 
     @property
@@ -49,12 +49,12 @@ class ModelIndex:
 
     @cached_property
     def constants(self) -> Constants:
-        """Folded constants. The Shape of a tensor is none of them, see :attr:`shape_constants`."""
+        """Folded constants, without the Shape of tensors; see :attr:`shape_constants`."""
         return Constants(self.view)
 
     @cached_property
     def shape_constants(self) -> Constants:
-        """Folded constants, where the Shape and Size of a tensor of known shape are constant too."""
+        """Folded constants, including Shape and Size of tensors with known shape."""
         return Constants(self.view, self.types)
 
     @cached_property
@@ -67,20 +67,20 @@ class ModelIndex:
         return self.view.scope(slot.scope).values[slot.tensor]
 
     def elem_type(self, value: Value) -> int | None:
-        """Return the ``TensorProto.DataType`` of a tensor, from its Q or else as inferred; None where it is unknown."""
+        """Return the ``TensorProto.DataType`` of a tensor (set by its Q, or inferred), or None if it is unknown."""
         maker = self.qdq.maker(value)
         if maker is not None and maker.is_quantize:
             return maker.quantized_type
         return self.types.elem_type(value)
 
     def is_float(self, value: Value) -> bool:
-        """Whether a tensor is known to hold float32, float16, bfloat16 or float64."""
+        """Return whether a tensor is known to be float32, float16, bfloat16 or float64."""
         return self.elem_type(value) in FLOATS
 
     def is_constant(self, value: Value) -> bool:
-        """Return whether :meth:`constant` has a value for a tensor: it is stored, or folds within the size limit."""
+        """Return whether :meth:`constant` has a value for a tensor: the tensor is stored or small enough to fold."""
         return self.constants.direct(value) is not None or self.constants.array(value) is not None
 
     def constant(self, value: Value) -> Array | None:
-        """Return the constant that ``value`` holds; None where it is not constant or too large to fold."""
+        """Return the constant in ``value``, or None if it is not constant or too large to fold."""
         return self.constants.array(value)

@@ -1,8 +1,8 @@
-"""The QuantizeLinear and DequantizeLinear nodes of a model, read once as ONNX means them.
+"""The QuantizeLinear and DequantizeLinear nodes of a model, interpreted once as ONNX defines them.
 
-All code that reads Q/DQ nodes (validate, inspect, strip, check, build) uses :class:`QdqIndex`, so that it agrees on
-the quantized type, the axis, the granularity and on which Q belongs to which DQ. Nothing is judged here: a fact that
-a malformed node does not tell is None, and the rules report it.
+All code that reads Q/DQ nodes (validate, inspect, strip, check, build) uses :class:`QdqIndex`. Therefore all agree on
+the quantized type, the axis, the granularity, and which Q belongs to which DQ. Nothing is judged here: a fact that is
+missing in a malformed node is None, and the rules report it.
 """
 
 from collections.abc import Iterator
@@ -20,31 +20,31 @@ QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
 MICROSOFT, TENSORRT = "com.microsoft", "trt"
 DOMAINS = frozenset({"", MICROSOFT, TENSORRT})
-"""Domains whose Q and DQ mean the same. TensorRT's parser matches operator names only and takes all as ONNX's; Model
-Optimizer writes ``trt``."""
+"""Domains whose Q and DQ mean the same. TensorRT's parser matches only operator names and treats all of them as ONNX's;
+Model Optimizer writes ``trt``."""
 
 FIRST_OPSET_WITH_AXIS = 13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QdqNode:
-    """One QuantizeLinear or DequantizeLinear.
+    """A QuantizeLinear or DequantizeLinear node.
 
     Attributes:
-        node: The node. Its domain is one of :data:`DOMAINS`, or it is one of TensorRT's that mean the same
+        node: The node. Its domain is one of :data:`DOMAINS`, or it is an equivalent operator of TensorRT
             (:data:`qdqtool.models.graph.index.tensorrt_operators.LINEAR`).
         is_quantize: True for QuantizeLinear, False for DequantizeLinear.
-        data: Input 0; None where it is absent or undefined, as for the next two.
-        scale: Input 1.
-        zero_point: Input 2.
-        quantized_type: ``TensorProto.DataType`` of the quantized side. For a Q: the zero point's type, else
-            ``output_dtype``, else uint8 (the ONNX default) or the type that TensorRT's operator has in its name. For a
-            DQ: the type of its data. None where it is unknown.
-        axis: The axis in force, as written; default 1 (0 below opset 13, which has no attribute of that name).
-        axis_given: Whether the attribute is there.
-        block_size: The attribute; 0 where it is absent.
-        scale_shape: Shape of the scale, or None where it is unknown.
-        data_rank: Rank of the data, or None where it is unknown.
+        data: Input 0; None if it is absent or undefined.
+        scale: Input 1; None if it is absent or undefined.
+        zero_point: Input 2; None if it is absent or undefined.
+        quantized_type: ``TensorProto.DataType`` of the quantized side, or None if unknown. For a DQ: the type of the
+            data. For a Q: the type of the zero point, or ``output_dtype``. Without both: the type in the name of
+            TensorRT's operator, or uint8 (the ONNX default).
+        axis: The effective axis, as written; default 1 (0 below opset 13, where the attribute does not exist).
+        axis_given: Whether the node has the attribute ``axis``.
+        block_size: The attribute ``block_size``; 0 if absent.
+        scale_shape: Shape of the scale; None if unknown.
+        data_rank: Rank of the data; None if unknown.
     """
 
     node: NodeView
@@ -61,17 +61,17 @@ class QdqNode:
 
     @property
     def output(self) -> Value | None:
-        """What the node makes."""
+        """The output of the node."""
         return self.node.output()
 
     @property
     def standard_name(self) -> str:
-        """What ONNX calls the operator."""
+        """The name of the equivalent ONNX operator."""
         return QUANTIZE if self.is_quantize else DEQUANTIZE
 
     @property
     def is_standard(self) -> bool:
-        """Whether it is an operator of ONNX, and not of ONNX Runtime or TensorRT."""
+        """Whether the operator is ONNX's, not one of ONNX Runtime or TensorRT."""
         return not self.node.domain and self.node.op_type in {QUANTIZE, DEQUANTIZE}
 
     @property
@@ -81,18 +81,18 @@ class QdqNode:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether it is a DQ of codes and scales that an operator of TensorRT computes from the data."""
+        """Whether the node is a DQ whose codes and scales are computed from the data by a TensorRT operator."""
         maker = self.data.producer if self.data is not None else None
         return maker is not None and maker.op_type in MAKES_SCALES
 
     @property
     def output_dtype(self) -> int | None:
-        """The attribute of that name; None where it is absent or 0, which means absent."""
+        """The attribute ``output_dtype``; None if it is absent or 0 (which means absent)."""
         return integer_attribute(self.node, "output_dtype") or None
 
     @property
     def granularity(self) -> Granularity | None:
-        """How ONNX reads the scale (:func:`as_onnx_reads`); None where it does not, or the extent is unknown."""
+        """The granularity that :func:`as_onnx_reads` returns; None if the scale is illegal or its extent is unknown."""
         shape = self.scale_shape
         if shape is None or (len(shape) == 1 and not isinstance(shape[0], int)):
             return None
@@ -100,13 +100,13 @@ class QdqNode:
 
     @property
     def uses(self) -> list[Use]:
-        """Every use of the output, in its own scope and the bodies below it."""
+        """Every use of the output, in its own scope and in subgraphs."""
         return self.output.uses if self.output is not None else []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QdqPair:
-    """A Q and one DQ that reads it. A Q with three readers makes three pairs."""
+    """A Q and one DQ that reads it. A Q with three DQ readers makes three pairs."""
 
     quantize: QdqNode
     dequantize: QdqNode
@@ -116,7 +116,7 @@ class QdqIndex:
     """All Q and DQ nodes of a model, in every scope.
 
     Attributes:
-        nodes: Every Q and DQ, in the order of the walk.
+        nodes: Every Q and DQ, in the order of the model.
         pairs: Every Q with each DQ that reads it.
     """
 
@@ -133,48 +133,48 @@ class QdqIndex:
         )
 
     def quantizers(self) -> Iterator[QdqNode]:
-        """Every QuantizeLinear."""
+        """Yield every QuantizeLinear."""
         return (entry for entry in self.nodes if entry.is_quantize)
 
     def dequantizers(self) -> Iterator[QdqNode]:
-        """Every DequantizeLinear."""
+        """Yield every DequantizeLinear."""
         return (entry for entry in self.nodes if not entry.is_quantize)
 
     def get(self, node: NodeView | None) -> QdqNode | None:
-        """Return the entry of ``node``; None if it is neither Q nor DQ."""
+        """Return the entry of ``node``, or None if it is neither Q nor DQ."""
         return self._by_node.get(node) if node is not None else None
 
     def maker(self, value: Value | None) -> QdqNode | None:
-        """Return the Q or DQ that makes ``value``; None where none does."""
+        """Return the Q or DQ that makes ``value``, or None if another node makes it."""
         return self.get(value.producer) if value is not None else None
 
     def dequantizer_of(self, value: Value | None) -> QdqNode | None:
-        """Return the DQ that makes ``value``, the input of a consumer; None where none does."""
+        """Return the DQ that makes ``value``, or None if no DQ makes it."""
         entry = self.maker(value)
         return entry if entry is not None and not entry.is_quantize else None
 
     def quantizer_of(self, dequantize: QdqNode) -> QdqNode | None:
-        """Return the Q that a DQ reads directly; None where there is none."""
+        """Return the Q that a DQ reads directly, or None if it reads another tensor."""
         entry = self.maker(dequantize.data)
         return entry if entry is not None and entry.is_quantize else None
 
     def readers(self, quantize: QdqNode) -> list[QdqNode]:
-        """The DQs that read a Q's output as their data."""
+        """Return the DQ nodes that read the output of a Q as their data."""
         found = ((self.get(use.node), use.index) for use in quantize.uses)
         return [entry for entry, index in found if entry is not None and not entry.is_quantize and index == 0]
 
     def source(self, dequantize: QdqNode) -> Value | None:
-        """Return the tensor that a DQ stands for: the float tensor in front of its Q, else its quantized input."""
+        """Return the tensor that a DQ represents: the float input of its Q, or its quantized input if it has no Q."""
         quantize = self.quantizer_of(dequantize)
         return quantize.data if quantize is not None else dequantize.data
 
     def is_weight(self, dequantize: QdqNode) -> bool:
-        """Whether a DQ stands for a constant, in either form: packed, or float with a Q in front."""
+        """Return whether a DQ represents a constant: stored codes, or a float constant before a Q."""
         source = self.source(dequantize)
         return source is not None and self._constants.is_constant(source)
 
     def makes_scales(self, dequantize: QdqNode) -> bool:
-        """Whether a DQ of stored codes makes only scales of other Q and DQ nodes, as in NVFP4."""
+        """Return whether a DQ of stored codes makes scales for other Q and DQ nodes and nothing else, as in NVFP4."""
         output = dequantize.output
         if output is None or output.is_output or not output.uses or self.quantizer_of(dequantize) is not None:
             return False
@@ -182,8 +182,8 @@ class QdqIndex:
 
     def _read(self, node: NodeView) -> QdqNode:
         axis = integer_attribute(node, "axis")
-        # The opset of the default domain says nothing about com.microsoft's operators, which have the attribute.
-        # TensorRT's parser asks it of all operators.
+        # com.microsoft's operators have the attribute in every opset of the default domain. TensorRT's parser applies
+        # the opset to all operators.
         has_axis = node.domain == MICROSOFT or node.scope.opset >= FIRST_OPSET_WITH_AXIS
         default = 1 if has_axis else 0
         scale, zero_point = node.input(1), node.input(2)
@@ -231,7 +231,7 @@ class QdqIndex:
         return folded.shape if folded is not None else shape
 
     def _declared(self, value: Value | None) -> Shape | None:
-        """Return the stored shape of a tensor, or else the inferred one."""
+        """Return the shape of a stored tensor, otherwise the inferred shape."""
         if value is None:
             return None
         stored = self._constants.direct(value)
@@ -239,18 +239,18 @@ class QdqIndex:
 
 
 def is_qdq(node: NodeView) -> bool:
-    """Whether ``node`` is a QuantizeLinear or DequantizeLinear of ONNX, of ONNX Runtime or of TensorRT."""
+    """Return whether ``node`` is a QuantizeLinear or DequantizeLinear of ONNX, ONNX Runtime or TensorRT."""
     return (node.op_type in {QUANTIZE, DEQUANTIZE} and node.domain in DOMAINS) or node.op_type in LINEAR
 
 
 def is_quantize(node: NodeView) -> bool:
-    """Whether ``node`` is such a QuantizeLinear."""
+    """Return whether ``node`` is a QuantizeLinear of ONNX, ONNX Runtime or TensorRT."""
     found = LINEAR.get(node.op_type)
     return found.is_quantize if found is not None else node.op_type == QUANTIZE and node.domain in DOMAINS
 
 
 def is_dequantized(value: Value | None) -> bool:
-    """Whether a DQ makes a tensor, of ONNX, of ONNX Runtime or of TensorRT."""
+    """Return whether a DQ of ONNX, ONNX Runtime or TensorRT makes a tensor."""
     if value is None or value.producer is None:
         return False
     node = value.producer
@@ -258,9 +258,9 @@ def is_dequantized(value: Value | None) -> bool:
 
 
 def same_constant(left: Value | None, right: Value | None, constants: Constants) -> bool | None:
-    """Whether two tensors hold equal constants: same type, shape and bits (a rank-0 and a [1] scale are equal).
+    """Return whether two constants are equal in type, shape and bits. A scale of rank 0 equals one of shape [1].
 
-    None where one of them is not constant or cannot be read. Two absent tensors are equal.
+    Return None if one of them is not constant or cannot be read. Two absent tensors are equal.
     """
     if left is right:
         return True
@@ -269,12 +269,12 @@ def same_constant(left: Value | None, right: Value | None, constants: Constants)
     first, second = constants.readable(left), constants.readable(right)
     if first is None or second is None:
         return None
-    # The same bytes of rank 0 and rank 1 are one element.
+    # Equal bytes with rank 0 and rank 1 are a single element.
     same_shape = first.shape == second.shape or max(first.ndim, second.ndim) <= 1
     return first.dtype == second.dtype and same_shape and first.tobytes() == second.tobytes()
 
 
 def integer_attribute(node: NodeView, name: str) -> int | None:
-    """The value of an integer attribute; None where it is absent or of another type."""
+    """Return the value of an integer attribute, or None if it is absent or has another type."""
     found = node.attribute(name)
     return found if isinstance(found, int) else None

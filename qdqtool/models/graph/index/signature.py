@@ -1,8 +1,8 @@
-"""The attributes, inputs and outputs of an operator at an opset, and those of the dialect QONNX.
+"""The attributes, inputs and outputs of an operator in an opset; and the quantizers of the dialect QONNX.
 
-``Quant`` of QONNX, the dialect of Brevitas, FINN and hls4ml, quantizes and dequantizes in one node: inputs x, scale,
+Brevitas, FINN and hls4ml use the dialect QONNX. Its ``Quant`` quantizes and dequantizes in one node: inputs x, scale,
 zero point and bit width; attributes ``signed``, ``narrow`` and ``rounding_mode``. Newer files call it ``IntQuant``.
-ONNX and ONNX Runtime know none of them.
+ONNX and ONNX Runtime do not know these operators.
 """
 
 import functools
@@ -17,7 +17,7 @@ from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.scope import all_nodes
 
 DOMAINS = frozenset({"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"})
-"""Brevitas wrote ``onnx.brevitas`` before the dialect had a home, QONNX itself ``finn.custom_op.general``."""
+"""Domains of QONNX. Brevitas first wrote ``onnx.brevitas``, and QONNX itself wrote ``finn.custom_op.general``."""
 
 QUANT = frozenset({"Quant", "IntQuant"})
 BIPOLAR = "BipolarQuant"
@@ -26,12 +26,12 @@ QUANTIZERS = QUANT | {BIPOLAR, "FloatQuant", "Trunc"}
 
 
 def is_quantizer(node: onnx.NodeProto) -> bool:
-    """Whether a node is a quantizer of QONNX."""
+    """Return whether a node is a quantizer of QONNX."""
     return node.domain in DOMAINS and node.op_type in QUANTIZERS
 
 
 def with_identities(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy in which an Identity replaces each quantizer; a model without quantizers is returned itself."""
+    """Return a copy in which an Identity replaces each QONNX quantizer; the same model if it has no quantizer."""
     if not any(map(is_quantizer, all_nodes(proto))):
         return proto
     copy = copy_model(proto)
@@ -48,14 +48,14 @@ _TENSOR = re.compile(r"tensor\((\w+)\)")
 
 @dataclass(frozen=True, slots=True)
 class SignatureOperand:
-    """What ONNX says of one input or output of an operator.
+    """ONNX's definition of one input or output of an operator.
 
     Attributes:
-        name: Its name in ONNX's documentation.
-        is_required: Whether a node must name a tensor there.
-        types: The types of tensors that may stand there, each a ``TensorProto.DataType``.
-        variable: The name of the type constraint; operands with the same name have one type.
-        is_homogeneous: Whether all tensors of a variadic operand have one type; True for others.
+        name: Name in ONNX's documentation.
+        is_required: Whether a node must have this input or output.
+        types: The allowed tensor types, each a ``TensorProto.DataType``.
+        variable: Name of the type constraint; operands with the same name must have the same type.
+        is_homogeneous: For a variadic operand, whether all its tensors must have the same type; otherwise True.
     """
 
     name: str
@@ -67,16 +67,16 @@ class SignatureOperand:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What ONNX says of an operator at an opset.
+    """ONNX's definition of an operator in an opset.
 
     Attributes:
         types: Type of each attribute, an ``AttributeProto.AttributeType``.
         required: Attributes that have no default.
         operands: The inputs; the last one may be variadic.
         results: The outputs; the last one may be variadic.
-        inputs: Fewest and most inputs.
-        outputs: Fewest and most outputs.
-        is_withdrawn: Whether the opset has withdrawn the operator.
+        inputs: Smallest and largest number of inputs.
+        outputs: Smallest and largest number of outputs.
+        is_withdrawn: Whether the operator is deprecated in this opset.
     """
 
     types: Mapping[str, int]
@@ -88,23 +88,23 @@ class Signature:
     is_withdrawn: bool
 
     def operand(self, index: int) -> SignatureOperand | None:
-        """Return what stands at an input; a variadic one stands for all that follow. None where there are none."""
+        """Return the definition of an input (a variadic input covers all later positions), or None if there is none."""
         return _at(self.operands, index)
 
     def result(self, index: int) -> SignatureOperand | None:
-        """Return what stands at an output, likewise."""
+        """Return the definition of an output (a variadic one covers all later positions), or None if there is none."""
         return _at(self.results, index)
 
 
 @functools.lru_cache(maxsize=1024)
 def signature_of(op_type: str, opset: int) -> Signature | None:
-    """Return what ONNX says; None where the default domain does not have the operator at that opset."""
+    """Return the definition, or None if the default domain does not have the operator in that opset."""
     try:
         schema = onnx.defs.get_schema(op_type, opset)
-    # TypeError: get_schema takes an opset of 32 bits only.
+    # TypeError: get_schema accepts only 32-bit opset numbers.
     except (onnx.defs.SchemaError, TypeError):
         return None
-    # onnx's stubs do not say that types of attributes are integers.
+    # onnx's type stubs do not declare that attribute types are integers.
     attributes: Mapping[str, Any] = schema.attributes
     return Signature(
         types={name: int(attribute.type) for name, attribute in attributes.items()},
@@ -120,7 +120,7 @@ def signature_of(op_type: str, opset: int) -> Signature | None:
 def _operand(formal: onnx.defs.OpSchema.FormalParameter, required: Collection[object]) -> SignatureOperand:
     return SignatureOperand(
         name=formal.name,
-        # onnx's checker allows gaps in variadic inputs; ONNX Runtime 1.31.1 ends with a segmentation fault at some.
+        # onnx's checker allows gaps in variadic inputs; with some of them ONNX Runtime 1.31.1 crashes.
         is_required=formal.option in required and formal.is_homogeneous,
         types=frozenset(map(_elem_type, filter(_TENSOR.fullmatch, formal.types))),
         variable=formal.type_str,

@@ -1,7 +1,7 @@
-"""Check that a model is a valid graph: every name defined once, every output made, no cycles.
+"""Check that a model is a valid graph: each name is defined once, each output is made, and there are no cycles.
 
-ONNX's checker finds these faults too, but stops at the first and needs the weights. A model that is edited or run must
-be sound; the linter reports each fault.
+ONNX's checker finds these faults too, but it stops at the first one and needs the weights. A model must be sound before
+it is edited or run; the linter reports each fault.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from qdqtool.models.graph.scope import display
 
 @dataclass(frozen=True, slots=True)
 class Unsound:
-    """One reason why a scope is not a valid graph.
+    """A reason why a scope is not a valid graph.
 
     Attributes:
         scope: The scope.
-        tensor: The tensor name at fault.
-        problem: The fault, in words that follow the name.
-        node: The node at fault; None where there is none.
-        use: The use of the tensor that is at fault, in the node or in one of its bodies; None for other faults.
+        tensor: Name of the faulty tensor.
+        problem: The fault, as words to print after the tensor name.
+        node: The faulty node; None if the fault is not in a node.
+        use: The faulty use of the tensor, in the node or in a subgraph; None for other faults.
     """
 
     scope: Scope
@@ -49,9 +49,9 @@ def require_sound(view: GraphView) -> None:
 
 
 def unsound(scope: Scope) -> Iterator[Unsound]:
-    """Yield the names of one scope that are defined twice, outputs that nothing makes, and one tensor in a cycle.
+    """Yield names of one scope that are defined twice, outputs that nothing makes, and one tensor in a cycle.
 
-    Undefined inputs belong to the node that reads them, and are not among these.
+    Undefined inputs are not included, because they are faults of the nodes that read them.
     """
     for name, count in Counter(_definitions(scope)).items():
         if count > 1:
@@ -59,7 +59,7 @@ def unsound(scope: Scope) -> Iterator[Unsound]:
     for name in scope.output_names():
         if scope.resolve(name) is None:
             yield Unsound(scope, name, "is an output that nothing makes")
-    # Nodes in topological order have no cycle.
+    # If the nodes are in topological order, there is no cycle.
     stuck = _in_cycles(scope) if _read_early(scope) else set()
     if stuck:
         first = min(stuck, key=lambda node: node.index)
@@ -67,10 +67,10 @@ def unsound(scope: Scope) -> Iterator[Unsound]:
 
 
 def out_of_order(scope: Scope) -> Iterator[Unsound]:
-    """Yield the nodes of one scope that read, themselves or in a body, a tensor that a later node makes.
+    """Yield the nodes of one scope that read (directly or in a subgraph) a tensor that a later node makes.
 
-    ONNX requires topological order; TensorRT and ONNX Runtime sort the nodes themselves. Nodes in a cycle have no such
-    order, and are not among these.
+    ONNX requires topological order; TensorRT and ONNX Runtime sort the nodes themselves. Nodes in a cycle have no
+    topological order and are not included.
     """
     early = _read_early(scope)
     stuck = _in_cycles(scope) if early else set()
@@ -78,7 +78,7 @@ def out_of_order(scope: Scope) -> Iterator[Unsound]:
 
 
 def _read_early(scope: Scope) -> list[Unsound]:
-    """Return each tensor with its first use in every node that does not come after its producer."""
+    """Return each tensor that a node reads before its producer runs, with the first such use in that node."""
     found: dict[tuple[NodeView, NodeView], Unsound] = {}
     for value in scope.values.values():
         maker = value.producer
@@ -110,7 +110,7 @@ def _undefined_inputs(scope: Scope) -> Iterator[Unsound]:
 
 
 def _in_cycles(scope: Scope) -> set[NodeView]:
-    """Return the nodes that have no topological order."""
+    """Return the nodes that cannot be put in topological order."""
     sorter: TopologicalSorter[NodeView] = TopologicalSorter(dict.fromkeys(scope.nodes, ()))
     for value in scope.values.values():
         if value.producer is not None:

@@ -1,4 +1,4 @@
-"""Describe a node by the operators around it, and a main graph by its operators and what connects them."""
+"""Describe a node by the operators around it, and a main graph by its operators and their connections."""
 
 import glob
 import hashlib
@@ -16,16 +16,16 @@ from qdqtool.models.graph.scope import node_bodies
 from qdqtool.numerics import formats
 
 OUTSIDE = -1
-"""The number of a producer that is no operator: an input of the model."""
+"""The producer number of an input of the model."""
 
 _PAIR = frozenset({QUANTIZE, DEQUANTIZE})
 _UNKNOWN = "quantized"
 _LONGEST = 16
-"""Q and DQ nodes in a row that are looked through."""
+"""The longest sequence of Q and DQ nodes that is skipped."""
 
 
 def outline(model: Model) -> tuple[OutlineNode, ...]:
-    """Return the operators of the main graph in its order, Q and DQ nodes and Constant nodes left out."""
+    """Return the operators of the main graph in order, without Q, DQ and Constant nodes."""
     view = GraphView(model)
     nodes = [node for node in view.main.nodes if node.op_type not in _PAIR and not node.is_op("Constant")]
     numbers = {id(node): number for number, node in enumerate(nodes)}
@@ -50,7 +50,7 @@ def _is_constant(value: Value) -> bool:
 
 
 def _source(value: Value) -> tuple[Value, str]:
-    """Return the tensor before the Q and DQ nodes that make a value, and the format of the last of them."""
+    """Return the tensor before the Q and DQ nodes that make a value, and the format of the last of these nodes."""
     kind = ""
     for _ in range(_LONGEST):
         maker = value.producer
@@ -64,7 +64,7 @@ def _source(value: Value) -> tuple[Value, str]:
 
 
 def _format(codes: Value) -> str:
-    """Return the format of what a DQ reads."""
+    """Return the format of the codes that a DQ reads."""
     onnx_type = _type(codes)
     maker = codes.producer
     if maker is not None and maker.op_type == QUANTIZE:
@@ -76,7 +76,7 @@ def _format(codes: Value) -> str:
 
 
 def _type(constant: Value) -> int | None:
-    """Return the type of a constant; None for a value that is not a constant."""
+    """Return the type of a constant, or None if the value is not constant."""
     if constant.initializer is not None:
         return constant.initializer.data_type
     stored = constant.producer.attribute("value") if constant.producer is not None else None
@@ -84,44 +84,44 @@ def _type(constant: Value) -> int | None:
 
 
 class NodePatterns:
-    """The patterns by which options such as ``--nodes-to-exclude`` name the nodes of a model."""
+    """The patterns with which options such as ``--nodes-to-exclude`` select nodes."""
 
     def __init__(self, view: GraphView) -> None:
         self._names = Counter(name for node in view.nodes() for name in {node.proto.name, *node.proto.output})
 
     def pattern(self, node: NodeView) -> str:
-        """Return a pattern that matches a node and no other; its name where all its names occur more than once."""
+        """Return a pattern that matches only this node, or its first name if none of its names is unique."""
         words = [name for name in (node.proto.name, *node.proto.output) if name]
         return glob.escape(next((word for word in words if self._names[word] == 1), words[0]))
 
 
 REACH = 3
-"""Steps from a node, up and down, that belong to its neighbourhood."""
+"""Number of steps from a node, in both directions, that its neighborhood covers."""
 
 SHOWN = 3
-"""Largest number of producers, and of consumers, that a line of context names."""
+"""Largest number of producers, and of consumers, that a line of context lists."""
 
 _CONTENT = frozenset({onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS, onnx.AttributeProto.SPARSE_TENSOR})
 
 
 def digest(*parts: object) -> str:
-    """Return a short hash of ``parts`` in their order."""
+    """Return a short hash of ``parts`` in order."""
     text = "\0".join(f"{len(word)} {word}" for word in map(str, parts))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def operation(node: NodeView) -> str:
-    """Hash what a node does: operator, attributes and the operators of its bodies; no names, no stored values."""
+    """Hash what a node does: operator, attributes, and operators of its subgraphs; no names and no stored values."""
     attributes = sorted(map(_attribute, node.proto.attribute))
     bodies = [inner.op_type for _, graph in node_bodies(node.proto) for inner in graph.node]
     return digest(node.domain, node.op_type, *attributes, *bodies)
 
 
 class Neighbourhoods:
-    """Hashes of nodes by the operators, attributes and constant shapes within :data:`REACH` steps of them.
+    """Hashes of nodes, made from the operators, attributes and constant shapes within :data:`REACH` steps.
 
-    They stay the same when tensors and nodes are renamed or reordered, or when distant nodes are edited. Nodes of
-    repeated blocks may share a hash.
+    The hashes do not change when tensors and nodes are renamed or reordered, or when distant nodes are edited. Nodes of
+    repeated blocks may have the same hash.
     """
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ class Neighbourhoods:
         self._down: dict[tuple[NodeView, int], str] = {}
 
     def around(self, node: NodeView) -> str:
-        """The hash of a node's neighbourhood."""
+        """Return the hash of a node's neighborhood."""
         return digest(self._above(node, REACH), self._below(node, REACH))
 
     def _operation(self, node: NodeView) -> str:
@@ -169,9 +169,10 @@ class Neighbourhoods:
 
 
 def context(node: NodeView) -> str:
-    """Show a node between producers and consumers: ``Relu r -> QuantizeLinear q -> DequantizeLinear d``.
+    """Format a node between its producers and consumers: ``Relu r -> QuantizeLinear q -> DequantizeLinear d``.
 
-    Constants are left out. Of many neighbours the first are named and the others counted. Names are not escaped.
+    Constants are left out. If there are many neighbors, the first are listed and the others counted. Names are not
+    escaped.
     """
     sources = list(map(_origin, node.inputs))
     outputs = node.present_outputs

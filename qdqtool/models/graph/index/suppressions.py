@@ -1,7 +1,7 @@
-"""Read the suppressions in a model: notes in ``metadata_props`` that say which rules not to apply, where and why.
+"""Read the suppressions in a model: notes in ``metadata_props`` that switch off rules, with the reason.
 
 The key is ``qdqtool.ignore``. The value is one or more lines ``CODE[, CODE...]: reason`` on a node, a graph, a local
-function or the model; it applies to everything inside.
+function or the model. A note applies to everything inside.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,13 +16,13 @@ KEY = "qdqtool.ignore"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suppression:
-    """One line of a note.
+    """One line of a suppression note.
 
     Attributes:
-        prefixes: Beginnings of rule codes.
-        reason: Why, as the note says; may be empty.
-        node: The node that carries it; None for notes of a graph, a function or the model.
-        scope: The graph or function that carries it; None for notes of the model.
+        prefixes: First letters of rule codes, or whole codes.
+        reason: The reason that the note gives; may be empty.
+        node: The node with the note; None for a note of a graph, a function or the model.
+        scope: The graph or function with the note; None for a note of the model.
     """
 
     prefixes: tuple[str, ...]
@@ -32,7 +32,7 @@ class Suppression:
 
     @property
     def place(self) -> str:
-        """The place of the note, in words."""
+        """The place of the note, for messages."""
         if self.node is not None:
             return "the node"
         if self.scope is None:
@@ -40,7 +40,7 @@ class Suppression:
         return "the function" if self.scope.is_function else "the graph"
 
     def covers(self, node: NodeView | None) -> bool:
-        """Whether it applies to ``node``, or to findings about the model as a whole (None)."""
+        """Return whether the note applies to ``node``, or (None) to findings about the model as a whole."""
         if self.scope is None:
             return True
         if node is None:
@@ -51,7 +51,7 @@ class Suppression:
 
 
 def read_suppressions(view: GraphView) -> tuple[Suppression, ...]:
-    """Return every suppression of a model: those of the model first, then in the order of the walk."""
+    """Return every suppression: first the notes of the model itself, then the notes of its scopes and nodes."""
     found = [*_lines(view.model.proto.metadata_props, None, None)]
     for scope in view.scopes:
         found += _lines(scope.container.metadata_props, None, scope)

@@ -1,8 +1,8 @@
-"""The operators that TensorRT's parser adds to ONNX for quantization: their names, and the types of what they make.
+"""The operators that TensorRT's parser adds to ONNX for quantization: their names, and the types of their outputs.
 
-The parser looks at the name alone; Model Optimizer writes them in the domain ``trt``. ONNX Runtime knows none of them,
-and ONNX has no schemas, so shape inference gets stand-ins: local functions that make tensors of the same type and
-shape.
+The parser ignores the domain; Model Optimizer writes the domain ``trt``. ONNX Runtime does not know these operators,
+and ONNX has no schemas for them. Therefore shape inference gets stand-ins: local functions whose outputs have the same
+types and shapes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,20 +18,20 @@ from qdqtool.models.graph.scope import all_nodes, walk
 DOMAIN = "qdqtool.stand_in"
 _OPSET = 21
 _WHOLE = 2**31 - 1
-"""A step of Slice that leaves one element, and an end behind every extent.
+"""As a step of Slice it leaves one element; as an end it is beyond every extent.
 
-Where onnx 1.23.2 follows the numbers of a vector, it counts in 32 bits: a step of 2^32 is 0 there, and it fills the
+When onnx 1.23.2 propagates the numbers of a vector, it counts in 32 bits: a step of 2^32 becomes 0 and fills the
 memory.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A Q or DQ of a type that its name tells, with the inputs and attributes of ONNX's.
+    """A Q or DQ with the type in its operator name; its inputs and attributes are those of ONNX's Q and DQ.
 
     Attributes:
         is_quantize: Whether it is a Q.
-        quantized_type: ``TensorProto.DataType`` of the quantized side where no zero point has another.
+        quantized_type: ``TensorProto.DataType`` of the quantized side, unless the zero point has another type.
     """
 
     is_quantize: bool
@@ -49,35 +49,35 @@ MX_QUANTIZE, MX_DEQUANTIZE = "TRT_MXFP8QuantizeLinear", "TRT_MXFP8DequantizeLine
 MX_DYNAMIC, FP4_DYNAMIC, DYNAMIC = "TRT_MXFP8DynamicQuantize", "TRT_FP4DynamicQuantize", "TRT_DynamicQuantize"
 BLOCK_QUANTIZE, BLOCK_DEQUANTIZE = "TRT_BlockQuantize", "TRT_BlockDequantize"
 PLACEHOLDERS = frozenset({"TRT_FP4QDQ", "TRT_INT8QuantizeLinear", "TRT_INT8DequantizeLinear"})
-"""Names that look like operators of the parser and are none. Model Optimizer's exports in PyTorch write the first for
-NVFP4, and its own functions replace it afterwards."""
+"""Names that look like operators of the parser but are not. Model Optimizer's exports from PyTorch contain the first
+one for NVFP4, and its own functions replace it later."""
 
 MAKES_SCALES = frozenset({MX_DYNAMIC, FP4_DYNAMIC, DYNAMIC})
-"""Operators that compute scales from the data and return them beside the codes."""
+"""Operators that compute scales from the data and return them together with the codes."""
 
 ZERO_POINT = 2
-"""The input of a Q or DQ that is its zero point."""
+"""The index of the zero-point input of a Q or DQ."""
 
 IN_BLOCKS = frozenset({MX_QUANTIZE, MX_DEQUANTIZE, BLOCK_QUANTIZE, BLOCK_DEQUANTIZE}) | MAKES_SCALES
-"""Operators that quantize or dequantize in blocks, and mean something else than ONNX's Q and DQ."""
+"""Operators that quantize or dequantize in blocks, with another meaning than ONNX's Q and DQ."""
 
 MX_BLOCK, FP4_BLOCK = 32, 16
-"""The only block sizes that the parser takes for dynamic quantization."""
+"""The only block sizes that the parser accepts for dynamic quantization."""
 
 
 Attributes = Mapping[str, Any]
 Body = Callable[[onnx.NodeProto], Iterator[str]]
-"""Yields the nodes of the function that stands for a node: the first makes the codes or values, the rest the scales."""
+"""Yields the nodes of a stand-in function: the first node makes the codes or values, the others make the scales."""
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """Return the attributes of a node that have values."""
+    """Return the attributes of a node that have values, not references to parameters of a function."""
     given = (each for each in node.attribute if not each.ref_attr_name)
     return {each.name: onnx.helper.get_attribute_value(each) for each in given}
 
 
 def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy where each node of a TensorRT operator calls a stand-in; without such nodes, the model itself."""
+    """Return a copy in which stand-ins replace TensorRT operators; without such operators, the same model."""
     if not any(node.op_type in _BODIES for node in all_nodes(proto)):
         return proto
     copy = copy_model(proto)
@@ -95,8 +95,8 @@ def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _forget_declarations(container: onnx.GraphProto | onnx.FunctionProto, made: set[str]) -> None:
-    """Remove what is declared of the tensors that these operators make, and of their codes where they are moved."""
-    # Model Optimizer declares the codes of fp8 as uint8, which is not what the parser makes.
+    """Remove the declared types of the outputs of these operators, and of codes that other nodes move afterwards."""
+    # Model Optimizer declares fp8 codes as uint8, but the parser makes fp8.
     moved = set(made)
     for node in container.node:
         if node.input and node.input[0] in moved and "Dequantize" not in node.op_type:
@@ -111,9 +111,9 @@ def _forget_declarations(container: onnx.GraphProto | onnx.FunctionProto, made: 
 
 
 def _replace(node: onnx.NodeProto, functions: dict[str, onnx.FunctionProto]) -> None:
-    """Turn a node into a call of the function that replaces it; ``functions`` has the functions so far, by bodies."""
+    """Turn a node into a call of its stand-in function; ``functions`` has the functions made so far, by body."""
     first, *rest = _BODIES[node.op_type](node)
-    # onnx infers nothing at all where a call has fewer outputs than its function.
+    # onnx infers nothing at all if a call has fewer outputs than its function.
     lines = [first, *rest] if len(node.output) > 1 else [first]
     body = "\n".join(lines)
     if body not in functions:
@@ -126,13 +126,13 @@ def _replace(node: onnx.NodeProto, functions: dict[str, onnx.FunctionProto]) -> 
 
 
 def _integer(given: Attributes, name: str, default: int) -> int:
-    """Return an attribute as the parser reads it: one of another type is 0."""
+    """Return an attribute as the parser reads it: an attribute of another type counts as 0."""
     value = given.get(name, default)
     return value if isinstance(value, int) else 0
 
 
 def _type(given: Attributes, name: str, default: int) -> int:
-    """Return a type; the default also where the attribute is 0 or no type."""
+    """Return a type attribute, or the default if the attribute is 0 or no type."""
     value = _integer(given, name, default)
     return value if value in _TYPES else default
 
@@ -146,7 +146,7 @@ def _cast(to: int) -> str:
 
 
 def _quantize(default: int) -> Body:
-    """Return the body of a Q, whose codes have the type of its zero point, as in the parser, if it has one."""
+    """Return the body of a Q. If it has a zero point, its codes have the type of the zero point, as in the parser."""
 
     def body(node: onnx.NodeProto) -> Iterator[str]:
         has_zero_point = len(node.input) > ZERO_POINT and node.input[ZERO_POINT]
@@ -156,7 +156,7 @@ def _quantize(default: int) -> Body:
 
 
 def _dequantize(default: int = TensorProto.UNDEFINED) -> Body:
-    """Return the body of a DQ, whose result has the type of its scale where neither attribute nor operator tells."""
+    """Return the body of a DQ. Its result has the type of the scale if neither attribute nor operator sets a type."""
 
     def body(node: onnx.NodeProto) -> Iterator[str]:
         to = _type(attributes_of(node), "output_dtype", default)
@@ -179,7 +179,7 @@ def _dynamic(node: onnx.NodeProto) -> Iterator[str]:
     yield _cast(_type(given, "output_type", TensorProto.FLOAT))
     shape = given.get("block_shape")
     if isinstance(shape, list):
-        # An axis that is not sliced keeps the name of its extent.
+        # An axis that is not sliced keeps the name of its symbolic extent.
         steps = {axis: _step(each) for axis, each in enumerate(shape) if each != 1}
         yield from _scales([*steps], [*steps.values()], _type(given, "scale_type", TensorProto.FLOAT))
 
@@ -206,4 +206,4 @@ _BODIES: Mapping[str, Body] = {
     BLOCK_QUANTIZE: _quantize(TensorProto.FLOAT8E4M3FN),
     BLOCK_DEQUANTIZE: _dequantize(),
 }
-"""Every operator of the parser for quantization that ONNX does not have, measured with TensorRT for RTX."""
+"""Every quantization operator of the parser that ONNX lacks, measured with TensorRT for RTX."""

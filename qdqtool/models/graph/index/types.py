@@ -1,9 +1,9 @@
 """Infer element types and shapes of tensors with ONNX's shape inference, on a copy without weights.
 
-Inference never raises: an unknown type or shape is None, and a model that ONNX rejects keeps its declared types.
+Inference never raises: an unknown type or shape is None. If ONNX rejects a model, its declared types are used.
 
-Exporters write 0 or -1 for a size that is not known. ONNX has no number for it, and libraries differ: ONNX Runtime
-takes -1 as open and 0 as a size, onnx's shape inference calculates with both, and NumPy refuses -1.
+Exporters write 0 or -1 for an unknown size. ONNX does not define this, and libraries differ. For ONNX Runtime, -1 is
+dynamic and 0 is a size. onnx's shape inference calculates with both, and NumPy refuses -1.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,16 +20,16 @@ from qdqtool.models.graph.scope import ScopePath, function_path, walk
 
 
 def known_size(dim: onnx.TensorShapeProto.Dimension) -> int | None:
-    """Return the size of a dimension of an input; None where it is open."""
+    """Return the size of a dimension of an input, or None if it is dynamic."""
     return dim.dim_value if dim.HasField("dim_value") and dim.dim_value > 0 else None
 
 
 def with_open_dimensions(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model where input dimensions with a size of 0 or less are open; the model itself if there are none."""
+    """Return a model in which input dimensions of size 0 or less are dynamic; the same model if there are none."""
     if not any(_is_odd(dim) for value in proto.graph.input for dim in _dims(value)):
         return proto
     copy = copy_model(proto)
-    # What was computed from an input of size 0 has size 0 too.
+    # Dimensions computed from a dimension of size 0 are 0 too.
     for value in (*copy.graph.input, *copy.graph.output, *copy.graph.value_info):
         for dim in filter(_is_odd, _dims(value)):
             dim.ClearField("dim_value")
@@ -46,23 +46,23 @@ def _dims(value: onnx.ValueInfoProto) -> Iterator[onnx.TensorShapeProto.Dimensio
 
 
 Shape = tuple[int | str | None, ...]
-"""Known extents as int, symbolic ones as str, unknown ones as None."""
+"""Known extents as int, symbolic extents as str, unknown extents as None."""
 
 SMALL_BYTES = 1 << 23
 
 
 def static_shape(shape: Shape | None) -> tuple[int, ...] | None:
-    """Return a shape whose every extent is known; None for any other."""
+    """Return the shape if every extent is known, else None."""
     known = tuple(extent for extent in shape or () if isinstance(extent, int))
     return known if shape is not None and len(known) == len(shape) else None
 
 
 def may_be_equal(left: Shape, right: Shape) -> bool:
-    """Whether two shapes can be the same.
+    """Return whether two shapes can be the same.
 
-    Shape inference gives every extent that it cannot compute a name of its own, so names that differ say nothing: both
-    sides of a residual Add behind a Conv on images of open size have other ones. An extent of 1 beside a name is taken
-    for a broadcast, except on axis 0, where it is a batch of one.
+    Shape inference gives every extent that it cannot compute a new name, so different names may be the same extent.
+    Example: the two inputs of a residual Add after a Conv, if the size of the image is dynamic. An extent of 1 and a
+    name are a broadcast and not equal. On axis 0 they may be equal, because 1 is a batch of one there.
     """
     return len(left) == len(right) and all(map(_may_be, range(len(left)), left, right))
 
@@ -79,7 +79,7 @@ _Key = tuple[ScopePath, str]
 class TensorTypes:
     """Types and shapes of the tensors of one model.
 
-    The body of a local function is inferred with the argument types of its first call.
+    Types inside a local function are inferred with the argument types of its first call.
     """
 
     def __init__(self, view: GraphView) -> None:
@@ -92,14 +92,14 @@ class TensorTypes:
         self._infer_functions(stripped)
 
     def elem_type(self, value: Value) -> int | None:
-        """The ``TensorProto.DataType`` of a tensor, or None where it is unknown."""
+        """Return the ``TensorProto.DataType`` of a tensor, or None if it is unknown."""
         if value.initializer is not None:
             return value.initializer.data_type
         tensor = self._tensor_type(value)
         return tensor.elem_type if tensor is not None and tensor.elem_type else None
 
     def shape(self, value: Value) -> Shape | None:
-        """The shape of a tensor, or None where not even the rank is known."""
+        """Return the shape of a tensor, or None if even the rank is unknown."""
         if value.initializer is not None:
             return tuple(value.initializer.dims)
         tensor = self._tensor_type(value)
@@ -108,11 +108,11 @@ class TensorTypes:
         return tuple(_extent(dim) for dim in tensor.shape.dim)
 
     def full_shape(self, value: Value) -> tuple[int, ...] | None:
-        """The shape of a tensor where every extent is known, else None."""
+        """Return the shape of a tensor if every extent is known, else None."""
         return static_shape(self.shape(value))
 
     def type_proto(self, value: Value) -> onnx.TypeProto | None:
-        """The ONNX type of a tensor, sequence, map or optional, or None where it is unknown."""
+        """Return the ONNX type of a tensor, sequence, map or optional, or None if it is unknown."""
         key = value.scope.path, value.name
         found = self._types.get(key)
         if found is None:
@@ -127,12 +127,12 @@ class TensorTypes:
 
     @cached_property
     def contradictions(self) -> Sequence[Contradiction]:
-        """What shape inference says of nodes whose inputs do not fit their operator."""
+        """The messages of shape inference about nodes whose inputs do not fit their operator."""
         return [] if self._is_sound else contradictions(_without_weights(self._view.model.proto))
 
     @cached_property
     def contradictions_of_inferred(self) -> Sequence[Contradiction]:
-        """The same, where inference does not believe the shapes that the model declares of what its nodes make."""
+        """The same messages, if inference ignores the declared shapes of node outputs."""
         if self._is_sound:
             return []
         return contradictions(_without_weights(self._view.model.proto), believe_shapes=False)
@@ -146,8 +146,8 @@ class TensorTypes:
                 if info.HasField("type"):
                     self._types[here, info.name] = info.type
 
-    # ONNX's inference does not fill in the value_info of local functions, so each function is inferred as a graph of
-    # its own.
+    # ONNX's inference does not fill in the value_info of local functions, so each function is inferred as a separate
+    # graph.
     def _infer_functions(self, stripped: onnx.ModelProto) -> None:
         waiting = {function_path(function): function for function in stripped.functions}
         while ready := [path for path in waiting if self._first_call(path) is not None]:
@@ -155,7 +155,7 @@ class TensorTypes:
                 self._infer_function(waiting.pop(path), self._first_call(path), stripped)
 
     def _first_call(self, path: ScopePath) -> NodeView | None:
-        """Return the first call of a function whose inputs all have known types; None where there is none."""
+        """Return the first call of a function whose inputs all have known types, or None if there is none."""
         calls = self._view.scope(path).calls
         return next((call for call in calls if all(map(self._is_known, call.inputs, call.proto.input))), None)
 
@@ -180,7 +180,7 @@ class TensorTypes:
 
 
 def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy a model without weights that would cost memory; of small models copy everything, which is much faster."""
+    """Copy a model without large weights, to save memory; copy a small model completely, which is much faster."""
     proto = with_open_dimensions(proto)
     if _has_large_weights(proto) or proto.ByteSize() > SMALL_BYTES:
         return without_weights(proto)
@@ -190,7 +190,7 @@ def _without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _has_large_weights(proto: onnx.ModelProto) -> bool:
-    """Tell models of large inline weights at once: to tell their number of bytes, protobuf makes all of them."""
+    """Return whether inline weights are large. Without this test, protobuf would copy all bytes to count them."""
     return sum(element_count(each) for each in proto.graph.initializer if not is_external(each)) > SMALL_BYTES
 
 
@@ -201,7 +201,7 @@ def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
 
 
 def _stored(value: Value) -> TensorProto | None:
-    """Return the stored tensor of an initializer or of a Constant node; None for others."""
+    """Return the stored tensor of an initializer or of a Constant node, or None for other values."""
     if value.producer is None or value.producer.op_type != "Constant":
         return value.initializer
     found = value.producer.attribute("value")

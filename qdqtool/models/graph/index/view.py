@@ -1,7 +1,7 @@
 """A read-only index of a ModelProto: scopes, nodes, and for each tensor its producer and its uses.
 
-The index follows ONNX's scoping: a name that a body does not define is looked up in the scopes around it; a local
-function sees only its own names. It copies no tensor data and never changes the model.
+The index follows ONNX's scoping. A name that a subgraph does not define is looked up in the enclosing scopes; a local
+function sees only its own names. The index copies no tensor data and never changes the model.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from qdqtool.models.graph.scope import MAIN, ScopePath, body_path, display, func
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 MAX_CALLS = 64
-"""The most local functions that call each other, through which an attribute is followed."""
+"""Attributes are resolved through at most this many nested calls of local functions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,13 +32,13 @@ class Value:
     """A tensor of one scope.
 
     Attributes:
-        name: Its name in that scope.
+        name: Name of the tensor in that scope.
         scope: The scope that defines it.
-        producer: The node that makes it, if any.
-        initializer: Its constant, if it is an initializer of that scope.
+        producer: The node that makes the tensor, or None.
+        initializer: The constant, if the tensor is an initializer of that scope; else None.
         is_input: Whether it is a formal input of the scope.
-        is_output: Whether the scope outputs it, or a body below does, which TensorRT's parser takes and ONNX forbids.
-        uses: Every use, in its own scope and in the bodies below it, in the order of the walk.
+        is_output: Whether the scope returns it. Also true if an inner subgraph returns it, which only TensorRT accepts.
+        uses: Every use, in the scope and in its subgraphs, in the order of the model.
     """
 
     name: str
@@ -51,20 +51,20 @@ class Value:
 
     @property
     def qualified_name(self) -> str:
-        """The name with its scope in front: ``y.then_branch/w``; just the name in the main graph."""
+        """The name after the scope path: ``y.then_branch/w``; only the name in the main graph."""
         return f"{display(self.scope.path)}/{self.name}" if self.scope.path else self.name
 
 
 @dataclass(slots=True, eq=False)
 class NodeView:
-    """A node with the scope it stands in and its position there.
+    """A node with its scope and its position in the scope.
 
     Attributes:
         proto: The node.
         scope: The scope.
-        index: Its position in the scope.
-        op_type: The operator's name.
-        domain: The operator's domain, empty for the default one.
+        index: Position of the node in the scope.
+        op_type: Name of the operator.
+        domain: Domain of the operator; empty for the default domain.
     """
 
     proto: onnx.NodeProto
@@ -78,32 +78,32 @@ class NodeView:
 
     @property
     def label(self) -> str:
-        """What users call the node: its name, else ``OpType -> first output``."""
+        """The name of the node for users: its own name, or ``OpType -> first output`` if it has none."""
         return self.proto.name or f"{self.op_type} -> {next((o for o in self.proto.output if o), '(no output)')}"
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What identifies the node in its scope: its output names."""
+        """The output names, which identify the node in its scope."""
         return tuple(self.proto.output)
 
     @property
     def is_parametric(self) -> bool:
-        """Whether an attribute has the value that a caller gives: only in local functions."""
+        """Whether an attribute refers to a parameter of the local function that contains the node."""
         return any(attribute.ref_attr_name for attribute in self.proto.attribute)
 
     def because(self, reason: str) -> NodeReason:
-        """The node and a reason, for a report."""
+        """Return the node with a reason, for a report."""
         return NodeReason(node=self.label, op_type=self.op_type, graph=display(self.scope.path), reason=reason)
 
     def is_op(self, *op_types: str) -> bool:
-        """Whether it is one of these operators of the default domain."""
+        """Return whether it is one of these operators of the default domain."""
         return not self.domain and self.op_type in op_types
 
     def attribute(self, name: str, default: Any = None, depth: int = MAX_CALLS) -> Any:
-        """The value of an attribute, or ``default`` where it is absent.
+        """Return the value of an attribute, or ``default`` if the node does not have it.
 
-        Where it stands for an attribute of a local function, it has the value that the first call of the function
-        gives: the types of its tensors are those of its first call too. ``depth`` limits functions that call others.
+        If the attribute refers to a parameter of a local function, return the value in the first call of the function,
+        because tensor types are those of the first call too. ``depth`` limits how many nested calls are followed.
         """
         for attribute in self.proto.attribute:
             if attribute.name == name:
@@ -113,55 +113,55 @@ class NodeView:
         return default
 
     def input(self, index: int) -> Value | None:
-        """The tensor at input ``index``, or None where the input is absent or its name is defined nowhere."""
+        """Return the tensor at input ``index``, or None if the input is absent or its name is undefined."""
         name = self.input_name(index)
         return self.scope.resolve(name) if name else None
 
     @property
     def inputs(self) -> list[Value | None]:
-        """The tensors at all inputs, None where one is absent or defined nowhere."""
+        """The tensors at all inputs, with None for an absent or undefined input."""
         return [self.input(index) for index in range(len(self.proto.input))]
 
     @property
     def outputs(self) -> list[Value | None]:
-        """The tensors at all outputs, None where one is absent."""
+        """The tensors at all outputs, with None for an absent output."""
         return [self.output(index) for index in range(len(self.proto.output))]
 
     @property
     def present_inputs(self) -> list[Value]:
-        """The tensors at the inputs that are there."""
+        """The tensors at all inputs that are present."""
         return [value for value in self.inputs if value is not None]
 
     @property
     def present_outputs(self) -> list[Value]:
-        """The tensors at the outputs that are there."""
+        """The tensors at all outputs that are present."""
         return [value for value in self.outputs if value is not None]
 
     def input_name(self, index: int) -> str:
-        """The name at input ``index``, empty where the input is absent."""
+        """Return the name at input ``index``; empty if the input is absent."""
         return self.proto.input[index] if index < len(self.proto.input) else ""
 
     def output(self, index: int = 0) -> Value | None:
-        """The tensor that output ``index`` defines, or None where the output is absent."""
+        """Return the tensor at output ``index``, or None if the output is absent."""
         name = self.proto.output[index] if index < len(self.proto.output) else ""
         return self.scope.values.get(name) if name else None
 
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """The main graph, a body or a local function.
+    """The main graph, a subgraph or a local function.
 
     Attributes:
         path: Its scope path.
         container: The GraphProto or FunctionProto.
-        parent: The scope around a body; None for the main graph and for functions.
-        owner: The node whose body it is.
-        opset: The version of the default domain in force.
-        nodes: Its nodes, in file order.
-        values: The tensors it defines, by name.
-        calls: The nodes that call it, if it is a local function.
+        parent: The scope around a subgraph; None for the main graph and for functions.
+        owner: The node that a subgraph belongs to; None for other scopes.
+        opset: The version of the default domain that applies.
+        nodes: The nodes of the scope, in file order.
+        values: The tensors that the scope defines, by name.
+        calls: The nodes that call the scope, if it is a local function.
         is_function: Whether it is a local function (which has no initializers).
-        in_function: Whether it is a local function or a body inside one.
+        in_function: Whether it is a local function or a subgraph inside one.
     """
 
     path: ScopePath
@@ -177,12 +177,12 @@ class Scope:
 
     def __post_init__(self) -> None:
         self.is_function = isinstance(self.container, onnx.FunctionProto)
-        # Asked of every node: to climb to the main graph each time is quadratic in the depth of bodies.
+        # Stored, because it is read for every node and the search up to the main graph may be long.
         self.in_function = self.is_function or (self.parent is not None and self.parent.in_function)
 
     def resolve(self, name: str) -> Value | None:
-        """The tensor that ``name`` means here: of this scope, else of the nearest scope around it."""
-        # Not by outwards(): this is asked of every input of every node.
+        """Return the tensor with the name ``name``: of this scope, otherwise of the nearest enclosing scope."""
+        # Without outwards(), for speed: this is called for every input of every node.
         scope: Scope | None = self
         while scope is not None:
             value = scope.values.get(name)
@@ -192,21 +192,21 @@ class Scope:
         return None
 
     def outwards(self) -> "Iterator[Scope]":
-        """Yield the scope, then those around it, the nearest first."""
+        """Yield the scope, then the enclosing scopes, the nearest first."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
             scope = scope.parent
 
     def argument(self, name: str, default: Any, depth: int) -> Any:
-        """The value that an attribute of the local function has in its first call: see :meth:`NodeView.attribute`."""
+        """Return the value of a parameter of the local function in its first call: see :meth:`NodeView.attribute`."""
         *_, function = self.outwards()
         if not isinstance(function.container, onnx.FunctionProto):
             return default
         for attribute in function.container.attribute_proto:
             if attribute.name == name:
                 default = onnx.helper.get_attribute_value(attribute)
-        # A function that calls itself gives its own attributes for ever.
+        # A function that calls itself would pass its own parameters forever.
         return function.calls[0].attribute(name, default, depth - 1) if function.calls and depth else default
 
     def input_names(self) -> list[str]:
@@ -219,12 +219,12 @@ class Scope:
 
 
 class GraphView:
-    """The index of one model. Make a new one after an edit.
+    """The index of one model. After an edit, make a new one.
 
     Attributes:
-        model: The model that it shows.
-        scopes: Every scope, the main graph first, owners before their bodies, functions last.
-        functions: The local functions, by domain (empty for the default one), name and overload.
+        model: The indexed model.
+        scopes: Every scope: the main graph first, owners before their subgraphs, functions last.
+        functions: The local functions, by domain (empty for the default domain), name and overload.
     """
 
     def __init__(self, model: Model) -> None:
@@ -253,20 +253,20 @@ class GraphView:
         return self.scopes[0]
 
     def scope(self, path: ScopePath) -> Scope:
-        """The scope of that path."""
+        """Return the scope with this path."""
         return self._by_path[path]
 
     def called(self, node: NodeView) -> Scope | None:
-        """The local function that a node calls; None where it calls none."""
+        """Return the local function that a node calls, or None if it calls none."""
         return self.functions.get((node.domain, node.op_type, node.proto.overload))
 
     def nodes(self) -> Iterator[NodeView]:
-        """Every node of every scope."""
+        """Yield every node of every scope."""
         for scope in self.scopes:
             yield from scope.nodes
 
     def values(self) -> Iterator[Value]:
-        """Every named tensor of every scope."""
+        """Yield every named tensor of every scope."""
         for scope in self.scopes:
             yield from scope.values.values()
 

@@ -1,11 +1,11 @@
-"""The operators with which exporters compute weights from stored tensors, on NumPy arrays.
+"""The operators that exporters use to compute weights from stored tensors, on NumPy arrays.
 
 Examples are weight normalization (ReduceL2), weight standardization (ReduceMean, BatchNormalization), spectral
-normalization and merged low-rank adapters (MatMul), and the parts of one stored matrix (Split). Sums are made in
+normalization and merged low-rank adapters (MatMul), and parts of one stored matrix (Split). Sums are computed in
 float64 and rounded once.
 
-The contract of a function is that of :mod:`qdqtool.models.graph.index.folders`. A node with several outputs returns a
-list.
+The contract of each function is that of :mod:`qdqtool.models.graph.index.folders`. For a node with several outputs it
+returns a list.
 """
 
 import functools
@@ -23,17 +23,17 @@ Array = npt.NDArray[np.generic]
 Inputs = list[Any]
 
 MOST_PRODUCTS = 1 << 34
-"""A matrix product of more multiplications is not folded: that many take about a second."""
+"""A matrix product with more multiplications is not folded; this many take about a second."""
 
 _BATCHNORM_OF_CHANNELS, _BATCHNORM_WITH_MODE = 9, 14
-"""From these opsets on BatchNormalization has statistics for each channel only, and an attribute for its mode."""
+"""First opset with statistics only for each channel, and first opset with an attribute training_mode."""
 
 _SOFTMAX_OF_ONE_AXIS = 13
-"""Before this opset Softmax flattened its input to a matrix."""
+"""In earlier opsets, Softmax flattened its input to a matrix."""
 
 
 def _in_float64(function: Callable[..., Any]) -> Callable[[NodeView, Inputs], Any]:
-    """Compute a float result in float64, and round it to the type of the first input."""
+    """Return a function that computes in float64 and rounds the result to the type of the first input."""
 
     def fold(_node: NodeView, inputs: Inputs) -> Any:
         _require_float(inputs[0])
@@ -43,7 +43,7 @@ def _in_float64(function: Callable[..., Any]) -> Callable[[NodeView, Inputs], An
 
 
 def _reduce(function: Callable[..., Any]) -> Callable[[NodeView, Inputs], Any]:
-    """Reduce in float64. ``function`` takes the array, the axes and ``keepdims``."""
+    """Return a function that reduces in float64. ``function`` gets the array, the axes and ``keepdims``."""
 
     def fold(node: NodeView, inputs: Inputs) -> Any:
         axes = folders.axes(node, inputs)
@@ -79,13 +79,13 @@ def _lp_normalization(node: NodeView, inputs: Inputs) -> Any:
     data = inputs[0].astype(np.float64)
     _require_float(inputs[0])
     norm = norms[node.attribute("p", 2)](data, axis=node.attribute("axis", -1), keepdims=True)
-    # The definition gives 0 where the norm is 0.
+    # ONNX defines the result as 0 if the norm is 0.
     return np.where(norm == 0, 0, data / norm).astype(inputs[0].dtype)
 
 
 def _batch_normalization(node: NodeView, inputs: Inputs) -> Any:
-    """Standardize a weight, as the exporters of BiT and of normalizer-free networks write it: its first output."""
-    # In training mode the mean and the variance are those of the data, over all axes but 1.
+    """Standardize a weight, and return the first output. Exports of BiT and normalizer-free networks use this."""
+    # In training mode, mean and variance are computed from the data, over all axes but 1.
     data, scale, bias, mean, variance = inputs
     _require_float(data)
     opset, outputs = node.scope.opset, len(node.proto.output)
@@ -119,11 +119,11 @@ def _clip(node: NodeView, inputs: Inputs) -> Any:
         _require_float(data)
     if any(bound is not None and bound.dtype != data.dtype for bound in (low, high)):
         raise ValueError("the bounds are of another type")
-    # Up to opset 10, which knows no integers here, the bounds are attributes.
+    # Up to opset 10 the bounds are attributes and the data cannot be integers.
     low = node.attribute("min") if low is None else low.reshape(())
     high = node.attribute("max") if high is None else high.reshape(())
     clipped = data if low is None else np.maximum(data, low)
-    # Where the bounds are crossed ONNX takes the upper one, as this order does.
+    # If the lower bound is above the upper one, ONNX uses the upper bound, and so does this order of min and max.
     return (clipped if high is None else np.minimum(clipped, high)).astype(data.dtype)
 
 
@@ -147,7 +147,7 @@ def _split(node: NodeView, inputs: Inputs) -> Any:
     axis, count = node.attribute("axis", 0), len(node.proto.output)
     extent = inputs[0].shape[axis]
     given = inputs[1] if len(inputs) > 1 and inputs[1] is not None else node.attribute("split")
-    # Without sizes all parts but the last have the same; before opset 18 they all do.
+    # Without sizes, all parts except the last have the same size; before opset 18 all parts do.
     size = -(-extent // count)
     sizes = [size] * (count - 1) + [extent - size * (count - 1)] if given is None else [int(each) for each in given]
     if len(sizes) != count or sum(sizes) != extent or min(sizes) < 0:
@@ -156,7 +156,7 @@ def _split(node: NodeView, inputs: Inputs) -> Any:
 
 
 def _sigmoid(array: Any) -> Any:
-    # 1 + tanh does not overflow, where exp of a large negative number does.
+    # 1 + tanh does not overflow; exp of a large negative number does.
     return 0.5 * (1 + np.tanh(0.5 * array))
 
 
@@ -199,10 +199,10 @@ WEIGHT_FOLDERS: dict[str, Callable[[NodeView, Inputs], Any]] = {
 }
 
 SEVERAL_OUTPUTS = frozenset(["Split"])
-"""Operators each of whose outputs is folded."""
+"""Operators for which each output is folded."""
 
 AT_ANY_SIZE = frozenset(
     ["Cast", "Clip", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
 )
-"""Operators that are folded at any size, since they make no more elements than are stored. Large results are not kept:
-a large model would be in memory as a whole."""
+"""Operators that are folded at any size, because their results have no more elements than their inputs. Large results
+are not kept, because otherwise a large model would be in memory as a whole."""

@@ -1,4 +1,4 @@
-"""Copy a model deeply without the initializers that are going to be removed."""
+"""Copy a model without the initializers that will be removed."""
 
 from collections.abc import Container
 
@@ -11,13 +11,13 @@ from qdqtool.models.graph.io.tensors import element_count, is_external
 from qdqtool.models.graph.scope import node_bodies
 
 KEPT_BYTES = 1024
-"""Tensors of at most this many bytes keep their data: shape inference reads shapes, axes and the like."""
+"""Tensors of at most this many bytes keep their data, because shape inference reads small tensors such as shapes."""
 
 
 def without_weights(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy a model; initializers above :data:`KEPT_BYTES` keep name, type and dims but no data.
+    """Copy a model; initializers above :data:`KEPT_BYTES` keep only name, type and dims.
 
-    The data is never copied, so a model with gigabytes of inline weights needs little memory.
+    Their data is never copied, so a model with gigabytes of inline weights needs little memory.
     """
     copy = onnx.ModelProto()
     copy_fields(proto, copy, "graph", "training_info")
@@ -48,7 +48,7 @@ def _copy_node(source: onnx.NodeProto, target: onnx.NodeProto) -> None:
 
 
 def _copy_tensor(source: TensorProto, target: TensorProto) -> None:
-    # protobuf makes the bytes to tell their number. Elements of the smallest type have two bits.
+    # To count bytes, protobuf would create them, so elements are counted. The smallest type has two bits.
     if is_external(source) or element_count(source) > 4 * KEPT_BYTES or source.ByteSize() > KEPT_BYTES:
         copy_without_data(source, target)
     else:
@@ -56,7 +56,7 @@ def _copy_tensor(source: TensorProto, target: TensorProto) -> None:
 
 
 def copy_without_data(source: TensorProto, target: TensorProto) -> None:
-    """Copy name, type and dims of a tensor; its data is said to be elsewhere."""
+    """Copy name, type and dims of a tensor, and mark its data as external."""
     target.name, target.data_type = source.name, source.data_type
     target.dims.extend(source.dims)
     target.data_location = TensorProto.EXTERNAL
@@ -64,11 +64,11 @@ def copy_without_data(source: TensorProto, target: TensorProto) -> None:
 
 
 def copy_model(proto: onnx.ModelProto, dropped: Container[str] = ()) -> onnx.ModelProto:
-    """Copy a model deeply without the main graph's initializers ``dropped``.
+    """Copy a model without the initializers ``dropped`` of the main graph.
 
-    Their bytes are never copied: protobuf frees memory only with the whole message, so weights that were copied and
-    then deleted would stay in memory as long as the result. A model with fields that this onnx package does not know is
-    copied as a whole, because only CopyFrom keeps such fields; the caller then removes the initializers.
+    The bytes of these initializers are never copied: protobuf frees memory only with the whole message, so weights that
+    are copied and then deleted would stay in memory with the result. If the model has fields that this onnx package
+    does not know, it is copied completely, because only CopyFrom keeps them; the caller then removes the initializers.
     """
     copy = onnx.ModelProto()
     if not dropped or has_unknown_fields(proto) or has_unknown_fields(proto.graph):
@@ -81,12 +81,12 @@ def copy_model(proto: onnx.ModelProto, dropped: Container[str] = ()) -> onnx.Mod
 
 
 def has_unknown_fields(message: Message) -> bool:
-    """Whether a message has fields that this onnx package does not know."""
+    """Return whether a message has fields that this onnx package does not know."""
     return len(UnknownFieldSet(message)) > 0
 
 
 def copy_fields(source: Message, target: Message, *left_out: str) -> None:
-    """Copy every field that is set except some, whose bytes are never copied."""
+    """Copy every field that is set, except ``left_out``, whose bytes are never copied."""
     for field, value in source.ListFields():
         if field.name in left_out:
             continue

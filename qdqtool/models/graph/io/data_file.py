@@ -1,4 +1,4 @@
-"""Write the external data of a model: tensor after tensor, while the next parts are made on all cores."""
+"""Write the external data of a model tensor by tensor; all cores compute the next parts meanwhile."""
 
 import errno
 import hashlib
@@ -25,18 +25,18 @@ from qdqtool.models.graph.model import Model
 from qdqtool.numerics.cores import ahead, call, cores
 
 EXTERNAL_MINIMUM = 1024
-"""Tensors below this many bytes stay in the model file: shape inference needs small constants without the data file."""
+"""Smaller tensors (in bytes) stay in the model file: shape inference needs small constants without the data file."""
 
 _PAGE = 4096
 _CHUNK = 1 << 20
 _SYNC = 1 << 26
-"""Bytes after which written data is flushed to the disk, while more is made."""
+"""Number of bytes after which written data is flushed to the disk, while more data is computed."""
 
 Maker = Callable[[], bytes]
 
 
 class DataWriter:
-    """Writes a file from its beginning to its end, and computes its SHA-256 meanwhile.
+    """Writes a file sequentially and computes its SHA-256.
 
     Args:
         file: The file, open and empty.
@@ -57,7 +57,7 @@ class DataWriter:
 
     @property
     def sha256(self) -> str:
-        """The SHA-256 of what was written, in hexadecimal."""
+        """The SHA-256 of the written bytes, in hexadecimal."""
         return self._digest.hexdigest()
 
     def write(self, data: bytes) -> None:
@@ -70,7 +70,7 @@ class DataWriter:
             self._sync()
 
     def _sync(self) -> None:
-        # Absent on macOS and Windows. There all is put on the disk at the end.
+        # Absent on macOS and Windows. There, all data is flushed at the end.
         if not hasattr(os, "fdatasync") or (self._synced is not None and not self._synced.done()):
             return
         if self._synced is not None:
@@ -80,16 +80,16 @@ class DataWriter:
 
 
 def write_data(model: Model, proto: onnx.ModelProto, writer: DataWriter, location: str) -> int:
-    """Write the large tensors of a model, and refer to them.
+    """Write the large tensors of a model, and make ``proto`` refer to them.
 
     Args:
-        model: The model; its external tensors are read from its own folder, pending ones are made now.
-        proto: A copy of the model's ``proto``, whose tensors refer to the file afterwards.
-        writer: Writes the file.
-        location: Its name.
+        model: The model; external tensors are read from its folder, pending tensors are computed now.
+        proto: A copy of the model's ``proto``; its tensors refer to the file afterwards.
+        writer: Writes the data file.
+        location: Name of the data file.
 
     Returns:
-        The bytes that were written.
+        The number of bytes that were written.
     """
     layout = _Layout(model, proto, location)
     for part in ahead(call, layout.parts(), 2 * cores(), one_core=True):
@@ -98,7 +98,7 @@ def write_data(model: Model, proto: onnx.ModelProto, writer: DataWriter, locatio
 
 
 class _Layout:
-    """Where tensors lie in a data file."""
+    """The positions of tensors in a data file."""
 
     def __init__(self, model: Model, proto: onnx.ModelProto, location: str) -> None:
         self._model = model
@@ -107,7 +107,7 @@ class _Layout:
         self.end = 0
 
     def parts(self) -> Iterator[Maker]:
-        """Yield makers of the bytes of the file, in order; tensors refer to the file as they are reached."""
+        """Yield functions that return the next bytes of the file. Each tensor is made to refer to its bytes."""
         for tensor in iter_tensors(self._proto):
             size = nbytes(tensor)
             if tensor.data_type == TensorProto.STRING or (size < EXTERNAL_MINIMUM and not stays_external(tensor)):
@@ -123,7 +123,7 @@ class _Layout:
 
 
 def _makers(model: Model, tensor: TensorProto, size: int) -> Iterator[Maker]:
-    """Return makers of the bytes of a tensor, which do not need the tensor any more."""
+    """Return functions that return the bytes of a tensor. They do not use ``tensor`` any more."""
     if stays_external(tensor):
         path, offset = external_place(model.folder, tensor)
         edges = range(offset, offset + size, _CHUNK)
@@ -144,12 +144,12 @@ def _read(path: Path, offset: int, size: int) -> bytes:
 
 
 def stays_external(tensor: TensorProto) -> bool:
-    """Whether the bytes of a tensor are in a data file of the model that was read."""
+    """Return whether the bytes of a tensor are in a data file of the model that was read."""
     return is_external(tensor) and not is_pending(tensor)
 
 
 def aligned(end: int, size: int) -> int:
-    """Return the offset of a tensor of ``size`` bytes behind what ends at ``end``.
+    """Return the aligned offset for a tensor of ``size`` bytes after data that ends at ``end``.
 
     Large tensors are page-aligned, so that runtimes can memory-map them.
     """
@@ -165,7 +165,7 @@ def set_inline(tensor: TensorProto, data: bytes) -> None:
 
 
 def set_external(tensor: TensorProto, location: str, offset: int, length: int) -> None:
-    """Refer a tensor to data in a file beside the model."""
+    """Make a tensor refer to data in a file next to the model."""
     for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
         tensor.ClearField(field)
     del tensor.external_data[:]

@@ -1,7 +1,7 @@
-"""Check external data: every byte that a model refers to must lie in a regular file inside the model's own folder.
+"""Check external data: every byte that a model refers to must be in a regular file inside the model's folder.
 
 The check runs before any other library opens the model. ONNX Runtime and onnx refuse a symbolic link that leaves the
-folder; TensorRT's parser follows it.
+folder, but TensorRT's parser follows it.
 """
 
 import sys
@@ -18,7 +18,7 @@ _KEEP_TOGETHER = "keep the model and its data files in one folder, with relative
 
 
 def check_external_data(proto: onnx.ModelProto, folder: Path, missing: frozenset[str] = frozenset()) -> bool:
-    """Check that all external tensors of a model in ``folder`` lie inside it and are complete.
+    """Check that all external tensors of a model in ``folder`` are inside the folder and complete.
 
     Returns:
         Whether the model has external tensors.
@@ -55,9 +55,9 @@ def external_files(proto: onnx.ModelProto, folder: Path) -> list[Path]:
 
 
 def model_bytes(model: Model) -> int:
-    """Return the bytes of a model's file and its external data files together; 0 for a model made in memory.
+    """Return the total size in bytes of a model file and its external data files; 0 for a model made in memory.
 
-    Data that is missing does not count.
+    Missing data is not counted.
     """
     if model.path is None:
         return 0
@@ -87,8 +87,8 @@ def _contained_size(folder: Path, location: str, tensor: TensorProto) -> int:
 
 
 def _check_location(location: str, tensor: TensorProto) -> None:
-    # Both spellings on every system: a model that is checked on Linux may be used on Windows, where C:x and \\host
-    # are absolute.
+    # Both separators are checked on every system: a model that is checked on Linux may be used on Windows, where C:x
+    # and \\host are absolute.
     posix, windows = PurePosixPath(location), PureWindowsPath(location)
     absolute = posix.is_absolute() or windows.is_absolute() or bool(windows.drive) or location.startswith("\\")
     if not location or "\0" in location or absolute or ".." in posix.parts or ".." in windows.parts:
@@ -118,7 +118,7 @@ def _number(tensor: TensorProto, key: str) -> int | None:
     text = external_entry(tensor, key)
     if not text:
         return None
-    # isdigit alone accepts other scripts' digits and superscripts, at which int() fails. Python refuses to convert
+    # isdigit alone accepts digits of other scripts and superscripts, for which int() fails. Python refuses to convert
     # very long numbers.
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(sys.maxsize)):
         raise ModelError(f"external tensor '{tensor.name}' has {key} '{text}'; it must be a number of bytes")

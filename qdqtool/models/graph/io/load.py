@@ -1,7 +1,7 @@
-"""Read a model from a file, or take it from memory, with a specific message for all that can be wrong with it.
+"""Read a model from a file, or accept it from memory, with a specific message for each possible fault.
 
-Protobuf returns a string that is not UTF-8 as bytes, and code that compares, sorts or prints it fails far from the
-cause. A model with such a string is refused before other code reads it.
+Protobuf returns a string that is not UTF-8 as bytes. Code that compares, sorts or prints it fails far from the cause.
+Therefore a model with such a string is refused before other code reads it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from qdqtool.numerics.cores import LARGE
 
 
 def check_text(proto: onnx.ModelProto) -> None:
-    """Refuse a model with a name or note that is not UTF-8."""
+    """Refuse a model with a name or metadata text that is not UTF-8."""
     strings = [proto.producer_name, proto.producer_version, proto.domain, proto.doc_string]
     domains = (entry.domain for entry in proto.opset_import)
     _require("the model", [*strings, *domains, *_notes(proto.metadata_props)])
@@ -86,7 +86,7 @@ def _notes(entries: Iterable[onnx.StringStringEntryProto]) -> list[str]:
 
 def _require(where: str, strings: list[str]) -> None:
     try:
-        # join raises TypeError for bytes, which protobuf returns for such texts; much faster than a check of each.
+        # join raises TypeError for bytes, which protobuf returns for such strings; faster than checking each string.
         "".join(strings)
     except TypeError:
         damaged = next(text for text in strings if not isinstance(text, str))
@@ -97,14 +97,14 @@ def _require(where: str, strings: list[str]) -> None:
 
 
 ModelLike: TypeAlias = str | Path | onnx.ModelProto | Model
-"""A model: the path of an ``.onnx`` file, an ``onnx.ModelProto``, or what :func:`~qdqtool.load_model` returns."""
+"""A model: the path of an ``.onnx`` file, an ``onnx.ModelProto``, or a result of :func:`~qdqtool.load_model`."""
 
 
 def as_source(model: ModelLike, name: str = "model") -> Path | Model:
-    """Return a model as jobs take it: a path, or a model in memory. Nothing is read, and nothing copied.
+    """Return a model in a form that jobs accept: a path, or a model in memory. Nothing is read or copied.
 
     Raises:
-        ArgumentError: It is neither a path nor a model.
+        ArgumentError: The argument is neither a path nor a model.
         ModelError: A ModelProto has no graph, names that are not UTF-8, or weights in files of an unknown folder.
     """
     if isinstance(model, Model):
@@ -134,20 +134,20 @@ def _type_name(value: object) -> str:
 
 
 _PROBE = 4096
-# protobuf does not parse messages of 2 GiB and more.
+# protobuf cannot parse messages of 2 GiB or more.
 _PROTOBUF_LIMIT = 2**31 - 1
 
 
 def load_model(path: str | Path, *, needs_data: bool = True) -> Model:
-    """Read an ONNX model; external weights stay on disk, and must lie inside the model's folder.
+    """Read an ONNX model. External weights stay on disk and must be inside the model's folder.
 
     Args:
         path: The ``.onnx`` file.
-        needs_data: Whether external data must be there; if not, ``missing_data`` of the result names what is not.
+        needs_data: Whether external data must exist; otherwise ``missing_data`` of the result lists what is missing.
 
     Raises:
-        ModelError: It is missing, a folder, not readable, no ONNX file (an LFS pointer, HTML, text), truncated, has
-            names that are not UTF-8, or its external data is missing or outside its folder.
+        ModelError: The file is missing, a folder, unreadable, truncated, or not ONNX (an LFS pointer, HTML, text). Or
+            its names are not UTF-8, or its external data is missing or outside the folder.
     """
     path = Path(path)
     data = _read_file(path)
@@ -157,7 +157,7 @@ def load_model(path: str | Path, *, needs_data: bool = True) -> Model:
     except DecodeError:
         _raise_for_content(path, bytes(data[:_PROBE]))
         raise ModelError(f"{path} is truncated or damaged: it does not decode as an ONNX model") from None
-    # protobuf decodes many files that are not ONNX without an error: unknown fields are kept, and a text may parse as
+    # protobuf decodes many files that are not ONNX without an error: it keeps unknown fields, and text may decode as
     # fields.
     if not proto.HasField("graph") or not (proto.ir_version or proto.opset_import or proto.graph.node):
         _raise_for_content(path, bytes(data[:_PROBE]))
@@ -169,7 +169,7 @@ def load_model(path: str | Path, *, needs_data: bool = True) -> Model:
 
 
 def load_source(model: str | Path | Model, output: str | Path) -> Model:
-    """Read the input model of a job, unless it is in memory, and check that the output model can be written."""
+    """Read the input model of a job unless it is in memory, and check that the output model can be written."""
     source = model if isinstance(model, Model) else load_model(model)
     check_output(Path(output), [source.path] if source.path else [])
     return source
@@ -202,11 +202,11 @@ def _read_file(path: Path) -> memoryview:
 
 
 def _mapped(path: Path) -> memoryview:
-    """Map a large file: protobuf copies what it decodes, and the bytes of the file would be in memory beside it."""
+    """Map a large file into memory: protobuf copies what it decodes, so reading the file would use its size twice."""
     with path.open("rb") as file:
         try:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        # Not every file system maps files.
+        # Some file systems cannot map files.
         except OSError:
             return memoryview(file.read())
 
@@ -220,7 +220,7 @@ _OTHER_FILES = (
     (0, b"\x80\x02", ("a pickle, as PyTorch saves weights", f"{_EXPORT}torch.onnx.export(model, inputs, FILE)")),
     (0, b"\x89HDF", ("an HDF5 file, as Keras saves models", f"{_EXPORT}model.export('model.onnx', format='onnx')")),
 )
-"""The first bytes of files that are given as models, where they are, and what they are with the way to ONNX."""
+"""For other kinds of files: number and content of their first bytes, their name, and how to get an ONNX model."""
 
 
 def _raise_for_content(path: Path, start: bytes) -> None:

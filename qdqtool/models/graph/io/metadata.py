@@ -1,4 +1,4 @@
-"""Read and write the notes of a model: the key and value pairs of ``metadata_props``."""
+"""Read and write the metadata of a model: the key and value pairs of ``metadata_props``."""
 
 from collections.abc import Mapping
 
@@ -8,33 +8,33 @@ from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.model import Model
 
 CALIBRATION_KEY = "qdqtool.calibration"
-"""Key of the note on calibration data and method of a quantized model, as JSON."""
+"""Key of the JSON record of the calibration data and method of a quantized model."""
 
 PREPARATION_KEY = "qdqtool.preparation"
-"""Key of the note on how the weights of the float model were prepared, as JSON."""
+"""Key of the JSON record of how the weights of the float model were prepared."""
 
 ROUNDING_KEY = "qdqtool.rounded_by_data"
-"""Key of the note on the weights whose codes data chose (GPTQ), as JSON."""
+"""Key of the JSON record of the weights whose codes were chosen with data (GPTQ)."""
 
 HIGH_PRECISION_KEY = "qdqtool.high_precision_dtype"
-"""Key of the note on the type to which the float part of the model was converted: ``fp16``."""
+"""Key of the type to which the float part of the model was converted: ``fp16``."""
 
 INPUT_VALUES_KEY = "qdqtool.input_values"
-"""Key of the note on inputs that were stored as constants: their values by name, as JSON."""
+"""Key of the JSON record of former inputs that are constants now: their values by name."""
 
 Notes = Mapping[str, str | None]
-"""Values by key; None for a note that the model must not have."""
+"""Values by key; None for an entry that the model must not have."""
 
 
 def read_metadata(model: Model, key: str) -> str | None:
-    """Return the value of a key; None where the model has no such note."""
+    """Return the value of a key, or None if the model does not have the key."""
     return next((entry.value for entry in model.proto.metadata_props if entry.key == key), None)
 
 
 def with_metadata(model: Model, notes: Notes) -> Model:
-    """Return the model with some of its notes set or removed. Others keep their order, and new ones come last.
+    """Return the model with some entries set or removed. Other entries keep their order, and new ones are last.
 
-    The proto is copied once for all of them; where nothing changes, the given model is returned.
+    The proto is copied once for all entries. If nothing changes, the same model is returned.
     """
     if all(read_metadata(model, key) == value for key, value in notes.items()):
         return model

@@ -1,4 +1,4 @@
-"""Compute size and digest of a model file and of its external data, by which reports of one model are recognized."""
+"""Compute size and digest of a model file and its external data; reports use them to recognize the model."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "u
 def model_digest(model: Model) -> str:
     """Return the sha256 of the graph and of every stored value of a model, as hexadecimal digits.
 
-    Tensors are read one at a time. The digest leaves out the notes of the model (producer, version, description,
-    metadata), and the place and field in which tensors keep their data.
+    Tensors are read one at a time. The digest does not cover descriptive fields of the model (producer, version,
+    description, metadata). Where a tensor keeps its data, and in which field, does not matter either.
     """
     structure = without_weights(model.proto)
     for field in _NOTES:
@@ -44,13 +44,13 @@ def model_digest(model: Model) -> str:
 
 def _content(model: Model, tensor: onnx.TensorProto) -> bytes:
     if tensor.data_type == TensorProto.STRING:
-        # The lengths keep ["ab", "c"] apart from ["a", "bc"].
+        # The lengths make ["ab", "c"] differ from ["a", "bc"].
         return b"".join(len(text).to_bytes(8, "little") + text for text in tensor.string_data)
     return read_bytes(model, tensor)
 
 
 QUICK_BYTES = 64 << 20
-"""External data up to this size is read for its digest where nothing else of a command reads it: 0.05 s."""
+"""Larger external data is not read only to compute its digest. Reading this much takes 0.05 s."""
 
 _CHUNK = 1 << 18
 
@@ -58,12 +58,12 @@ _CHUNK = 1 << 18
 def describe_file(
     model: Model, *, most_data: int | None = None, stopped: threading.Event | None = None
 ) -> ModelFile | None:
-    """Return sizes and digests of the files of a model; None for a model in memory, or whose file is gone.
+    """Return sizes and digests of the files of a model, or None if it was made in memory or its file is gone.
 
     Args:
         model: The model as it was read.
-        most_data: Bytes of external data up to which its digests are computed; None for any size.
-        stopped: Set where the description is no longer wanted.
+        most_data: The digest of external data is computed only up to this size in bytes; None for any size.
+        stopped: An event that is set when the description is no longer needed.
     """
     if model.path is None:
         return None
@@ -83,12 +83,12 @@ def describe_file(
 
 @contextlib.contextmanager
 def described_beside(model: Model) -> Iterator[Callable[[], ModelFile | None]]:
-    """Describe the files of a model in a thread of its own, which ends with the block.
+    """Describe the files of a model in a separate thread, which ends with the block.
 
-    The digest of large weights takes as long as reading them, on one core.
+    On one core, the digest of large weights takes as long as reading them.
 
     Yields:
-        What waits for the description and returns it, as :func:`describe_file`.
+        A function that waits for the description and returns it, like :func:`describe_file`.
     """
     stopped = threading.Event()
     with ThreadPoolExecutor(1, "digest") as pool:
@@ -99,7 +99,7 @@ def described_beside(model: Model) -> Iterator[Callable[[], ModelFile | None]]:
 
 
 def describe_path(path: Path) -> ModelFile | None:
-    """Return sizes and digests of the files of a model that is not loaded; None where it cannot be read."""
+    """Return sizes and digests of the files of a model that is not loaded, or None if it cannot be read."""
     try:
         return describe_file(load_model(path, needs_data=False), most_data=QUICK_BYTES)
     except ModelError:

@@ -1,4 +1,4 @@
-"""Write a small model as ONNX text that ``onnx.parser`` reads back, as the examples of the rules are written."""
+"""Write a small model as ONNX text that ``onnx.parser`` can read; the examples of the rules have this form."""
 
 import re
 
@@ -16,7 +16,7 @@ _UNPRINTED: dict[int, str] = {
     TensorProto.UINT2: "uint2",
     TensorProto.FLOAT4E2M1: "float4e2m1",
 }
-"""Types whose values the printer leaves out; they are printed as uint8 and named afterwards."""
+"""Types whose values the printer omits; they are printed as uint8, and the type name is corrected afterwards."""
 
 _BITS = frozenset(
     {
@@ -30,14 +30,14 @@ _BITS = frozenset(
         TensorProto.BFLOAT16,
     }
 )
-"""Types that the text spells as raw bits."""
+"""Types whose values are raw bits in the text."""
 
 
 def onnx_text(proto: onnx.ModelProto) -> str:
-    """Return a model as ONNX text, with every value and without what the text says twice.
+    """Return a model as ONNX text with every value, without redundant keywords.
 
     Args:
-        proto: The model; its data lies inside it. It is not changed.
+        proto: The model, without external data. It is not changed.
     """
     copy = copy_model(proto)
     names = {}
@@ -55,7 +55,7 @@ def onnx_text(proto: onnx.ModelProto) -> str:
 
 
 def _spell_out(tensor: TensorProto) -> None:
-    """Move the values of a tensor out of ``raw_data``, which the printer leaves out."""
+    """Move the values of a tensor from ``raw_data``, which the printer omits, to another field."""
     raw = tensor.raw_data
     if not raw:
         return

@@ -1,8 +1,8 @@
-"""Write outputs: a file is replaced when it is complete, what a link points to is replaced, a stream is written into.
+"""Write outputs: a file (or the file that a link points to) is replaced when it is complete; a stream is written into.
 
-A stream is a device, a pipe, or a descriptor that this process got (``/dev/stdout``, ``/dev/fd/3``), whatever the
-descriptor is of: to replace ``/dev/null`` by a file would break the machine, and to replace the file that the shell has
-opened for ``> report.txt`` would lose what is printed there.
+A stream is a device, a pipe, or any descriptor that this process inherited (``/dev/stdout``, ``/dev/fd/3``). It is not
+replaced: a file in place of ``/dev/null`` would break the machine. If the shell opened a file for ``> report.txt``,
+replacing it would lose everything else that is printed there.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ _STDOUT_DESCRIPTOR = 1
 
 @dataclass(slots=True)
 class _Streams:
-    """Descriptors that outputs are written to instead of those of the same number."""
+    """The descriptor to write to instead of the original descriptor."""
 
     stdout: int = _STDOUT_DESCRIPTOR
 
@@ -39,12 +39,12 @@ _STREAMS = _Streams()
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What an output path stands for.
+    """The file or stream that an output path refers to.
 
     Attributes:
-        path: The file to replace or create, which is no link; or the stream to open.
+        path: The file to replace or create (never a link), or the stream to open.
         descriptor: The open descriptor of this process that the path names; None for other paths.
-        is_stream: Whether it is written into and not replaced.
+        is_stream: Whether the output is written into, not replaced.
     """
 
     path: Path
@@ -54,11 +54,11 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """An output that is made under another name.
+    """An output that is written under a temporary name.
 
     Attributes:
         file: The file to write.
-        destination: Where it goes.
+        destination: The final place of the output.
     """
 
     file: Path
@@ -66,14 +66,14 @@ class Staged:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Open the file; what is written is on the disk when the block ends."""
+        """Open the file; written data is on the disk when the block ends."""
         with self.file.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
 
     def publish(self) -> None:
-        """Put the file in its place, or copy it into the stream."""
+        """Move the file to its final place, or copy it into the stream."""
         if self.destination.is_stream:
             with self.file.open("rb") as source, _stream(self.destination) as target:
                 shutil.copyfileobj(source, target)
@@ -83,16 +83,16 @@ class Staged:
 
 
 def destination(path: Path) -> Destination:
-    """Follow an output path to what it stands for.
+    """Follow an output path to the file or stream that it refers to.
 
     Raises:
-        OutputError: It is a circle of links.
+        OutputError: The links form a circle.
     """
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(path.parent)
         opened = _OPEN_FILES.fullmatch(folder)
         if path.name.isdecimal() and (opened or folder == "/dev/fd"):
-            # An open file of another process is opened anew; its own path, which the link shows, may name another file.
+            # A file that another process has open is opened again; the path in the link may name another file now.
             own = opened is None or int(opened["process"]) == os.getpid()
             return Destination(path, int(path.name) if own else None, is_stream=True)
         if not path.is_symlink():
@@ -102,7 +102,7 @@ def destination(path: Path) -> Destination:
 
 
 def check_outputs(paths: Sequence[Path], inputs: list[Path]) -> None:
-    """Check all outputs of a job as :func:`check_output` does, and that no two are the same file.
+    """Check each output of a job with :func:`check_output`; also check that all outputs are different files.
 
     Raises:
         UsageError: Two outputs are the same file, or one is an input.
@@ -115,18 +115,18 @@ def check_outputs(paths: Sequence[Path], inputs: list[Path]) -> None:
 
 
 def is_stdout(path: Path) -> bool:
-    """Whether an output is the stdout of this process."""
+    """Return whether an output is the stdout of this process."""
     return destination(path).descriptor == _STDOUT_DESCRIPTOR
 
 
 def is_stream(path: Path) -> bool:
-    """Whether an output is a device, a pipe or a descriptor: nothing can be read back from it, or put beside it."""
+    """Return whether an output is a device, a pipe or a descriptor. No file can be written next to it."""
     return destination(path).is_stream
 
 
 @contextlib.contextmanager
 def open_output(path: Path) -> Iterator[IO[bytes]]:
-    """Open an output. A file is replaced when the block succeeds, and left as it was when it fails; so is a stream."""
+    """Open an output. If the block succeeds, the output is replaced or written; if it fails, it is unchanged."""
     with output_errors(path), staged(path) as aside:
         with aside.open() as file:
             yield file
@@ -141,11 +141,11 @@ def write_output(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def staged(path: Path) -> Iterator[Staged]:
-    """Make an empty file that can become the output, for what is written by name; it is gone when the block ends."""
+    """Create an empty temporary file that can become the output; it is deleted when the block ends."""
     target = destination(path)
     with contextlib.ExitStack() as stack:
         with output_errors(path):
-            # In the same folder, since a rename is atomic only within a file system.
+            # In the same folder, because a rename is atomic only within a file system.
             folder = stack.enter_context(ScratchFolder()).path if target.is_stream else target.path.parent
             file = stack.enter_context(scratch_file(folder, target.path.name))
         yield Staged(file, target)
@@ -172,12 +172,12 @@ def check_output(path: Path, inputs: list[Path]) -> None:
 
 
 def shows_stdout() -> bool:
-    """Whether what is written to stdout is shown on a terminal."""
+    """Return whether stdout is shown on a terminal."""
     return os.isatty(_STREAMS.stdout)
 
 
 def reserve_stdout() -> None:
-    """Keep stdout for an output: what this process and its libraries print goes to stderr from now on."""
+    """Reserve stdout for an output: this process and its libraries print to stderr from now on."""
     if _STREAMS.stdout != _STDOUT_DESCRIPTOR:
         return
     sys.stdout.flush()
@@ -187,7 +187,7 @@ def reserve_stdout() -> None:
 
 @contextlib.contextmanager
 def output_errors(path: Path) -> Iterator[None]:
-    """Turn what the system says while an output is written into an :class:`~qdqtool.errors.OutputError`."""
+    """Turn a system error while an output is written into an :class:`~qdqtool.errors.OutputError`."""
     try:
         yield
     except BrokenPipeError:
@@ -209,7 +209,7 @@ def _stream(target: Destination) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
     finally:
-        # What could not be written is still in the buffer, and would fail again.
+        # Data that could not be written is still in the buffer, and writing it would fail again.
         with contextlib.suppress(OSError):
             file.close()
 
@@ -218,7 +218,7 @@ def _set_usual_mode(file: Path, target: Path) -> None:
     if target.exists():
         shutil.copymode(target, file)
         return
-    # mkstemp makes files of mode 0600. The umask can only be read by setting it.
+    # mkstemp creates files with mode 0600. The only way to read the umask is to set it.
     mask = os.umask(0)
     os.umask(mask)
     file.chmod(0o666 & ~mask)

@@ -1,4 +1,4 @@
-"""Write a model whole or not at all: weights one at a time, and external data where the size requires it."""
+"""Write a model completely or not at all: one weight at a time, with external data if the size requires it."""
 
 import contextlib
 import hashlib
@@ -18,11 +18,11 @@ from qdqtool.models.graph.report import DataFile, ModelFile
 from qdqtool.models.options import ExternalData
 
 INLINE_LIMIT = 2**31 - 2**26
-"""A larger model gets external data: protobuf is limited to 2 GiB, and 64 MiB of that are headroom."""
+"""A larger model gets external data, because protobuf is limited to 2 GiB (64 MiB of them are a reserve)."""
 
 
 class TooLargeError(UsageError):
-    """A model was to be stored in one file, or in memory, and passes 2 GiB."""
+    """A model that must fit in one file or in memory is larger than 2 GiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class SavedFiles:
         model: The ``.onnx`` file.
         data: The external data file, if there is one.
         bytes: Total size of both.
-        file: Sizes and digests of both; None for a stream.
+        file: Sizes and digests of both files; None for a stream.
     """
 
     model: Path
@@ -43,13 +43,13 @@ class SavedFiles:
 
 
 def save_model(model: Model, path: str | Path, *, external_data: ExternalData = ExternalData.AUTO) -> SavedFiles:
-    """Write a model. ``model`` itself does not change.
+    """Write a model, which is not changed.
 
-    The files are written as :mod:`qdqtool.models.graph.io.output` writes them, data first. External data goes to
-    ``<path>.data``; into a stream, a model goes whole. Bytes of untouched tensors are copied through unread.
+    The files are written by :mod:`qdqtool.models.graph.io.output`, data first. External data goes to ``<path>.data``;
+    into a stream, a model is written as a whole. The bytes of unchanged tensors are copied without decoding.
 
     Args:
-        model: The model; its external tensors are read from its own folder, pending ones are made now.
+        model: The model; external tensors are read from its folder, pending tensors are computed now.
         path: The ``.onnx`` file to write. It must not be the file that the model was read from.
         external_data: Where weights are stored.
     """
@@ -72,7 +72,7 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
         ready.append(stack.enter_context(staged(path)))
         with ready[-1].open() as file:
             file.write(serialized)
-        # Both are complete: all that can go wrong between the two is a crash of the machine.
+        # Both files are complete: only a crash of the machine between the two steps can leave a mixture.
         for output in ready:
             output.publish()
     written = ModelFile(
@@ -91,7 +91,7 @@ def _write_data(model: Model, proto: onnx.ModelProto, output: Staged, location: 
 
 
 def inlined(model: Model) -> onnx.ModelProto | None:
-    """Copy a model with its pending tensors made; None where it would be saved with external data."""
+    """Return a copy with computed pending tensors, or None if the model is too large to be saved in one file."""
     if _needs_data_file(model, ExternalData.AUTO, None):
         return None
     proto = copy_model(model.proto)

@@ -31,8 +31,8 @@ _SUB_BYTE_BITS: dict[int, int] = {
 def iter_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
     """Yield every tensor that a model stores.
 
-    These are initializers, dense and sparse, and tensors in attributes, of every scope, of training graphs, and of the
-    defaults of a function's attributes: whatever ONNX Runtime would read from external data.
+    These are initializers (dense and sparse) and tensors in attributes. Scopes, training graphs and default values of
+    function attributes are searched. Together they are what ONNX Runtime would read from external data.
     """
     for _, container in walk(proto):
         yield from _stored_in(container)
@@ -49,7 +49,7 @@ def _stored_in(container: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Tens
     else:
         for attribute in container.attribute_proto:
             yield from _in_attribute(attribute)
-            # walk() does not go into the bodies of a default.
+            # walk() does not enter the subgraphs of a default value.
             for graph in _graphs(attribute):
                 yield from _stored_below(graph)
     for node in container.node:
@@ -58,7 +58,7 @@ def _stored_in(container: onnx.GraphProto | onnx.FunctionProto) -> Iterator[Tens
 
 
 def _in_attribute(attribute: onnx.AttributeProto) -> Iterator[TensorProto]:
-    # By what is there, not by the declared type: an attribute that refers to one of its function has a type alone.
+    # Checked by content, not by declared type: an attribute that refers to a function parameter has only a type.
     if attribute.HasField("t"):
         yield attribute.t
     yield from attribute.tensors
@@ -83,17 +83,17 @@ def _stored_below(graph: onnx.GraphProto) -> Iterator[TensorProto]:
 
 
 def is_external(tensor: TensorProto) -> bool:
-    """Whether the bytes are stored outside the model file, or are pending."""
+    """Return whether the bytes are stored outside the model file, or are pending."""
     return tensor.data_location == TensorProto.EXTERNAL
 
 
 def external_entry(tensor: TensorProto, key: str) -> str:
-    """Return an entry of ``external_data`` (``location``, ``offset``, ``length``, ``key``); empty where absent."""
+    """Return an entry of ``external_data`` (``location``, ``offset``, ``length``, ``key``); empty if absent."""
     return next((entry.value for entry in tensor.external_data if entry.key == key), "")
 
 
 def is_pending(tensor: TensorProto) -> bool:
-    """Whether the bytes are made only when the model is saved."""
+    """Return whether the bytes are computed only when the model is saved."""
     return is_external(tensor) and external_entry(tensor, "location") == PENDING_LOCATION
 
 
@@ -103,7 +103,7 @@ def element_count(tensor: TensorProto) -> int:
 
 
 def nbytes(tensor: TensorProto) -> int:
-    """Return the bytes of the raw data of ``tensor``, packed below 8 bits. Strings count as 0."""
+    """Return the size in bytes of the raw data of ``tensor``, packed if below 8 bits. Strings count as 0."""
     bits = _SUB_BYTE_BITS.get(tensor.data_type)
     if bits is not None:
         return (element_count(tensor) * bits + 7) // 8
@@ -118,13 +118,13 @@ _PLAIN: Mapping[int, np.dtype[Any]] = {
     TensorProto.UINT8: np.dtype("u1"),
     TensorProto.INT32: np.dtype("<i4"),
 }
-"""Types whose raw data is the array."""
+"""Types whose raw data has the layout of the array."""
 
 
 def read_array(model: Model, tensor: TensorProto) -> Array:
     """Read the values of a stored tensor, unpacked, in its NumPy or ml_dtypes type and shape.
 
-    External and offloaded data of whole bytes is memory-mapped read-only, and read from disk when it is used.
+    External and offloaded data of whole bytes is memory-mapped read-only; it is read from disk when used.
 
     Raises:
         ModelError: The stored bytes do not fit the declared shape and type.
@@ -143,7 +143,7 @@ def read_array(model: Model, tensor: TensorProto) -> Array:
 
 
 def _of_raw_data(tensor: TensorProto) -> Array:
-    """Read a constant of a plain type without onnx, which takes ten times as long: scales are many and small."""
+    """Read a constant of a plain type without onnx, which is ten times slower. Models have many small scales."""
     raw = tensor.raw_data
     if not raw:
         return np.asarray(numpy_helper.to_array(tensor))
@@ -170,7 +170,7 @@ def external_place(folder: Path, tensor: TensorProto) -> tuple[Path, int]:
 
 
 def onnx_type_name(onnx_type: int | None) -> str:
-    """The ONNX name of an element type in lower case; ``unknown`` for none, ``type 99`` for a number without a name."""
+    """Return the ONNX name of an element type in lower case, or ``unknown``, or ``type 99`` for an unknown number."""
     known = TensorProto.DataType.DESCRIPTOR.values_by_number.get(onnx_type) if onnx_type else None
     return known.name.lower() if known is not None else f"type {onnx_type}" if onnx_type else "unknown"
 
@@ -179,9 +179,9 @@ def make_tensor(name: str, array: npt.ArrayLike, onnx_type: int) -> TensorProto:
     """Make a TensorProto with raw data.
 
     Args:
-        name: Its name.
-        array: Values; converted to the NumPy type of ``onnx_type``. Sub-byte types are packed, the first element in
-            the low bits.
+        name: Name of the tensor.
+        array: Values; they are converted to the NumPy type of ``onnx_type``. Sub-byte types are packed, with the first
+            element in the low bits.
         onnx_type: ``TensorProto.DataType``.
     """
     values = np.asarray(array).astype(onnx.helper.tensor_dtype_to_np_dtype(onnx_type))
@@ -189,7 +189,7 @@ def make_tensor(name: str, array: npt.ArrayLike, onnx_type: int) -> TensorProto:
 
 
 def pending_tensor(model: Model, name: str, dims: tuple[int, ...], onnx_type: int, payload: Payload) -> TensorProto:
-    """Make a tensor whose bytes are made when the model is saved; register ``payload`` under the tensor's name."""
+    """Return a tensor whose bytes are computed when the model is saved; ``payload`` is registered under its name."""
     tensor = TensorProto(name=name, data_type=onnx_type, dims=dims)
     set_pending(model, tensor, name, payload)
     return tensor
@@ -198,7 +198,7 @@ def pending_tensor(model: Model, name: str, dims: tuple[int, ...], onnx_type: in
 def computed_tensor(
     model: Model, stored: TensorProto, name: str, compute: Callable[[Array], Array], dims: Sequence[int] | None = None
 ) -> TensorProto:
-    """Make a pending tensor of the type of a stored one, from whose values it is computed when the model is saved."""
+    """Return a pending tensor that is computed from a stored tensor of the same type when the model is saved."""
 
     def make() -> bytes:
         return make_tensor(name, compute(read_array(model, stored)), stored.data_type).raw_data
@@ -209,7 +209,7 @@ def computed_tensor(
 
 
 def set_pending(model: Model, tensor: TensorProto, key: str, payload: Payload) -> None:
-    """Make a tensor without data pending: its bytes are made when it is saved; register ``payload`` as ``key``."""
+    """Make a tensor without data pending: ``payload``, registered as ``key``, computes its bytes on saving."""
     tensor.data_location = TensorProto.EXTERNAL
     del tensor.external_data[:]
     tensor.external_data.add(key="location", value=PENDING_LOCATION)
@@ -232,7 +232,7 @@ def payload_of(model: Model, tensor: TensorProto) -> Payload:
 
 
 def _place(model: Model, tensor: TensorProto) -> tuple[Path, int] | None:
-    """Return the file and offset of an external or offloaded tensor; None for one whose bytes have to be made."""
+    """Return the file and offset of an external or offloaded tensor, or None if its bytes must be computed."""
     if not is_pending(tensor):
         return external_place(model.folder, tensor)
     place = payload_of(model, tensor).place
@@ -242,7 +242,7 @@ def _place(model: Model, tensor: TensorProto) -> tuple[Path, int] | None:
 def _mapped(tensor: TensorProto, path: Path, offset: int) -> Array:
     shape = tuple(tensor.dims)
     dtype = _numpy_dtype(tensor)
-    # An empty mapping is an error for mmap.
+    # mmap raises an error for an empty mapping.
     if not element_count(tensor):
         return np.zeros(shape, dtype)
     raw = np.memmap(path, np.uint8, "r", offset, (nbytes(tensor),))

@@ -1,1 +1,1 @@
-"""Questions about a graph that several packages ask, and that need the properties of operators."""
+"""Queries about a graph that several packages share, and that need the properties of operators."""

@@ -1,13 +1,13 @@
-"""Find the bounds that a Q imposes on its tensor in place of a Relu or Clip that a quantizer removed.
+"""Find the bounds that the range of a Q imposes in place of a Relu or Clip that a quantizer removed.
 
-Every Q saturates. Most ranges only hold what calibration saw, and clip nothing that the float model did not. But ONNX
-Runtime's quantizer removes a Relu or Clip in front of a Q whose range ends where it does (measured with 1.31.1). Then
-the range is the only nonlinearity. Two marks tell such a range:
+Every Q saturates. Most ranges only cover the values that calibration saw, so they clip nothing. But ONNX Runtime's
+quantizer removes a Relu or Clip before a Q if the range of the Q ends at the same bounds (measured with 1.31.1). The
+range is then the only nonlinearity. Such a range has one of two marks:
 
 - The zero point is the lowest code, and the tensor may be negative: the Q computes max(x, 0).
-- A bound is the number that somebody wrote, such as 6: a range that comes from data does not end there by chance.
+- A bound is a round number such as 6: a range that comes from data does not end there by chance.
 
-ONNX Runtime's quantizer removes such Relu nodes. Code that removes the pair, or makes it symmetric, must restore them.
+Code that removes such a pair, or makes it symmetric, must restore the Relu or Clip.
 """
 
 import math
@@ -36,18 +36,18 @@ LOWEST = {
     TensorProto.UINT4: 0,
     TensorProto.INT4: -8,
 }
-"""The lowest code of the asymmetric types."""
+"""The lowest code of each asymmetric type."""
 
 
 def absorbs_relu(entry: QdqNode, index: ModelIndex) -> bool:
-    """Return whether a Q clips values at zero that could be negative."""
+    """Return whether a Q sets negative values to zero, and its input may have negative values."""
     if not entry.is_quantize or entry.data is None or not _starts_at_zero(entry, index.constants):
         return False
     return not is_nonnegative(entry.data, index)
 
 
 def is_nonnegative(value: Value, index: ModelIndex) -> bool:
-    """Return whether a tensor is known to have no negative values, from its constants or the operators that make it."""
+    """Return whether a tensor is known to have no negative values, from constants or the operators that make it."""
     waiting: list[Value | None] = [value]
     for _ in range(MAX_STEPS):
         if not waiting:
@@ -60,7 +60,7 @@ def is_nonnegative(value: Value, index: ModelIndex) -> bool:
 
 
 def _sources_of_sign(value: Value | None, index: ModelIndex) -> list[Value | None] | None:
-    """Return the tensors that must be at least 0 so that ``value`` is; None if it may be negative in any case."""
+    """Return the tensors that must be nonnegative so that ``value`` is, or None if ``value`` may be negative."""
     lowest = _lowest_stored(value, index)
     if lowest is not None:
         return [] if lowest >= 0 else None
@@ -82,7 +82,7 @@ def _operands_of_sign(node: NodeView, index: ModelIndex) -> list[Value | None] |
 
 
 def _lifts_above_zero(add: NodeView, index: ModelIndex) -> bool:
-    """Return whether an Add adds a constant that is at least the magnitude of its values, as in 1 + erf(x)."""
+    """Return whether an Add adds a constant to values of no larger magnitude, such as 1 + erf(x)."""
     for position in (0, 1):
         lowest = _lowest_stored(add.input(position), index)
         if lowest is not None:
@@ -101,7 +101,7 @@ def _largest_magnitude(value: Value | None, index: ModelIndex) -> float | None:
 
 
 def _lowest_stored(value: Value | None, index: ModelIndex) -> float | None:
-    """Return the smallest value of a constant, also one that is stored as codes with one scale; None for others."""
+    """Return the smallest value of a constant (also of stored codes with one scale), or None for other tensors."""
     entry = index.qdq.dequantizer_of(value)
     codes = entry.data if entry is not None else value
     array = index.constant(codes) if codes is not None else None
@@ -118,7 +118,7 @@ def _lowest_stored(value: Value | None, index: ModelIndex) -> float | None:
 
 
 def _starts_at_zero(entry: QdqNode, constants: Constants) -> bool:
-    """Return whether every zero point is the lowest code of an integer type."""
+    """Return whether every zero point is the lowest code of the integer type."""
     lowest = next((low for each, low in LOWEST.items() if each == entry.quantized_type), None)
     if entry.zero_point is None:
         return lowest == 0
@@ -129,21 +129,21 @@ def _starts_at_zero(entry: QdqNode, constants: Constants) -> bool:
 RELU6 = 6.0
 
 EXACT = 1e-6
-"""Relative precision of a bound by a float32 scale: a few roundings. At this precision, a number of one digit, such as
-6, 1 or 20, does not occur by chance, nor for a scale of few digits such as 0.02, whose range ends at 5.1. A scale of 16
-bits is less precise: there, only the 6 of a Relu6 is recognized."""
+"""Relative precision of a bound that is computed from a float32 scale: a few roundings. At this precision a one-digit
+number such as 6, 1 or 20 does not occur by chance, not even for a scale with few digits (0.02 gives 5.1). A 16-bit
+scale is less precise, so only the 6 of a Relu6 is recognized."""
 
 HALF_STEP = 0.501
-"""Steps by which rounding the zero point moves a range: half a step exactly for bounds such as -1 and 1."""
+"""Rounding the zero point shifts a range by at most this many steps; for bounds such as -1 and 1, by half a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImposedBounds:
-    """What a Q does to its tensor besides rounding.
+    """The bounds that a Q imposes on its tensor, in addition to rounding.
 
     Attributes:
-        low: The smallest value that it passes; minus infinity where it cuts nothing off.
-        high: The largest, or infinity.
+        low: Lower bound; minus infinity if there is none.
+        high: Upper bound; infinity if there is none.
     """
 
     low: float = -math.inf
@@ -151,7 +151,7 @@ class ImposedBounds:
 
     @property
     def is_relu(self) -> bool:
-        """Whether a Relu does the same."""
+        """Whether a Relu imposes the same bounds."""
         return self == ImposedBounds(low=0.0)
 
 
@@ -159,11 +159,11 @@ NO_BOUNDS = ImposedBounds()
 
 
 class UnknownBoundsError(ValueError):
-    """A Q may do the work of a Relu or Clip, and its constants do not tell which."""
+    """A Q may replace a Relu or Clip, but its constants do not tell which bounds were intended."""
 
 
 def imposed_bounds(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
-    """Return the bounds that a Q imposes in place of a Relu or Clip; :data:`NO_BOUNDS` where it replaces none."""
+    """Return the bounds that a Q imposes in place of a Relu or Clip, or :data:`NO_BOUNDS` if it replaces none."""
     data = entry.data
     fmt = formats.by_onnx_type(entry.quantized_type) if entry.quantized_type is not None else None
     if data is None or fmt is None or fmt.kind != "integer" or _is_given(data, index):
@@ -198,12 +198,12 @@ def _of_channels(entry: QdqNode, at_low: Array, index: ModelIndex) -> ImposedBou
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """The range of a Q with one scale.
+    """The range of a Q with a single scale.
 
     Attributes:
         scale: The scale.
-        bottom: The lowest code less the zero point.
-        top: The highest code less the zero point.
+        bottom: The lowest code minus the zero point.
+        top: The highest code minus the zero point.
         precision: Relative precision of the scale.
     """
 
@@ -213,13 +213,13 @@ class _Range:
     precision: float
 
     def written_top(self) -> float:
-        """Return its upper end where somebody wrote it, as the 6 of a Relu6; infinity where it comes from data."""
+        """Return the upper end if it is a round number (the 6 of Relu6), or infinity if it comes from data."""
         return self._written(self.top) or math.inf
 
     def written_bounds(self) -> ImposedBounds:
-        """Return both ends where somebody wrote them, such as -1 and 1; :data:`NO_BOUNDS` where they come from data."""
-        # The zero point is rounded to a whole code: the range is as wide as the bounds are apart, and it lies at
-        # most half a step beside them.
+        """Return the ends if they are round numbers (-1 and 1), or :data:`NO_BOUNDS` if they come from data."""
+        # The zero point is rounded to a whole code. The range keeps its width, the distance of the bounds, but is
+        # shifted by at most half a step.
         width, bottom = self._written(self.top - self.bottom), self.bottom * self.scale
         low = _one_digit(bottom)
         if not width or abs(low - bottom) > self.scale * HALF_STEP:
@@ -243,7 +243,7 @@ def _one_digit(value: float) -> float:
 
 
 def _is_given(value: Value, index: ModelIndex) -> bool:
-    """Whether a tensor is constant, or an input of the graph that is at most moved: there was no Relu to remove."""
+    """Return whether a tensor is constant or a (moved) graph input. Then there was no Relu before the Q."""
     found: Value | None = value
     for _ in range(MAX_STEPS):
         if found is None or index.constants.is_constant(found):
@@ -255,6 +255,6 @@ def _is_given(value: Value, index: ModelIndex) -> bool:
 
 
 def _is_sum(value: Value) -> bool:
-    """Whether a product or a residual Add makes a tensor: operators whose results have no bounds of their own."""
+    """Return whether a weighted operator or an Add makes a tensor; such a tensor has no bounds of its own."""
     producer = value.producer
     return producer is not None and (ops.product(producer) is not None or producer.is_op("Add"))

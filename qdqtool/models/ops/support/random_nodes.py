@@ -1,4 +1,4 @@
-"""Find the nodes whose output differs from run to run."""
+"""Find the nodes whose output differs between runs."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,9 @@ from qdqtool.models.graph.scope import display
 
 
 def random_nodes(index: ModelIndex) -> Iterator[NodeView]:
-    """Yield the nodes that draw random numbers, in every scope.
+    """Yield the nodes of all scopes that draw random numbers.
 
-    These are the generators of random numbers, and Dropouts that are known to be in training mode.
+    These are the generators of random numbers, and Dropout nodes that are known to be in training mode.
     """
     for node in index.view.nodes():
         rule = ops.traits(node).random_if
@@ -20,7 +20,7 @@ def random_nodes(index: ModelIndex) -> Iterator[NodeView]:
 
 
 def random_cause(index: ModelIndex) -> str:
-    """Return in words why the outputs of a model that were seen to differ do so."""
+    """Describe why the outputs of a model differ between runs."""
     found = list(random_nodes(index))
     if not found:
         return "none of its operators is known to draw random numbers"

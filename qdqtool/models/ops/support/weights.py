@@ -1,4 +1,4 @@
-"""Find the stored weights and vectors of a node that an edit may replace, or the reason why it may not."""
+"""Find the stored weights and vectors of a node that an edit may replace, or the reason why they cannot be replaced."""
 
 import math
 from collections.abc import Callable
@@ -16,19 +16,19 @@ from qdqtool.models.graph.model import Model
 from qdqtool.numerics.product import ProductLayout
 
 ShapeOf = Callable[[Value], tuple[int, ...] | None]
-"""The extents of a tensor; None where one of them is not known."""
+"""Returns the extents of a tensor, or None if one of them is unknown."""
 
 
 def multiply_accumulates(node: NodeView, shape_of: ShapeOf) -> int | None:
-    """Return the multiply-accumulates of one run of a product, its bias not counted.
+    """Return the number of multiply-accumulates of one run of a weighted operator, without its bias.
 
     Args:
         node: A node for which :func:`qdqtool.models.ops.product` returns an operator.
-        shape_of: The shapes of its tensors.
+        shape_of: Returns the shape of a tensor.
 
     Returns:
-        None where the shape of its output, its weight or, for a ConvTranspose, its input is not known, and for any
-        other operator.
+        None for other operators. Also None if the shape of the output or weight is unknown, or for a ConvTranspose the
+        shape of the input.
     """
     product, output, x = ops.product(node), node.output(), node.input(0)
     weight = node.input(product.weight_input) if product is not None else None
@@ -39,8 +39,8 @@ def multiply_accumulates(node: NodeView, shape_of: ShapeOf) -> int | None:
         return None
     layout = product.product_layout(node, dims) if dims and all(dims) else None
     if layout is not None and product.is_convolution and layout.inputs_first:
-        # Each element of the input meets the weights of its channel. The output of a ConvTranspose has more elements
-        # the larger its strides are, and sums fewer products for each.
+        # Each input element is multiplied by all weights of its channel. With larger strides, the output of a
+        # ConvTranspose has more elements, and each of them sums fewer products.
         return math.prod(read) * (math.prod(dims) // max(layout.inputs, 1)) if read is not None else None
     if made is None:
         return None
@@ -49,7 +49,7 @@ def multiply_accumulates(node: NodeView, shape_of: ShapeOf) -> int | None:
 
 
 def _terms(node: NodeView, product: ops.ProductOp, dims: tuple[int, ...]) -> int:
-    """Return how many products are summed for one element of the output."""
+    """Return the number of products that are summed for one element of the output."""
     axis = product.reduction_axis(node, len(dims))
     if axis is not None:
         return dims[axis] if dims else 1
@@ -58,17 +58,17 @@ def _terms(node: NodeView, product: ops.ProductOp, dims: tuple[int, ...]) -> int
 
 
 class WeightProblem(Exception):  # noqa: N818  a reason in words, never shown as an error
-    """Why a weight cannot be replaced."""
+    """The reason why a weight cannot be replaced."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredWeight:
-    """The stored weight of a product.
+    """The stored weight of a weighted operator.
 
     Attributes:
         node: The operator.
         tensor: The stored tensor.
-        layout: The axes of its channels.
+        layout: The channel axes of the weight.
     """
 
     model: Model
@@ -77,7 +77,7 @@ class StoredWeight:
     layout: ProductLayout
 
     def read(self) -> Array:
-        """Read its values, memory-mapped where they are external data."""
+        """Return the values of the weight, memory-mapped if they are external data."""
         return read_array(self.model, self.tensor)
 
 
@@ -85,7 +85,7 @@ def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
     """Return the weight at input 1.
 
     Raises:
-        WeightProblem: It is computed, shared, malformed, or not of a float type.
+        WeightProblem: The weight is computed, shared, malformed, or not of a float type.
     """
     value = node.input(1)
     tensor = constants.direct(value) if value is not None else None
@@ -103,16 +103,16 @@ def stored_weight(node: NodeView, constants: Constants) -> StoredWeight:
 
 
 def stored_vector(node: NodeView, index: int, channels: int | None, constants: Constants) -> int:
-    """Return the length of the stored vector at input ``index``: of rank 1, or with leading extents of 1.
+    """Return the length of the stored vector at input ``index``. It has rank 1, or all leading extents are 1.
 
     Args:
         node: The node.
-        index: Number of the input.
-        channels: The length that it must have; None for any above 1.
+        index: Index of the input.
+        channels: The required length; None for any length above 1.
         constants: Folded constants.
 
     Raises:
-        WeightProblem: It is computed, has another shape, or is not of a float type.
+        WeightProblem: The vector is computed, has another shape, or is not of a float type.
     """
     value = node.input(index)
     tensor = constants.direct(value) if value is not None else None

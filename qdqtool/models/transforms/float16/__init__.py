@@ -1,8 +1,8 @@
-"""Convert the float32 nodes of a quantized model to float16, for builders that keep to the types of a model.
+"""Convert the float32 nodes of a quantized model to float16, for builders that keep the types of a model.
 
-The decision is made for each node: by the types that ONNX allows, by the meaning of the operator, and by the largest
-values that were measured. A Cast is inserted where the two types meet, but never between a DQ and its readers, unless
-the scale is computed and the opset below 23: there a Q and DQ have one type, and such a scale may be too small.
+The decision for each node uses the types that ONNX allows, the meaning of the operator, and the largest measured
+values. A Cast is inserted where the two types meet, but usually not between a DQ and its readers. There it is needed if
+the scale is computed and the opset is below 23: data and scale then have one type, and float16 may be too small.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ class Float16Conversion:
     """The result of the conversion of a model.
 
     Attributes:
-        nodes: How many of them compute in float16.
-        kept: Those that compute in float32.
-        casts: How many Cast nodes were added.
+        nodes: Number of nodes that compute in float16.
+        kept: The nodes that stay in float32, with the reasons.
+        casts: Number of Cast nodes that were added.
     """
 
     nodes: int
@@ -39,13 +39,13 @@ def convert_to_float16(
 ) -> Transformed[Float16Conversion]:
     """Convert the float32 nodes of a model to float16.
 
-    Inputs and outputs of the model keep their type. Inputs and outputs of local functions and bodies do too.
-    Scales of a Q and DQ become float16 with the tensor, so they should be values of float16 already.
+    Inputs and outputs of the model keep their types; those of local functions and subgraphs do too. The scales of a
+    converted Q or DQ become float16, so their values should be exact in float16.
 
     Args:
-        model: The model, of opset 19 or later where it has Q or DQ. It is not changed.
-        measured: The largest finite magnitude of its tensors on data, by scope and name; tensors without one are
-            assumed to fit.
+        model: The model; its opset is at least 19 if it has Q or DQ. It is not changed.
+        measured: The largest finite magnitude of each tensor on data, by scope and name. Tensors that were not measured
+            are assumed to fit in float16.
     """
     index = ModelIndex.of(model.fork())
     decisions = decide(index, measured or {})

@@ -1,4 +1,4 @@
-"""Decide which nodes of a model compute in float16, and record why the others do not."""
+"""Decide which nodes of a model compute in float16, and record why other nodes do not."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,14 +25,14 @@ _INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if n
 
 
 def index_arithmetic(view: GraphView, operands: Mapping[NodeView, Operands]) -> frozenset[NodeView]:
-    """Return the nodes with float32 operands whose results become only indices or shapes.
+    """Return the nodes with float32 operands whose results are only used as indices or shapes.
 
-    Such results are read by a ``Cast`` to an integer, or by inputs that ONNX defines as float32, such as the scales of
-    a ``Resize``. The search goes backwards from these readers, through nodes that nothing else reads.
+    The reader of such a result is a ``Cast`` to an integer, or an input that ONNX defines as float32, such as the
+    scales of a ``Resize``. The search goes backwards from these readers, through nodes that have no other consumer.
 
     Args:
         view: The index of the model.
-        operands: The float32 operands of its nodes.
+        operands: The float32 operands of the model's nodes.
     """
     found: set[NodeView] = set()
     for scope in reversed(view.scopes):
@@ -67,7 +67,7 @@ INDICES = "its results become indices or shapes, and float16 counts to 2048 only
 BETWEEN = "it stands between nodes that stay float32, where two Casts would gain nothing"
 
 FIRST_OPSET_WITH_MIXED_PAIRS = 23
-"""The first opset in which the data of a Q or DQ may have another float type than the scale."""
+"""The first opset in which data and scale of a Q or DQ may have different float types."""
 
 
 @dataclass(slots=True)
@@ -76,10 +76,10 @@ class Decisions:
 
     Attributes:
         index: The index of the model.
-        operands: The float32 operands of every node that has some.
+        operands: By node, its float32 operands; other nodes are left out.
         infinity_constants: Constants that represent infinity.
-        kept: Nodes that compute in float32, with the reason.
-        returned: Tensors that keep their type under their name: outputs of the graph and of bodies.
+        kept: Nodes that stay in float32, with the reason.
+        returned: Outputs of the graph and of subgraphs; their names and types do not change.
     """
 
     index: ModelIndex
@@ -89,7 +89,7 @@ class Decisions:
     returned: frozenset[Value] = frozenset()
 
     def computing(self) -> Iterator[NodeView]:
-        """Return every node whose own type has to be decided."""
+        """Return every node whose own type must be decided."""
         return (node for node, own in self.operands.items() if own.kind is TypeRule.COMPUTES)
 
     def is_half(self, value: Value) -> bool:
@@ -103,7 +103,7 @@ class Decisions:
         return node not in self.kept and list(node.proto.output).index(value.name) in own.outputs
 
     def wants_half(self, use: Use) -> bool | None:
-        """Return True where a use of a float32 tensor needs float16, False where it needs float32, else None."""
+        """Return True if a use of a float32 tensor needs float16, False if it needs float32, None if either fits."""
         own, entry = self.operands.get(use.node), self.index.qdq.get(use.node)
         if own is None or use.index not in own.inputs:
             return entry is not None and self._has_half_scale(entry)
@@ -116,14 +116,14 @@ class Decisions:
         return use.node not in self.kept
 
     def takes_either(self, node: NodeView) -> bool:
-        """Return whether a Q or DQ can have either type: its scale is stored, or may have another type."""
+        """Return whether a Q or DQ can have either type: its scale is stored, or may differ in type from the data."""
         entry = self.index.qdq.get(node)
         assert entry is not None
         stored = self.is_stored(entry.scale) and not self.index.qdq.makes_scales(entry)
         return stored or node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
 
     def _has_half_scale(self, entry: QdqNode) -> bool:
-        """Return whether computed scales will be float16: those of a DQ with float16 output, and of its Q."""
+        """Return whether a computed scale becomes float16: the scale of a DQ with float16 output, or of its Q."""
         if self.is_stored(entry.scale):
             return False
         if not entry.is_quantize:
@@ -132,13 +132,13 @@ class Decisions:
         return self.is_stored(entry.data) and all(made is not None and self.is_half(made) for made in readers)
 
     def is_stored(self, value: Value | None) -> TypeGuard[Value]:
-        """Return whether a tensor is a float32 constant of the file, not one computed from constants."""
+        """Return whether a tensor is a stored float32 constant, not one that is computed from constants."""
         if value is None or not is_float32(value, self.index.types):
             return False
         return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
 
     def _is_made_half(self, value: Value) -> bool:
-        """Return whether all readers take float16."""
+        """Return whether all readers accept float16."""
         assert value.producer is not None
         pair = self.index.qdq.get(value.producer) is not None
         if value in self.returned or (pair and not self.takes_either(value.producer)):
@@ -147,11 +147,11 @@ class Decisions:
 
 
 def decide(index: ModelIndex, measured: Mapping[TensorKey, float]) -> Decisions:
-    """Decide for every node of a model.
+    """Decide the type of every node of a model.
 
     Args:
         index: The index of the model.
-        measured: The largest finite magnitude of tensors that were observed, by scope and name.
+        measured: The largest finite magnitude of measured tensors, by scope and name.
     """
     view = index.view
     operands = {node: own for node in view.nodes() if (own := operands_of(node, index.types)) is not None}
@@ -168,7 +168,7 @@ def decide(index: ModelIndex, measured: Mapping[TensorKey, float]) -> Decisions:
 
 
 class _Limits:
-    """Checks whether the inputs and outputs of nodes fit into float16."""
+    """Checks whether the inputs and outputs of nodes fit in float16."""
 
     def __init__(self, decisions: Decisions, magnitudes: Magnitudes, measured: Mapping[TensorKey, float]) -> None:
         self._decisions = decisions
@@ -176,7 +176,7 @@ class _Limits:
         self._measured = measured
 
     def problem(self, node: NodeView) -> str:
-        """Return the first operand that does not fit, in words; empty where all do."""
+        """Describe the first operand that does not fit in float16; empty if all fit."""
         own = self._decisions.operands[node]
         values = [node.input(index) for index in sorted(own.inputs)]
         values += [node.output(index) for index in sorted(own.outputs)]
@@ -199,8 +199,8 @@ class _Limits:
         return ""
 
     def _inner_misfit(self, node: NodeView) -> str:
-        """Return why an intermediate result does not fit, in words; empty where all fit."""
-        # Builders add up the squares of ReduceL2 and LpNormalization in the type of the input, before the root.
+        """Describe an intermediate result that does not fit in float16; empty if all fit."""
+        # Builders sum the squares of ReduceL2 and LpNormalization in the type of the input, before the root.
         root = {"ReduceL2": node.output(), "LpNormalization": node.input(0)}.get(node.op_type)
         magnitude = self._magnitudes.of(root) if root is not None else None
         if magnitude is None or magnitude**2 <= LARGEST:
@@ -209,7 +209,7 @@ class _Limits:
 
 
 def _keep_between(decisions: Decisions) -> None:
-    """Keep light nodes in float32 whose neighbours are all float32, until no more are found."""
+    """Keep light nodes in float32 if all their neighbors are float32; repeat until no more are found."""
     light = (node for node in decisions.computing() if not ops.traits(node).is_layer)
     waiting = [node for node in light if node not in decisions.kept]
     while True:

@@ -1,4 +1,4 @@
-"""Turn decisions into edits: constants in float16, Casts where types meet, scales in the type of their pair."""
+"""Turn decisions into edits: float16 constants, Casts where types meet, and scales in the type of their Q/DQ pair."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,7 +38,7 @@ class Float16Edits:
     Attributes:
         decisions: The decisions on nodes and tensors.
         edits: The edits so far.
-        casts: Number of Cast nodes that they add.
+        casts: Number of Cast nodes among the edits.
     """
 
     decisions: Decisions
@@ -73,8 +73,8 @@ class Float16Edits:
             self._convert_full(value)
 
     def _convert_constant(self, value: Value) -> None:
-        """Give consumers in float16 a constant of their own; the float32 constant is removed with its last consumer."""
-        # A constant that a Q reads stays float32, so that its codes are those of the given value.
+        """Give float16 consumers a constant of their own; the float32 constant is removed if no consumer is left."""
+        # The constant that a Q reads stays float32, so that the codes are those of the original value.
         for use in value.uses:
             if self.decisions.wants_half(use):
                 self._set_input(use, self._constant(value))
@@ -84,7 +84,7 @@ class Float16Edits:
         self._dead.drop_use(use.node, use.index)
 
     def _constant(self, value: Value) -> str:
-        """Return the name of a constant in float16, which is made on first use."""
+        """Return the name of the float16 copy of a constant; the copy is made on first use."""
         if value not in self._constants:
             name = self._constants[value] = self._namer.tensor(f"{value.name}_float16")
             self.edits.append(AddInitializer(value.scope.path, self._half(value, name)))
@@ -105,7 +105,7 @@ class Float16Edits:
         return pending_tensor(model, name, tuple(stored.dims), TensorProto.FLOAT16, payload)
 
     def _convert_half(self, value: Value) -> None:
-        """Convert a tensor to float16: consumers in float32, and the graph output of its name, get a Cast."""
+        """Convert a tensor to float16. Float32 consumers get a Cast, and so does a graph output."""
         full = [use for use in value.uses if self.decisions.wants_half(use) is False]
         if value in self.decisions.returned:
             self._return(value, full)
@@ -114,7 +114,7 @@ class Float16Edits:
         self._feed(full, value, TensorProto.FLOAT)
 
     def _convert_full(self, value: Value) -> None:
-        """Keep a tensor in float32: consumers in float16 get a Cast, or, for the output of a DQ, a second DQ."""
+        """Keep a tensor in float32. Float16 consumers get a Cast, or a second DQ if a DQ makes the tensor."""
         half = [use for use in value.uses if self.decisions.wants_half(use)]
         entry = self.decisions.index.qdq.dequantizer_of(value)
         if half and entry is not None and self.decisions.takes_either(entry.node):
@@ -123,7 +123,7 @@ class Float16Edits:
             self._feed(half, value, TensorProto.FLOAT16)
 
     def _return(self, value: Value, full: list[Use]) -> None:
-        """Rename the producer's output, and make the returned tensor by a Cast, also for consumers in float32."""
+        """Rename the producer's output; a Cast makes the returned tensor, which float32 consumers read too."""
         assert value.producer is not None
         scope, name = value.scope.path, self._namer.tensor(f"{value.name}_float16")
         index = list(value.producer.proto.output).index(value.name)
@@ -132,7 +132,7 @@ class Float16Edits:
         self._let_read([use for use in value.uses if use not in full], name)
 
     def _feed(self, uses: list[Use], value: Value, to: int) -> None:
-        """Add one Cast for all these uses of a tensor."""
+        """Add one Cast for all given uses of a tensor."""
         if uses:
             name = self._namer.tensor(f"{value.name}_{'float16' if to == TensorProto.FLOAT16 else 'float32'}")
             self._cast(value, value.name, name, to)
@@ -164,8 +164,8 @@ class Float16Edits:
             self.edits.append(SetAttribute(node.scope.path, node.key, "value", tensor))
 
     def _set_type_of_dequantizer(self, entry: QdqNode) -> None:
-        """Set the output type of a DQ: it is the type of its scale, unless output_dtype names another."""
-        # A DQ that makes scales names it, because its own scale is too small for float16.
+        """Set the output type of a DQ, which is the type of its scale unless output_dtype is set."""
+        # A DQ that makes scales sets output_dtype, because its own scale is too small for float16.
         node, decisions = entry.node, self.decisions
         if entry.output_dtype is not None or decisions.index.qdq.makes_scales(entry):
             self.edits.append(SetAttribute(node.scope.path, node.key, "output_dtype", TensorProto.FLOAT16))
@@ -181,7 +181,7 @@ class Float16Edits:
             self._set_input(Use(entry.node, 1), self._constant(scale))
 
     def _dequantize_again(self, entry: QdqNode, value: Value, uses: list[Use]) -> None:
-        """Add a second DQ of the same codes, in float16."""
+        """Add a second DQ of the same codes, with float16 output."""
         node, inputs = entry.node, list(entry.node.proto.input)
         attributes: dict[str, Any] = {
             attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.proto.attribute
@@ -202,11 +202,11 @@ def rounded(array: Array, *, clipped: bool = False) -> Array:
 
     Args:
         array: float32 values.
-        clipped: Whether values beyond :data:`LARGEST` stand for infinity, and are clipped to it.
+        clipped: Whether values beyond :data:`LARGEST` mean infinity and are clipped to it.
 
     Returns:
-        The constant. If all its values would become 0, such as the epsilon of a normalization, they become the smallest
-        float16 above 0: a division by them or by their root must not be a division by zero.
+        The constant. If all its nonzero values would become 0 (such as a small epsilon), they become the smallest
+        positive float16. Otherwise a division by them or by their root would be a division by zero.
     """
     values = np.clip(array, -LARGEST, LARGEST) if clipped else array
     with np.errstate(over="ignore", under="ignore"):

@@ -1,7 +1,7 @@
-"""The largest magnitudes of tensors, and constants that stand for infinity.
+"""The largest magnitudes of tensors, and constants that represent infinity.
 
-Exporters write ``-3.4e38`` or ``-1e9`` for minus infinity. Any other number that is large enough has the same effect,
-so such a constant does not need float32.
+Exporters write ``-3.4e38`` or ``-1e9`` for minus infinity. Any other large number has the same effect, so such a
+constant does not need float32.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ FINITE = 65504.0
 """The largest finite float16."""
 
 LARGEST = FINITE / 4
-"""Largest measured magnitude of a tensor in float16; the factor of 4 is left for data that was not measured."""
+"""Largest measured magnitude of a tensor that may be float16; the factor of 4 is a reserve for data not measured."""
 
 NORMAL = 2.0**-14
 """The smallest normal float16. Smaller values have fewer bits, and hardware may flush them to zero."""
@@ -40,7 +40,7 @@ class Magnitudes:
     """The largest known magnitude of each tensor.
 
     Attributes:
-        measured: The magnitudes of observed tensors, by scope and name.
+        measured: The magnitudes of measured tensors, by scope and name.
         index: The index of the model.
     """
 
@@ -49,12 +49,12 @@ class Magnitudes:
     _known: dict[Value, float | None] = field(default_factory=dict)
 
     def of(self, value: Value) -> float | None:
-        """Return the largest finite magnitude of the elements of a tensor; None where it is unknown."""
+        """Return the largest finite magnitude of the elements of a tensor, or None if it is unknown."""
         return self._of(value, MAX_DEPTH)
 
     def _of(self, value: Value, depth: int) -> float | None:
         if value not in self._known:
-            # Set first, so that a cycle ends: its magnitudes are unknown.
+            # Set before the search, so that a cycle ends: the magnitudes of its tensors are unknown.
             self._known[value] = None
             self._known[value] = self._find(value, depth)
         return self._known[value]
@@ -74,7 +74,7 @@ class Magnitudes:
         return self._of(moved, depth - 1) if moved is not None and depth else None
 
     def _of_dequantized(self, entry: QdqNode) -> float | None:
-        """Return the largest scale times the largest magnitude of a code."""
+        """Return the product of the largest scale and the largest magnitude of a code."""
         scale = self.index.constants.array(entry.scale) if entry.scale is not None else None
         fmt = formats.by_onnx_type(entry.quantized_type or 0)
         if scale is None or fmt is None:
@@ -83,10 +83,10 @@ class Magnitudes:
 
 
 def largest(array: Array) -> float:
-    """Return the largest finite magnitude in an array; 0 where there is none."""
+    """Return the largest finite magnitude in an array, or 0 if no element is finite."""
     if not array.size:
         return 0.0
-    # min and max return NaN where there is one; most arrays are finite and need no mask.
+    # If the array has NaN, min and max return NaN. Most arrays are finite and need no mask.
     low, high = float(array.min()), float(array.max())
     finite = np.isfinite(low) and np.isfinite(high)
     return max(abs(low), abs(high)) if finite else largest(array[np.isfinite(array)])
@@ -95,9 +95,9 @@ def largest(array: Array) -> float:
 MAX_STEPS = 16
 
 _BOUNDS = {("Clip", 1): -1, ("Clip", 2): 1, ("Max", 0): -1, ("Max", 1): -1, ("Min", 0): 1, ("Min", 1): 1}
-"""Inputs that bound values, with the sign of a huge number there that has no effect."""
+"""Inputs that are bounds, with the sign for which a huge number is a bound without effect."""
 
-# What each of these does to the sign of a huge number is written out below.
+# _sign_of_factor defines the effect of these operators on the sign of a huge number.
 _JOINING = ("Add", "Concat", "Mul", "Sub", "Where")
 
 
@@ -106,8 +106,8 @@ class InfinityConstants:
     """The constants of a model that represent infinity.
 
     Attributes:
-        roots: Constants, and tensors filled with one, that may be clipped to :data:`~.limits.LARGEST`.
-        carried: Tensors that have such values among others.
+        roots: Constants that may be clipped to :data:`~.limits.LARGEST`, and tensors that are filled with one.
+        carried: Tensors in which some values come from these constants.
     """
 
     roots: frozenset[Value]
@@ -115,7 +115,7 @@ class InfinityConstants:
 
 
 def find_infinity_constants(index: ModelIndex) -> InfinityConstants:
-    """Return every constant beyond :data:`~.limits.LARGEST` that reaches only bounds without effect and Softmax."""
+    """Return every constant beyond :data:`~.limits.LARGEST` that only reaches Softmax or bounds without effect."""
     roots: set[Value] = set()
     carried: set[Value] = set()
     for value in index.view.values():
@@ -128,7 +128,7 @@ def find_infinity_constants(index: ModelIndex) -> InfinityConstants:
 
 
 def _sign_of_huge(value: Value, constants: Constants) -> int:
-    """Return the sign of the huge finite numbers in a constant; 0 where there are none, or of both signs."""
+    """Return the sign of the huge finite numbers in a constant; 0 if there are none, or if both signs occur."""
     huge = [number for number in _huge_numbers(value, constants) if np.isfinite(number)]
     signs = {int(np.sign(number)) for number in huge}
     return signs.pop() if len(signs) == 1 else 0
@@ -151,7 +151,7 @@ class _InfinityWalk:
     """Follows a huge constant to its uses.
 
     Attributes:
-        reached: The tensors that have it among their values, with its sign there; 0 where that is unknown.
+        reached: The tensors that contain the huge number, each with the sign there; 0 if the sign is unknown.
     """
 
     def __init__(self, constants: Constants) -> None:
@@ -159,7 +159,7 @@ class _InfinityWalk:
         self._constants = constants
 
     def is_harmless(self, value: Value, sign: int, steps: int = MAX_STEPS) -> bool:
-        """Return whether every use is a bound without effect, or leads only to a Softmax, as a negative number."""
+        """Return whether every use is a bound without effect, or leads only to a Softmax as a negative number."""
         return all(self._is_harmless(use, sign, steps) for use in value.uses)
 
     def _is_harmless(self, use: Use, sign: int, steps: int) -> bool:
@@ -178,7 +178,7 @@ class _InfinityWalk:
         return self.is_harmless(output, onward, steps - 1)
 
     def _sign_of_factor(self, use: Use) -> int:
-        """Return the factor of an operator on the sign; 0 for a product with anything but a mask of 0 and 1."""
+        """Return the factor by which an operator changes the sign; 0 for a Mul by anything but a mask."""
         match use.node.op_type:
             case "Sub":
                 return -1 if use.index == 1 else 1
@@ -188,7 +188,7 @@ class _InfinityWalk:
                 return 1
 
     def _sign_of_flags(self, value: Value | None) -> int:
-        """Return 1 for a mask of 0 and 1, as integers or as ``1 - mask``; -1 for ``mask - 1``; 0 for anything else."""
+        """Return 1 for a mask of 0 and 1 (cast from integers, or ``1 - mask``), -1 for ``mask - 1``, otherwise 0."""
         for _ in range(MAX_STEPS):
             node = value.producer if value is not None else None
             if node is None:

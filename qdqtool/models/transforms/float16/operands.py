@@ -1,4 +1,4 @@
-"""Find the operands of a node that may be float16, by the ONNX definition of the operator and by their meaning."""
+"""Find the operands of a node that may be float16, by the ONNX definition of the operator and by its meaning."""
 
 import enum
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from qdqtool.models.graph.scope import node_bodies
 
 
 class TypeRule(enum.Enum):
-    """How the type of the float operands of a node is found.
+    """How the type of a node's float operands is determined.
 
-    ``COMPUTES``: it is decided for the node. ``FOLLOWS``: the node reads one float tensor of either type, and returns
-    none. ``MAKES``: the node returns a float tensor in the type that its readers need.
+    ``COMPUTES``: a decision for the node sets the type. ``FOLLOWS``: the node reads a float tensor of either type and
+    returns no float. ``MAKES``: the node returns a float tensor in the type that its readers need.
     """
 
     COMPUTES = "computes"
@@ -31,10 +31,10 @@ class Operands:
     """The float32 operands of a node.
 
     Attributes:
-        kind: How their type is found.
+        kind: How their type is determined.
         inputs: Positions of inputs that may be float16.
         outputs: Positions of outputs that may be float16.
-        problem: Why none may, although there are float32 operands; empty where some may.
+        problem: Why no operand may be float16; empty if one may.
     """
 
     kind: TypeRule
@@ -44,7 +44,7 @@ class Operands:
 
 
 def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
-    """Return the float32 operands of a node; None where it has none, or is a Constant."""
+    """Return the float32 operands of a node, or None if it has none or is a Constant."""
     reads = [index for index, value in enumerate(node.inputs) if value is not None and is_float32(value, types)]
     makes = [index for index, value in enumerate(node.outputs) if value is not None and is_float32(value, types)]
     if not (reads or makes) or node.is_op("Constant"):
@@ -71,7 +71,7 @@ def _of_pair(node: NodeView) -> Operands:
 
 
 def _of_maker(reads: Sequence[int], makes: Sequence[int]) -> Operands:
-    """Return the operands of a Cast or ConstantOfShape: a Cast reads any type, and the output can have either type."""
+    """Return the operands of a Cast or ConstantOfShape. A Cast reads either type; the output can have either type."""
     if makes:
         return Operands(TypeRule.MAKES, inputs=frozenset(reads), outputs=frozenset({0}))
     return Operands(TypeRule.FOLLOWS, inputs=frozenset({0}))
@@ -87,7 +87,7 @@ def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> 
         if index not in kept and (formal := signature.operand(index)) and TensorProto.FLOAT16 in formal.types
     }
     tied = {formal.variable for formal in allowed.values()}
-    # Otherwise an attribute states the type of an output.
+    # For other operators, an attribute sets the type of an output.
     outputs = {index for index in makes if (made := signature.result(index)) and made.variable in tied}
     if not allowed:
         return Operands(TypeRule.COMPUTES, problem=f"ONNX defines {node.op_type} for float32 and not for float16")
@@ -96,7 +96,7 @@ def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> 
 
 
 def _problem(node: NodeView, types: TensorTypes) -> str:
-    """Return why a node keeps its float32 operands whatever its definition allows; empty where there is no reason."""
+    """Return why all float32 operands of a node must stay float32, or "" if its definition alone decides."""
     untyped = (value for value in (*node.present_inputs, *node.present_outputs) if types.elem_type(value) is None)
     if any(True for _ in node_bodies(node.proto)):
         return f"what {node.op_type} hands to its bodies and back stays float32"

@@ -1,1 +1,1 @@
-"""Image files as samples: which files, how they are decoded, and how a picture becomes the input of a network."""
+"""Make samples from image files: find the files, decode them, and convert pixels into the input of a network."""

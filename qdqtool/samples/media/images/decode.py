@@ -1,4 +1,4 @@
-"""Decode an image file into pixels, with every fault of the file as one message."""
+"""Decode an image file into pixels; every fault of the file gives one message."""
 
 import contextlib
 import struct
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from PIL import Image
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
-"""The formats that are decoded. Pillow knows more, of which some start other programs."""
+"""The formats that are decoded. Pillow knows more formats, but starts other programs for some of them."""
 
 MOST_PIXELS = 1 << 27
-"""Images with more pixels are refused: a small file can unpack to gigabytes."""
+"""Images with more pixels are refused, because a small file can unpack to gigabytes."""
 
 BACKGROUND = (255, 255, 255)
-"""The color behind transparent pixels."""
+"""The color that replaces transparent pixels."""
 
 WIDE = ("I;16", "I;16L", "I;16B", "I;16N")
-"""Pillow's modes of grey images with 16 bits."""
+"""Pillow's modes of gray images with 16 bits."""
 
 DAMAGED = (OSError, SyntaxError, ValueError, EOFError, struct.error, KeyError, IndexError, TypeError, OverflowError)
-"""What Pillow raises for damaged files."""
+"""The errors that Pillow raises for damaged files."""
 
 
 def require_pillow() -> None:
     """Check that Pillow is installed.
 
     Raises:
-        CapabilityError: It is not.
+        CapabilityError: Pillow is not installed.
     """
     try:
         import PIL.Image  # noqa: F401
@@ -43,14 +43,14 @@ def require_pillow() -> None:
 
 
 def decode(file: Path, *, grey: bool) -> "Image.Image":
-    """Return an image in the orientation of its metadata, in 8 bits for each channel.
+    """Return an image in the orientation that its metadata gives, with 8 bits for each channel.
 
-    The EXIF orientation is applied. Transparent pixels are laid over white. The upper 8 of 16 bits are used. As the
-    input needs it, an image with one channel is repeated to three, and one with three becomes its luma (ITU-R 601).
+    The EXIF orientation is applied. Transparent pixels become white. The upper 8 of 16 bits are used. If the input
+    needs it, one channel is repeated to three, and three channels become luma (ITU-R 601).
 
     Args:
         file: The file.
-        grey: Whether one channel is returned (mode ``L``) and not three (``RGB``).
+        grey: Whether to return one channel (mode ``L``) instead of three (``RGB``).
     """
     require_pillow()
     from PIL import ImageOps
@@ -78,12 +78,12 @@ def _opened(file: Path) -> Iterator["Image.Image"]:
 
 @contextlib.contextmanager
 def _readable(file: Path) -> Iterator[None]:
-    """Turn every error of Pillow inside the block into one message."""
+    """Turn every Pillow error inside the block into one message."""
     from PIL import Image, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
-            # Large images are refused by a limit of ours; metadata that is damaged does not change pixels.
+            # Large images are refused by our own limit, and damaged metadata does not change pixels.
             warnings.simplefilter("ignore")
             yield
     except UsageError:
@@ -101,7 +101,7 @@ def _readable(file: Path) -> Iterator[None]:
 
 def _require_one_picture(image: "Image.Image", file: Path) -> None:
     frames = getattr(image, "n_frames", 1)
-    # Cameras add a preview or a second view behind the picture of an MPO file, which is named .jpg.
+    # Cameras add a preview or a second view after the picture in an MPO file, which is named .jpg.
     if frames > 1 and image.format != "MPO":
         raise UsageError(
             f"{file} has {frames} frames; a sample is a single picture",

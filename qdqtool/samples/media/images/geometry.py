@@ -1,4 +1,4 @@
-"""Bring an image to the size of an input: crop, letterbox, stretch, with Pillow's filters or OpenCV's arithmetic."""
+"""Bring an image to the size of an input: crop, letterbox or stretch, with Pillow's filters or OpenCV's arithmetic."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 SPANS: Final[dict[PixelRange, tuple[float, float]]] = {"0..1": (255, 0), "0..255": (1, 0), "-1..1": (127.5, 1)}
-"""By what pixels are divided, and what is subtracted then."""
+"""For each range: the divisor of the pixels, and the number that is subtracted afterwards."""
 
 
 def to_values(pixels: Array, how: ImagePreprocessing) -> Array:
@@ -25,7 +25,7 @@ def to_values(pixels: Array, how: ImagePreprocessing) -> Array:
         how: The preprocessing.
 
     Returns:
-        float32 of shape [C, H, W] or [H, W, C], by the layout.
+        float32 of shape [C, H, W] or [H, W, C], depending on the layout.
     """
     values = np.atleast_3d(pixels)[..., :: -1 if how.channels == "bgr" else 1].astype(np.float32)
     divisor, shift = SPANS[how.pixel_range]
@@ -41,10 +41,10 @@ def to_values(pixels: Array, how: ImagePreprocessing) -> Array:
 
 
 def to_pixels(values: Array, how: ImagePreprocessing) -> Array:
-    """Return the pixels whose values these are, rounded: the inverse of :func:`to_values`.
+    """Return the rounded pixels of preprocessed values: the inverse of :func:`to_values`.
 
     Args:
-        values: Values of shape [C, H, W] or [H, W, C], by the layout.
+        values: Preprocessed values of shape [C, H, W] or [H, W, C], depending on the layout.
         how: The preprocessing.
 
     Returns:
@@ -59,10 +59,10 @@ def to_pixels(values: Array, how: ImagePreprocessing) -> Array:
 
 
 def in_type(values: Array, dtype: np.dtype[np.generic], name: str) -> Array:
-    """Return float32 values in the type of an input; for float16 they stay float32 and are converted later.
+    """Convert float32 values to the type of an input. For float16 they stay float32; another step converts them.
 
     Raises:
-        UsageError: The type is an integer type, and a value is not an integer or is outside the range of the type.
+        UsageError: The type is an integer type, and a value is not an integer or is outside the range of that type.
     """
     if dtype.kind == "f":
         return values if dtype == np.float16 else values.astype(dtype, copy=False)
@@ -79,19 +79,19 @@ def in_type(values: Array, dtype: np.dtype[np.generic], name: str) -> Array:
 
 
 WEIGHT_BITS = 11
-"""Bits of the weights with which OpenCV interpolates 8-bit images."""
+"""Number of bits of the weights with which OpenCV interpolates 8-bit images."""
 
 
 def fit(image: "Image.Image", how: ImagePreprocessing, file: object) -> "Image.Image":
-    """Return the image with the height and width of the input.
+    """Resize or pad the image to the height and width of the input.
 
     Args:
-        image: The image, of mode ``RGB`` or ``L``.
+        image: The image, in mode ``RGB`` or ``L``.
         how: The preprocessing.
-        file: Its name, for messages.
+        file: File name, for messages.
 
     Raises:
-        UsageError: It has another size, and ``resize`` is ``none``.
+        UsageError: ``resize`` is ``none``, and the image has another size.
     """
     height, width = how.size
     if how.resize == "crop":
@@ -109,7 +109,7 @@ def fit(image: "Image.Image", how: ImagePreprocessing, file: object) -> "Image.I
 
 
 def _crop(image: "Image.Image", how: ImagePreprocessing) -> "Image.Image":
-    """Cover the input and cut out the middle, with the rounding of torchvision's Resize and CenterCrop."""
+    """Resize the image to cover the input and cut out the middle, rounded as by torchvision's Resize and CenterCrop."""
     (height, width), ratio = how.size, how.crop_ratio or 1.0
     least_height, least_width = round(height / ratio), round(width / ratio)
     if least_height * image.width >= least_width * image.height:
@@ -122,7 +122,7 @@ def _crop(image: "Image.Image", how: ImagePreprocessing) -> "Image.Image":
 
 
 def _letterbox(image: "Image.Image", how: ImagePreprocessing) -> "Image.Image":
-    """Fit the image inside and fill the rest, with the rounding of the LetterBox of ultralytics."""
+    """Resize the image to fit inside the input and fill the border; rounding is that of LetterBox in ultralytics."""
     from PIL import Image
 
     height, width = how.size
@@ -132,13 +132,13 @@ def _letterbox(image: "Image.Image", how: ImagePreprocessing) -> "Image.Image":
     color = how.pad_color or (0, 0, 0)
     ground = Image.new("RGB", (width, height), color)
     ground = ground.convert("L") if image.mode == "L" else ground
-    # An odd rest is larger at the bottom and on the right.
+    # If the number of border rows or columns is odd, the bottom or the right border gets one more.
     ground.paste(small, ((width - small.width) // 2, (height - small.height) // 2))
     return ground
 
 
 def scaled(image: "Image.Image", height: int, width: int, interpolation: Interpolation) -> "Image.Image":
-    """Return the image in another size; the same image where it has that size."""
+    """Return the image resized; if it has the size already, return the same image."""
     from PIL import Image
 
     if image.size == (width, height):
@@ -149,9 +149,9 @@ def scaled(image: "Image.Image", height: int, width: int, interpolation: Interpo
 
 
 def opencv_bilinear(pixels: Array, height: int, width: int) -> Array:
-    """Return pixels as ``cv2.resize`` with INTER_LINEAR does, in its fixed-point arithmetic.
+    """Resize pixels as ``cv2.resize`` with INTER_LINEAR does, in the same fixed-point arithmetic.
 
-    Each pixel is interpolated from the four nearest ones, also when the image shrinks: nothing is averaged.
+    Each pixel is interpolated from the four nearest pixels, without averaging, even when the image shrinks.
 
     Args:
         pixels: uint8 of shape [H, W] or [H, W, C].
@@ -163,7 +163,7 @@ def opencv_bilinear(pixels: Array, height: int, width: int) -> Array:
     """
     (low, high, weight), rows = _taps(pixels.shape[1], width), pixels.astype(np.int32)
     weight = weight.reshape(-1, *[1] * (pixels.ndim - 2))
-    # 19 bits are left after the horizontal pass; OpenCV drops 4 of them so that the vertical one fits 32 bits.
+    # The horizontal pass gives 19 bits; OpenCV drops 4 of them so that the vertical pass fits in 32 bits.
     wide = (rows[:, low] * ((1 << WEIGHT_BITS) - weight) + rows[:, high] * weight) >> 4
     low, high, weight = _taps(pixels.shape[0], height)
     weight = weight.reshape(-1, *[1] * (pixels.ndim - 1))
@@ -173,7 +173,7 @@ def opencv_bilinear(pixels: Array, height: int, width: int) -> Array:
 
 
 def _taps(old: int, new: int) -> tuple[Array, Array, Array]:
-    """Return for each new position the two old ones beside it, and the weight of the second in 1/2048."""
+    """Return for each new position its two old neighbors, and the weight of the second in units of 1/2048."""
     place = ((np.arange(new) + 0.5) * (old / new) - 0.5).astype(np.float32)
     low = np.floor(place).astype(np.int64)
     part = np.where((low < 0) | (low >= old - 1), np.float32(0), place - low.astype(np.float32))

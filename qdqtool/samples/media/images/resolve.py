@@ -1,4 +1,4 @@
-"""Complete the requested preprocessing of images with what the input of a model says, and refuse to guess the rest."""
+"""Complete the preprocessing options of images from the shape of the model's input; never guess missing options."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -54,11 +54,11 @@ PRESETS: Mapping[str, ImageOptions] = {
     "tensorflow": ImageOptions(resize="stretch", interpolation="bilinear", channels="rgb", pixel_range="-1..1"),
     "unit": ImageOptions(resize="stretch", interpolation="bilinear", channels="rgb", pixel_range="0..1"),
 }
-"""The presets by name. What depends on the model, such as the size, is None."""
+"""The presets by name. A field that depends on the model, such as the size, is None."""
 
 
 def with_preset(options: ImageOptions) -> ImageOptions:
-    """Return the options with what the preset gives where they give nothing.
+    """Return the options, with None replaced by the values of the preset.
 
     Raises:
         ArgumentError: The preset is unknown.
@@ -75,18 +75,18 @@ def with_preset(options: ImageOptions) -> ImageOptions:
 
 
 COUNTS = {"rgb": 3, "bgr": 3, "grey": 1}
-"""Number of channels by their name."""
+"""Number of channels for each channel order."""
 
 NO_PAD = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ImageInput:
-    """An input that takes images.
+    """An input that accepts images.
 
     Attributes:
         spec: The input.
-        batch: Images in one run; 1 where the model leaves it open. None where the input has no batch dimension.
+        batch: Images in one run, 1 if the batch is dynamic; None if the input has no batch dimension.
     """
 
     spec: InputSpec
@@ -94,10 +94,10 @@ class ImageInput:
 
 
 def image_input(specs: Sequence[InputSpec], source: str) -> ImageInput:
-    """Return the one input of a model that images can fill.
+    """Return the input of a model that images fill; it must be the only input.
 
     Raises:
-        UsageError: There is not exactly one input, or it has not the shape of an image.
+        UsageError: The model has no input or several inputs, or the input does not have the shape of an image.
     """
     spec = only_input(specs, f"{source} holds images, which fill")
     if spec.shape is None or len(spec.shape) not in {3, 4}:
@@ -112,8 +112,8 @@ def image_input(specs: Sequence[InputSpec], source: str) -> ImageInput:
 def resolve(options: ImageOptions, taken: ImageInput, source: str) -> ImagePreprocessing:
     """Return the complete preprocessing of images for an input.
 
-    Size, layout and number of channels are those of the input. The way of resizing, the order of the channels and the
-    normalization cannot be seen in a model: without a preset or values for them this is an error.
+    Size, layout and number of channels come from the input. The resize mode, the channel order and the normalization
+    are not visible in a model, so options or a preset must give them.
     """
     full = with_preset(options)
     _require_given(full, taken, source)
@@ -153,7 +153,7 @@ def _require_given(full: ImageOptions, taken: ImageInput, source: str) -> None:
 
 
 def _counts(taken: ImageInput) -> set[Dim]:
-    """Return the numbers of channels that the input could have."""
+    """Return the numbers of channels that the shape of the input allows."""
     shape = taken.spec.shape or ()
     return {dim for dim in (shape[-3], shape[-1]) if dim in {1, 3}}
 
@@ -178,7 +178,7 @@ def _axis(taken: ImageInput, layout: Layout, letter: str) -> Dim:
 
 
 def _channels(given: ImageOptions, full: ImageOptions, count: Dim, taken: ImageInput) -> Channels:
-    """Return the channels; those of a preset give way to grey where the input has one channel."""
+    """Return the channel order. For an input with one channel it is grey, unless the user named another order."""
     if count == 1 and given.channels is None:
         return "grey"
     channels = full.channels

@@ -1,4 +1,4 @@
-"""Image files as samples: one batch at a time is decoded and preprocessed."""
+"""Make samples from image files: decode and preprocess one batch at a time."""
 
 import io
 from collections.abc import Iterator
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSamples:
-    """The images of a folder as samples, in batches where the input has a fixed one.
+    """The images of a folder as samples. If the input has a fixed batch size, each sample is a batch of images.
 
     Attributes:
-        root: The folder, or the one file.
+        root: The folder, or the single file.
         files: The image files.
-        taken: The input that they fill.
-        preprocessing: How they become its values.
-        labels_file: A CSV file with labels; None where labels are the names of folders.
-        labels: The label of each file; None where they were not requested.
+        taken: The input that the images fill.
+        preprocessing: How an image becomes values of the input.
+        labels_file: A CSV file with labels; None if folder names are the labels.
+        labels: The label of each file; None if labels were not requested.
     """
 
     root: Path
@@ -62,10 +62,10 @@ def image_values(file: Path, how: ImagePreprocessing) -> Array:
     """Return the preprocessed values of an image file.
 
     Returns:
-        float32 of shape [C, H, W] or [H, W, C], by the layout.
+        float32 of shape [C, H, W] or [H, W, C], depending on the layout.
 
     Raises:
-        UsageError: The file cannot be decoded, or has another size where ``resize`` is ``none``.
+        UsageError: The file cannot be decoded, or its size is wrong and ``resize`` is ``none``.
     """
     image = decode(file, grey=how.channels == "grey")
     try:
@@ -76,22 +76,22 @@ def image_values(file: Path, how: ImagePreprocessing) -> Array:
 
 MOST_SHOWN, COLUMNS = 16, 4
 SIDE = 256
-"""Largest side of an image on the sheet, in pixels."""
+"""Largest side of an image in the preview, in pixels."""
 MARGIN, LINE = 8, 14
 INK, PAPER, FRAME = (0, 0, 0), (255, 255, 255), (255, 0, 255)
 MOST_CHARACTERS = 40
 
 
 def write_preview(samples: ImageSamples, limit: int | None, path: Path) -> None:
-    """Write a PNG that shows the first images after preprocessing, with their names and the smallest and largest value.
+    """Write a PNG that shows the first images after preprocessing, with names and the smallest and largest value.
 
-    Normalization and the order of channels are undone, since they cannot be seen: what is seen is the cut, the filling
-    and the size. A thin frame marks the edge of the input.
+    Normalization and channel order are undone, so the preview shows natural colors. It shows cropping, padding and
+    size. A thin frame marks the edge of the input.
 
     Args:
         samples: The images.
-        limit: Number of images that are used; None for all.
-        path: The PNG.
+        limit: Number of images that the job uses; None for all.
+        path: The PNG file.
     """
     check_output(path, list(samples.files))
     root = samples.root if samples.root.is_dir() else samples.root.parent
@@ -107,7 +107,7 @@ def _cell(file: Path, root: Path, how: ImagePreprocessing) -> "Image.Image":
     values = image_values(file, how)
     pixels = to_pixels(values, how)
     image = Image.fromarray(np.broadcast_to(pixels, (*pixels.shape[:2], 3)).copy())
-    # Small inputs are shown enlarged, in whole pixels.
+    # Small inputs are enlarged by whole factors, so that each pixel stays a square.
     factor = max(1, SIDE // max(image.size)) if max(image.size) <= SIDE else SIDE / max(image.size)
     size = max(1, round(image.width * factor)), max(1, round(image.height * factor))
     shown = image.resize(size, Image.Resampling.NEAREST if factor >= 1 else Image.Resampling.BOX)
@@ -136,7 +136,7 @@ def _sheet(cells: list["Image.Image"], title: str) -> "Image.Image":
 
 
 def _halves(title: str) -> list[str]:
-    """Return the title on two lines: geometry, then numbers."""
+    """Return the title as two lines: first geometry, then numbers."""
     words = title.split(", ")
     cut = next((at for at, word in enumerate(words) if ".." in word), len(words))
     return [", ".join(words[:cut]), ", ".join(words[cut:])]
@@ -147,5 +147,5 @@ def _shortened(name: str) -> str:
 
 
 def _write(draw: "ImageDraw.ImageDraw", place: tuple[int, int], text: str) -> None:
-    # The built-in font has no letters beyond ASCII in every build of Pillow.
+    # In some builds of Pillow the built-in font has only ASCII characters.
     draw.text(place, text.encode("ascii", "replace").decode(), fill=INK)

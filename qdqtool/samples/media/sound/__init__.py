@@ -1,1 +1,1 @@
-"""Sound files as samples: decoded, resampled, and cut into windows of the length that the model takes."""
+"""Make samples from sound files: decode, resample, and cut into windows of the model's input length."""

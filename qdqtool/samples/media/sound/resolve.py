@@ -1,4 +1,4 @@
-"""Complete the requested preprocessing of sound with what the input of a model says, and refuse to guess the rest."""
+"""Complete the preprocessing options of sound from the shape of the model's input; never guess missing options."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from qdqtool.samples.preprocessing import SoundPreprocessing
 from qdqtool.samples.signature import Dim, InputSpec, needed
 
 MOST_CHANNELS = 8
-"""Larger dimensions are taken for time."""
+"""A dimension larger than this is time, not channels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoundInput:
-    """An input that takes sound.
+    """An input that accepts sound.
 
     Attributes:
         spec: The input.
-        batch: Windows in one run; 1 where the model leaves it open. None where the input has no batch dimension.
+        batch: Windows in one run, 1 if the batch is dynamic; None if the input has no batch dimension.
         channels: Number of channels.
-        channel_axis: Axis of the channels without the batch: 0 for [C, N], 1 for [N, C]. None where it has none.
-        length: Values of a window in time; None where the model leaves them open.
+        channel_axis: Axis of the channels, not counting the batch: 0 for [C, N], 1 for [N, C]; None for [N].
+        length: Number of values of a window along time; None if the model allows any number.
     """
 
     spec: InputSpec
@@ -33,10 +33,10 @@ class SoundInput:
 
 
 def sound_input(specs: Sequence[InputSpec], source: str) -> SoundInput:
-    """Return the one input of a model that sound can fill: [N], [B, N], [B, C, N] or [B, N, C].
+    """Return the input of a model that sound fills; it must be the only input: [N], [B, N], [B, C, N] or [B, N, C].
 
     Raises:
-        UsageError: There is not exactly one input, or it has not the shape or type of sound.
+        UsageError: The model has no input or several inputs, or the input does not have the shape or type of sound.
     """
     single = next((spec.name for spec in needed(specs) if spec.shape in {(), (1,)}), None)
     stored = f"`--input-values {single}:16000` stores one as a constant; " if single is not None else ""
@@ -62,7 +62,7 @@ def sound_input(specs: Sequence[InputSpec], source: str) -> SoundInput:
 
 
 def _channel_axis(spec: InputSpec, inner: Sequence[Dim]) -> int:
-    """Return which of the two inner dimensions holds the channels: the one that is known and small."""
+    """Return the axis (0 or 1) of the channels: the inner dimension that is static and small."""
     small = [axis for axis, dim in enumerate(inner) if isinstance(dim, int) and 1 <= dim <= MOST_CHANNELS]
     if len(small) != 1:
         problem = "both could hold them" if small else f"neither is from 1 to {MOST_CHANNELS}"
@@ -76,7 +76,7 @@ def resolve(options: SoundOptions, taken: SoundInput, source: str) -> SoundPrepr
     """Return the complete preprocessing of sound for an input.
 
     Raises:
-        UsageError: The rate, or a length that the model leaves open, is not given; or the length contradicts the model.
+        UsageError: The rate is missing, the length is unknown, or the length contradicts the model.
     """
     if options.rate is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Sound files as samples: windows of equal length, one file after the other."""
+"""Make samples from sound files: windows of equal length from one file after the other."""
 
 import contextlib
 import re
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from soundfile import SoundFile
 
 FULL_SCALE = 32768
-"""What 1.0 is in the range of int16."""
+"""The value 1.0 on the scale of int16."""
 
 FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
-"""The formats that are decoded, in the words of libsndfile."""
+"""The formats that are decoded, as libsndfile names them."""
 
 FRAMES = 1 << 16
-"""Frames of one piece: an hour of sound is never in memory at once."""
+"""Frames of one piece. A long sound is read in pieces, so it is never in memory as a whole."""
 
-# libsndfile decodes a WAV file that was cut off up to its end, and says so in its log only. A size near 2^31 or 2^32 is
-# what a program writes that cannot go back to the header: such a file is whole.
+# libsndfile decodes a truncated WAV file up to its end and reports the fault only in a log. A declared size near 2^31
+# or 2^32 means that the program could not update the header: such a file is complete.
 _TOO_SHORT = re.compile(r"^data : (?P<declared>\d+) \(should be (?P<found>\d+)\)", re.MULTILINE)
 _OPEN_SIZE = (1 << 31) - (1 << 16)
 
@@ -40,7 +40,7 @@ def require_soundfile() -> None:
     """Check that the libraries that read sound are installed.
 
     Raises:
-        CapabilityError: One is not.
+        CapabilityError: A library is missing.
     """
     try:
         import soundfile  # noqa: F401
@@ -53,9 +53,9 @@ def require_soundfile() -> None:
 
 
 def pieces(file: Path, rate: int, channels: int) -> Iterator[Array]:
-    """Yield a sound file in pieces, at a rate and with a number of channels; all pieces together are the whole file.
+    """Yield a sound file piece by piece, converted to the given rate and number of channels.
 
-    A file of another rate is resampled by soxr in its quality HQ. One channel is the mean of all channels of the file.
+    A file with another rate is resampled by soxr (quality HQ). One channel is the mean of all channels of the file.
 
     Yields:
         float32 of shape [frames, channels]; full scale is 1.0.
@@ -113,15 +113,15 @@ def _mixed(block: Array, channels: int) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoundSamples:
-    """The windows of the sound files of a folder as samples, in batches where the input has a fixed one.
+    """The windows of the sound files of a folder as samples. If the input has a fixed batch size, in batches.
 
     Attributes:
-        root: The folder, or the one file.
+        root: The folder, or the single file.
         files: The sound files.
-        taken: The input that they fill.
-        preprocessing: How they become its values.
-        labels_file: A CSV file with labels; None where labels are the names of folders.
-        labels: The label of each file; None where they were not requested.
+        taken: The input that the windows fill.
+        preprocessing: How sound becomes values of the input.
+        labels_file: A CSV file with labels; None if folder names are the labels.
+        labels: The label of each file; None if labels were not requested.
     """
 
     root: Path
@@ -135,7 +135,7 @@ class SoundSamples:
         return batched(self._rows(), self.taken.batch)
 
     def with_labels(self) -> "SoundSamples":
-        """Return the same samples with labels; each window has that of its file."""
+        """Return the same samples with labels; each window has the label of its file."""
         return replace(self, labels=labels_of(SOUND, self.root, self.files, self.labels_file))
 
     def _rows(self) -> Iterator[BatchRow]:
@@ -146,7 +146,7 @@ class SoundSamples:
                 yield BatchRow({self.taken.spec.name: self._values(window)}, label, SOUND.name_in(self.root, file))
 
     def _values(self, window: Array) -> Array:
-        """Return a window of shape [N, C] in the shape, range and type of the input."""
+        """Return a window of shape [N, C], converted to the shape, range and type of the input."""
         scaled = window * np.float32(FULL_SCALE) if self.preprocessing.sample_range == "int16" else window
         axis = self.taken.channel_axis
         shaped = scaled[:, 0] if axis is None else np.moveaxis(scaled, 1, axis)
@@ -154,12 +154,12 @@ class SoundSamples:
 
 
 def windows(parts: Iterable[Array], length: int, hop: int) -> Iterator[Array]:
-    """Cut a sound into windows. Its end is left out where it fills no window; a shorter sound is filled with zeros.
+    """Cut a sound into windows. An incomplete last window is dropped. A sound shorter than a window is padded with 0.
 
     Args:
         parts: The sound in pieces of shape [frames, channels].
         length: Frames of a window.
-        hop: Frames from the start of a window to that of the next.
+        hop: Frames from the start of one window to the start of the next.
 
     Yields:
         Arrays of shape [length, channels].

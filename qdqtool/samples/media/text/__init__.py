@@ -1,1 +1,1 @@
-"""Lines of text as samples: token ids from a tokenizer.json, with mask, types and positions as the model takes them."""
+"""Make samples from lines of text: token ids from a tokenizer.json; masks and positions if the model needs them."""

@@ -1,4 +1,4 @@
-"""Lines of a text file as samples: one batch at a time is tokenized."""
+"""Make samples from the lines of a text file: tokenize one batch at a time."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Part = Literal["ids", "mask", "types", "positions"]
 
-# The second names are those of Google's BERT, which MLPerf's models still have.
+# The names input_mask and segment_ids come from Google's BERT; MLPerf's models still use them.
 PARTS: dict[str, Part] = {
     "input_ids": "ids",
     "attention_mask": "mask",
@@ -33,17 +33,17 @@ PARTS: dict[str, Part] = {
     "segment_ids": "types",
     "position_ids": "positions",
 }
-"""What an input of that name takes."""
+"""What an input with this name receives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextInputs:
-    """The inputs of a model that takes text.
+    """The inputs of a model that accepts text.
 
     Attributes:
-        parts: Each input with what it takes.
-        batch: Lines in one run; 1 where the model leaves it open. None where inputs have no batch dimension.
-        length: Number of tokens of a line; None where the model leaves it open.
+        parts: Each input, and what it receives.
+        batch: Lines in one run, 1 if the batch is dynamic; None if the inputs have no batch dimension.
+        length: Number of tokens of a line; None if the model allows any number.
     """
 
     parts: tuple[tuple[InputSpec, Part], ...]
@@ -52,10 +52,10 @@ class TextInputs:
 
 
 def text_inputs(specs: Sequence[InputSpec], source: str) -> TextInputs:
-    """Return the inputs that a tokenizer fills: ``[B, N]`` or ``[N]``. A single input takes the token ids.
+    """Return the inputs that a tokenizer fills: ``[B, N]`` or ``[N]``. A single input receives the token ids.
 
     Raises:
-        UsageError: An input is none of these, has another shape or type, or differs from the others in its shape.
+        UsageError: An input has an unknown name, an unsuitable shape or type, or a shape that differs from the others.
     """
     found = needed(specs)
     parts = tuple((spec, PARTS.get(spec.name)) for spec in found)
@@ -81,7 +81,7 @@ def length_of(options: TextOptions, taken: TextInputs) -> int:
     """Return the number of tokens of a sample.
 
     Raises:
-        UsageError: The model leaves it open and it is not given, or it contradicts the model.
+        UsageError: Neither the model nor the option gives the number, or the option contradicts the model.
     """
     takes = _listed([spec for spec, _ in taken.parts])
     unknown = UsageError(
@@ -125,15 +125,15 @@ def _listed(specs: Sequence[InputSpec]) -> str:
 
 
 PAD_TOKENS = ("[PAD]", "<pad>", "<PAD>", "<|pad|>")
-"""The tokens that fill, by the names that tokenizers give them."""
+"""Names that tokenizers give to the padding token."""
 
 
 def open_tokenizer(options: TextOptions, length: int, source: str) -> tuple["Tokenizer", TextPreprocessing]:
-    """Return a tokenizer that gives exactly ``length`` tokens for each line, and the record of it.
+    """Return a tokenizer that gives exactly ``length`` tokens for each line, and a record of its settings.
 
     Raises:
-        UsageError: No tokenizer is given, it cannot be read, it has no token that fills, or its special
-            tokens leave no place for text.
+        UsageError: No tokenizer is given, it cannot be read, it has no padding token, or its special tokens leave no
+            space for text.
     """
     if options.tokenizer is None:
         raise UsageError(
@@ -143,7 +143,7 @@ def open_tokenizer(options: TextOptions, length: int, source: str) -> tuple["Tok
     content = _content(options.tokenizer)
     tokenizer = _decoded(content, options.tokenizer)
     pad_token, settings = _padding(tokenizer, options)
-    # Where the special tokens leave no place, the library does not cut at all.
+    # If the special tokens leave no space for text, the library does not truncate at all.
     special = tokenizer.num_special_tokens_to_add(False)
     if special >= length:
         raise UsageError(
@@ -180,7 +180,7 @@ def _decoded(content: bytes, path: Path) -> "Tokenizer":
 
 
 def _padding(tokenizer: "Tokenizer", options: TextOptions) -> tuple[str, dict[str, Any]]:
-    """Return the token that fills, and how: as the file says, where it says it."""
+    """Return the padding token and the padding settings, which the tokenizer file may give."""
     said: dict[str, Any] = tokenizer.padding or {}
     kept: dict[str, Any] = {key: said[key] for key in ("direction", "pad_type_id") if key in said}
     named = options.pad_token or said.get("pad_token")
@@ -198,13 +198,13 @@ def _padding(tokenizer: "Tokenizer", options: TextOptions) -> tuple[str, dict[st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSamples:
-    """The lines of a file as samples; lines without text are left out.
+    """The lines of a file as samples; empty lines are left out.
 
     Attributes:
         path: The file, in UTF-8.
         taken: The inputs that the lines fill.
-        tokenizer: Gives as many tokens for each line as the inputs take.
-        preprocessing: The record of the tokenizer.
+        tokenizer: The tokenizer; it gives each line the number of tokens that the inputs need.
+        preprocessing: The record of the tokenizer's settings.
     """
 
     path: Path
