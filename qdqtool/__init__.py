@@ -1,6 +1,6 @@
 """Insert, validate and check ONNX QuantizeLinear/DequantizeLinear nodes, and build TensorRT engines from them.
 
-What users may import is named in ``__init__.pyi`` beside this file, in :mod:`qdqtool.interop` and in
+The public names are listed in ``__init__.pyi`` beside this file, in :mod:`qdqtool.interop` and in
 :mod:`qdqtool.errors`; every other module may change without notice. Importing this package is instant: a public name is
 loaded when it is first used.
 """

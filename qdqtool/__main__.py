@@ -1,4 +1,4 @@
-"""Entry point of the ``qdqtool`` command: runs it and maps every way it can end to an exit code."""
+"""Entry point of the ``qdqtool`` command: run it and map each outcome to an exit code."""
 
 import codecs
 import contextlib
@@ -27,7 +27,7 @@ EXIT_MACHINE = 4
 EXIT_BUG = 5
 EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
-"""The exit code of a program that SIGPIPE ends: other programs end so when their pipe is closed."""
+"""The exit code of other programs whose pipe is closed: SIGPIPE ends them."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
@@ -55,7 +55,7 @@ class _Stdout(io.FileIO):
 
 
 def console() -> None:
-    """Run the command line of this process in a child, which signals end in every phase."""
+    """Run the command line of this process in a child process, which a signal can end at any time."""
     _open_missing_streams()
     supervise(_lost)
     raw = io.BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False))
@@ -65,12 +65,12 @@ def console() -> None:
     try:
         main()
     finally:
-        # The process ends: nobody needs the memory of garbage, which Python would look for once more.
+        # The process ends. Without this, Python would search for garbage once more.
         gc.freeze()
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:
-    r"""Spell what the encoding of stdout lacks as ``\uXXXX``, which is legal in JSON too."""
+    r"""Replace characters that the encoding of stdout lacks by ``\uXXXX``, which is legal in JSON too."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
@@ -120,7 +120,7 @@ def _run(words: list[str]) -> int:
 
 
 def _invoke(words: list[str]) -> object:
-    """Do what ``click.Command.main`` does, which would end with the code of findings where a pipe is closed."""
+    """Run the command like ``click.Command.main``, which would return the exit code of findings for a closed pipe."""
     if "_QDQTOOL_COMPLETE" in os.environ:
         command.main(prog_name="qdqtool")
     try:
@@ -131,7 +131,7 @@ def _invoke(words: list[str]) -> object:
 
 
 def _no_reader(error: Exception) -> int:
-    """End where nobody reads what is printed, or an output that is a stream."""
+    """Return the exit code if stdout, or an output that is a stream, cannot be written."""
     # Python flushes stdout again at exit, and would print a second error.
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -154,7 +154,7 @@ def _bug(words: Sequence[str], error: Exception) -> int:
 
 
 def _lost(lost: Lost) -> int:
-    """Tell of a process that did not end by itself."""
+    """Report that a signal ended the process."""
     words, name = sys.argv[1:], signal.Signals(lost.signal).name
     if lost.asked:
         return _fail(words, "interrupted; nothing was left behind", EXIT_INTERRUPTED)
@@ -188,13 +188,13 @@ def _wants_json(words: Sequence[str]) -> bool:
 
 
 def _open_missing_streams() -> None:
-    # A shell may have closed them (>&-). The next file that is opened would get the number, and what is printed.
+    # A shell may have closed them (>&-). Then the next opened file would get their number, and all that is printed.
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(handle, True)
     os.close(handle)
     for handle, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # The number stays open when this object goes, because another one may print to it.
+            # The number stays open when this object is deleted, because another object may print to it.
             setattr(sys, name, open(handle, "r" if name == "stdin" else "w", closefd=False))  # noqa: SIM115
 
 

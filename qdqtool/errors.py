@@ -7,10 +7,10 @@
     │   └── ArgumentError 2  an illegal argument of a Python call (also a ValueError)
     ├── ModelError        3  the input cannot be read or is not a valid model
     ├── OutputError       2  the output cannot be written
-    ├── CapabilityError   4  something this machine lacks was asked for
+    ├── CapabilityError   4  the request needs something that this machine lacks
     └── GateError         1  the builder refused, crashed or timed out, or a gate was missed
 
-Anything else that escapes is a bug of ours and ends with exit code 5.
+Any other exception is a bug of ours and ends with exit code 5.
 """
 
 import unicodedata
@@ -66,7 +66,7 @@ class ModelError(QdqError):
 
 
 class CapabilityError(QdqError):
-    """A package or device that the request needs is absent; the hint carries the install line."""
+    """A package or device that the request needs is absent; the hint shows how to install it."""
 
     exit_code = 4
 
@@ -90,7 +90,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def escape(text: str) -> str:
-    """``text`` with every control, format and unassigned character spelled as a Python escape.
+    """Return ``text`` with every control, format and unassigned character as a Python escape.
 
     A model may name a node with escape sequences, line breaks or direction marks; none of them may reach a terminal.
     """
@@ -107,12 +107,12 @@ def is_unsafe(char: str) -> bool:
 
 
 def human_bytes(count: int) -> str:
-    """A size in the largest unit that leaves at least one digit before the point: ``1.5 MB`` is 1,500,000 bytes."""
+    """Return a size in the largest unit in which it is at least 1: ``1.5 MB`` is 1,500,000 bytes."""
     return plural(count, "byte") if count < 1000 else f"{human_count(count)}B"
 
 
 def human_count(count: int) -> str:
-    """A number in the largest unit that leaves at least one digit before the point: ``1.5 M`` is 1,500,000."""
+    """Return a number in the largest unit in which it is at least 1: ``1.5 M`` is 1,500,000."""
     size = float(count)
     for unit in ("", " k", " M"):
         if size < 1000:

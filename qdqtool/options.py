@@ -21,18 +21,18 @@ class Kind:
     """The values of an option, and how they are written.
 
     Attributes:
-        form: What the command line takes: ``flag`` is set by its name alone, ``switch`` has a ``--no-`` form,
-            ``output`` is a file to write, and ``binary`` one that no terminal shows.
+        form: Form on the command line. A ``flag`` has no value, a ``switch`` also has a ``--no-`` form, ``output`` is a
+            file to write, and ``binary`` is such a file that is never printed to a terminal.
         keyword: The type of the Python keyword, with the names of :mod:`qdqtool.api.keywords`.
         metavar: The placeholder for the value in help texts, such as FILE.
-        read: Makes the value of a word of the command line, or of all words where it is repeated. It gets the name of
-            the option for messages. None where the word is the value.
-        take: Makes the value of a Python keyword whose type was checked. None where the keyword is the value.
-        words: The values by legal word.
-        minimum: The smallest legal integer; numbers must be above it.
+        read: Converts a word of the command line to the value; for a repeated option, all words. The second argument is
+            the name of the option, for messages. None if the word is the value.
+        take: Converts a Python keyword, whose type was checked, to the value. None if the keyword is the value.
+        words: The value for each legal word.
+        minimum: The smallest legal integer; a ``number`` must be greater.
         is_repeated: Whether the option may be given several times.
-        offers: What a shell offers: a function of :mod:`qdqtool.cli.completion`, or a folder of plug-in units.
-        takes_commas: Whether a word may have several values with commas.
+        offers: Source of shell completions: a function of :mod:`qdqtool.cli.completion`, or a folder of plug-in units.
+        takes_commas: Whether a word may hold several values, separated by commas.
     """
 
     form: Literal["flag", "switch", "integer", "number", "text", "choice", "file", "output", "binary"]
@@ -56,26 +56,26 @@ SWITCH = Kind(form="switch", keyword="bool")
 
 
 def integer(metavar: str = "N", minimum: int | None = None) -> Kind:
-    """Return the kind of integers from a minimum on."""
+    """Return the kind for integers of at least ``minimum``."""
     return Kind(form="integer", keyword="int", metavar=metavar, minimum=minimum)
 
 
 def number(metavar: str, minimum: int | None = None) -> Kind:
-    """Return the kind of numbers, where asked for only those above a minimum."""
+    """Return the kind for numbers; if a minimum is given, they must be greater."""
     return Kind(form="number", keyword="float", metavar=metavar, minimum=minimum)
 
 
 def text(metavar: str, offers: str | None = None, keyword: str = "str") -> Kind:
-    """Return the kind of text that the command line does not look into."""
+    """Return the kind for text that the command line does not check."""
     return Kind(form="text", keyword=keyword, metavar=metavar, offers=offers)
 
 
 def choice(*words: str, values: Iterable[Any] | None = None) -> Kind:
-    """Return the kind of a few legal words.
+    """Return the kind for a choice from a few words.
 
     Args:
         words: The words.
-        values: The value of each; None where the words are the values.
+        values: The value for each word; None if the words are the values.
     """
     legal = ", ".join(f'"{word}"' for word in words)
     known = dict(zip(words, words if values is None else values, strict=True))
@@ -83,22 +83,22 @@ def choice(*words: str, values: Iterable[Any] | None = None) -> Kind:
 
 
 def file(metavar: str, keyword: str = "FileName") -> Kind:
-    """Return the kind of files and folders that are read."""
+    """Return the kind for files and folders that are read."""
     return Kind(form="file", keyword=keyword, metavar=metavar)
 
 
 def output(metavar: str, *, is_binary: bool = False) -> Kind:
-    """Return the kind of files that are written."""
+    """Return the kind for files that are written."""
     return Kind(form="binary" if is_binary else "output", keyword="FileName", metavar=metavar)
 
 
 def listed(metavar: str, offers: str | None = None) -> Kind:
-    """Return the kind of options that are given several times, each with one text."""
+    """Return the kind for options that may be repeated, each with one text."""
     return Kind(form="text", keyword="Sequence[str]", metavar=metavar, offers=offers, is_repeated=True, take=tuple)
 
 
 def comma_separated(metavar: str, offers: str | None = None) -> Kind:
-    """Return the kind of options with several words, with commas or given again."""
+    """Return the kind for lists of words, separated by commas or given by repeating the option."""
     return dataclasses.replace(listed(metavar, offers), read=_split, takes_commas=True)
 
 
@@ -111,13 +111,13 @@ class Option:
     """A declared option.
 
     Attributes:
-        name: The name of its keyword; on the command line it has ``-`` for ``_``.
-        default: The value where it is not given.
+        name: The name of the Python keyword; the command line has ``-`` in place of ``_``.
+        default: The value if the option is not given.
         text: The help text, or a function that makes it when it is shown.
-        kind: Its values.
-        flags: Spellings on the command line, where they are others than the name.
-        section: The heading that it has in help texts.
-        only: Where it exists if not in both, for example as an argument of the function alone; None for both.
+        kind: The values of the option.
+        flags: Spellings on the command line, if they differ from the name.
+        section: The heading above the option in help texts.
+        only: ``command line`` or ``python`` if the option exists only there; None if it exists in both.
     """
 
     name: str
@@ -130,11 +130,11 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """The spelling of the command line that messages use."""
+        """The spelling on the command line, for messages."""
         return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
 
 
-def option(  # noqa: PLR0913 -- what an option has is said in one call
+def option(  # noqa: PLR0913 -- an option is declared in one call
     default: T,
     text: str | Callable[[], str],
     kind: Kind = FLAG,
@@ -144,9 +144,9 @@ def option(  # noqa: PLR0913 -- what an option has is said in one call
     flags: tuple[str, ...] = (),
     only: Literal["command line", "python"] | None = None,
 ) -> T:
-    """Declare an option as a field of a dataclass; the attributes are those of :class:`Option`.
+    """Declare an option as a field of a dataclass; the arguments are the attributes of :class:`Option`.
 
-    The field has the name of the option unless ``name`` gives another one. A ``dict`` stands for a new one each time.
+    The field has the name of the option unless ``name`` gives another one. For a ``dict``, each object gets a new one.
     """
     declaration = Option(name=name, default=default, text=text, kind=kind, section=section, flags=flags, only=only)
     metadata = {_KEY: declaration}
@@ -159,7 +159,7 @@ _KEY = "option"
 
 
 def declared(kind: type) -> Iterator[Option]:
-    """Yield the options of a class; a field that is a class of options yields these in its place."""
+    """Yield the options of a class, and of the classes that its fields have as types."""
     for each in dataclasses.fields(kind):
         found: Option | None = each.metadata.get(_KEY)
         if found is not None:
@@ -173,7 +173,7 @@ class Speech:
     """How messages name options.
 
     Attributes:
-        is_python: Whether they name keywords, and not options of the command line.
+        is_python: Whether messages name Python keywords; otherwise they name options of the command line.
     """
 
     is_python: bool
@@ -196,9 +196,9 @@ def read(options: Iterable[Option], given: Mapping[str, Any], said: Speech) -> V
 
     Args:
         options: The options.
-        given: Words of the command line, or keywords, by name. None and an option that is repeated zero times are as if
-            the option was left out.
-        said: Where they are from.
+        given: Words of the command line, or keywords, by name. None means that the option was not given; on the command
+            line, so does an empty tuple.
+        said: Whether the values come from the command line or from Python.
 
     Raises:
         UsageError: A word cannot be read.
@@ -219,11 +219,11 @@ def read(options: Iterable[Option], given: Mapping[str, Any], said: Speech) -> V
 
 
 def build(kind: type[T], values: Values, **known: Any) -> T:
-    """Return an object of a class of options, and of the classes inside it.
+    """Return an object of a class of options, with the objects of the classes inside it.
 
     Args:
-        kind: The class. A field takes the value of the option that it declares, else that of its own name.
-        values: Values by name; those that are used are taken out.
+        kind: The class. A field gets the value with the name of its option, or with its own name.
+        values: Values by name; the used values are removed.
         known: Values of fields that are known already.
     """
     for each in dataclasses.fields(kind):  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Finding plug-in units by walking a package: one module is one unit, its file name is its public id."""
+"""Find plug-in units in a package: each module is a unit, and its file name is its public id."""
 
 import difflib
 import importlib
@@ -8,7 +8,7 @@ from types import ModuleType
 
 
 def unit_names(package: ModuleType) -> tuple[str, ...]:
-    """The public ids in ``package``, sorted: its modules, less packages and what begins with an underscore."""
+    """Return the sorted public ids in ``package``: its modules whose names do not begin with an underscore."""
     found = (info.name for info in pkgutil.iter_modules(package.__path__) if not info.ispkg)
     return tuple(sorted(name for name in found if not name.startswith("_")))
 
@@ -19,6 +19,6 @@ def load_unit(package: ModuleType, name: str) -> ModuleType:
 
 
 def suggestion(word: str, legal: Iterable[str]) -> str:
-    """A did-you-mean tail for an error message: empty when nothing legal is near ``word``."""
+    """Return ``; did you mean 'X'?`` for an error message, or an empty text if no legal word is similar."""
     near = difflib.get_close_matches(word, list(legal), n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near else ""

@@ -1,4 +1,4 @@
-"""What every report of a job can do in Python: become plain data, and show itself as a table in a notebook."""
+"""The base of the reports of jobs: conversion to plain data, and to a table in a notebook."""
 
 import dataclasses
 import functools
@@ -17,26 +17,26 @@ __version__ = "0.1.0"
 SCHEMA_VERSION = 1
 T = TypeVar("T")
 MOST_ROWS = 20
-"""The number of rows of a list that a notebook shows."""
+"""Largest number of rows of a list that a notebook shows."""
 MOST_NUMBERS = 8
-"""The number of numbers, such as extents of a shape, that stand in one line."""
+"""Largest number of numbers, such as extents of a shape, in one line."""
 
 
 Question = Literal["rules", "numbers", "engine"]
-"""What a verdict is about: is the model valid, are its numbers near those of the float model, is an engine built."""
+"""What a verdict is about: rules for valid models, the numbers compared with the float model, or the engine build."""
 VerdictWord = Literal["passed", "warning", "failed"]
-"""``failed``: a gate is missed. ``warning``: none is, but a user should know something before deployment."""
+"""``failed``: a gate is missed. ``warning``: all gates hold, but a user should know something before deployment."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one report says of one question.
+    """The answer of one report to one question.
 
     Attributes:
         question: The question.
         state: The answer; ``skipped`` where a step was not asked for.
         detail: The fact and its consequence, in one line.
-        hint: The option or command that changes it; empty where none is known.
+        hint: The option or command that changes the answer; empty if none is known.
         source: The file of the report; empty for a report of this run.
     """
 
@@ -53,7 +53,7 @@ class Report:
     __slots__ = ()
 
     def document(self) -> dict[str, Any]:
-        """Return the keys of the JSON report; a report that holds others says here how these are written."""
+        """Return the keys of the JSON report with their values; a report that contains reports overrides this."""
         return {"schema_version": SCHEMA_VERSION, "qdqtool_version": __version__, **_fields(self)}
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,11 +62,11 @@ class Report:
         return found
 
     def notebook_rows(self) -> dict[str, Any]:
-        """Return the plain data that a notebook shows; a report whose facts lie deep says them here."""
+        """Return the plain data that a notebook shows; a report with deeply nested facts overrides this."""
         return self.to_dict()
 
     def __str__(self) -> str:
-        """Return one line for each fact; lists are counted."""
+        """Return one line for each fact; for a list this is its length."""
         facts = (f"  {name}: {_brief(value)}" for name, value in _filled_items(self.notebook_rows()))
         return "\n".join([type(self).__name__, *(fact for fact in facts if not fact.startswith(_VERSIONS))])
 
@@ -78,7 +78,7 @@ class Report:
 def encode(report: Any) -> bytes:
     """Return a report dataclass as JSON with a ``schema_version``.
 
-    Field names are the keys; numbers that JSON cannot spell (NaN, infinities) become null.
+    Field names are the keys; numbers that JSON cannot represent (NaN, infinities) become null.
     """
     document = (
         report.document() if isinstance(report, Report) else {"schema_version": SCHEMA_VERSION, **_fields(report)}
@@ -97,12 +97,12 @@ def _encode(value: Any) -> Any:
 
 
 def decode(document: Mapping[str, Any], kind: type[T], hook: Callable[[type, Any], Any] | None = None) -> T:
-    """Return the report that JSON was made of: a number that JSON could not spell becomes NaN again.
+    """Return the report that a JSON document was made of; null becomes NaN for a field of type float.
 
     Args:
-        document: The keys of the JSON report; those that ``kind`` does not have are ignored.
+        document: The keys of the JSON report; keys that ``kind`` does not have are ignored.
         kind: The dataclass.
-        hook: What makes values of types that msgspec does not know, from type and value.
+        hook: Makes a value of a type that msgspec does not know, from the type and the decoded value.
 
     Raises:
         msgspec.ValidationError: A key is missing, or a value has another type.
@@ -111,7 +111,7 @@ def decode(document: Mapping[str, Any], kind: type[T], hook: Callable[[type, Any
 
 
 def _with_nan(value: Any, hint: Any) -> Any:
-    """Return a value with NaN for each null where its type has a number and no None."""
+    """Return a value with NaN in place of each null whose type is plainly ``float``."""
     if value is None:
         return math.nan if hint is float else None
     if not isinstance(value, dict | list):
@@ -136,7 +136,7 @@ def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:
 
     Args:
         title: Its heading.
-        report: Its plain data; what is None or empty is left out.
+        report: Its plain data; values that are None or empty are left out.
         passed: Its verdict; None for a report without one.
     """
     verdict = "" if passed is None else f": {'passed' if passed else 'failed'}"
@@ -159,7 +159,7 @@ def _brief(value: Any) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as HTML: a list is folded, and its parts are shown unless they are dicts themselves."""
+    """Return a value as HTML; a dict has a line for each entry."""
     if isinstance(value, dict):
         return "<br>".join(f"{_text(name)}: {_inner(inner)}" for name, inner in _filled_items(value))
     return _inner(value)

@@ -32,10 +32,10 @@ SLICE = 32
 """Largest number of samples that are run."""
 
 MIN_SAMPLES = 2
-"""Samples that are run for a model of any size."""
+"""Smallest number of samples that are run, however large the model is."""
 
 ENOUGH = 1 << 23
-"""Values of quantized tensors after which no further sample is run: it limits the cost to a fraction of calibration."""
+"""After this many values of quantized tensors no further sample is run, so that this costs less than calibration."""
 
 WORST = 5
 
@@ -45,9 +45,9 @@ class MeasuredModel:
     """A quantized model that is measured.
 
     Attributes:
-        make: Makes the model, once the session of the float model is closed: one model is in memory.
+        make: Makes the model after the session of the float model was closed, so that one model is in memory.
         plan: Its pairs.
-        written: The pairs of the model that is written, where these have other scales; None where it is the same model.
+        written: The pairs of the written model if their scales differ from ``plan``; None if it is the same model.
     """
 
     make: Callable[[], Model]
@@ -62,7 +62,7 @@ def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, r
     :data:`MIN_SAMPLES`. The quantized model runs in the reference session: the numbers follow ONNX's definition.
 
     Returns:
-        The accuracy; with a problem in words where the reference cannot run the quantized model.
+        The accuracy. If the reference cannot run the quantized model, it has only a ``problem`` in words.
     """
     index, feeds = runs.index_of(before), data.feeds
     written = {placement.slot: placement for placement in after.written or ()}
@@ -104,11 +104,11 @@ class _Pair:
     error: AccumulatedError
     before: int = 0
     after: int = 0
-    """Number of nonzero values in front of the pair and behind it, with the scale that is written."""
+    """Number of nonzero values before the pair, and after the pair with the written scale."""
 
     @classmethod
     def of(cls, placement: Placement, written: Placement, index: ModelIndex) -> "_Pair | None":
-        """Make the entry of a placement; None for a tensor that only the opset upgrade added."""
+        """Make the entry of a placement, or return None for a tensor that only the opset upgrade added."""
         value = index.view.scope(placement.slot.scope).values.get(placement.slot.tensor)
         if value is None:
             return None
@@ -123,7 +123,7 @@ class _Pair:
                 self.after += int(np.count_nonzero(y if self.written is self.placement else rounded(x, self.written)))
 
     def zeroed(self) -> ZeroedTensor | None:
-        """Return the entry of a tensor of which nearly all became 0; None for others."""
+        """Return the entry of the tensor if nearly all its values became 0, else None."""
         scale, slot = self.written.params.scale, self.written.slot
         share = 1 - self.after / self.before if self.before else 0.0
         if share <= ZEROED or scale.size != 1:
@@ -131,16 +131,16 @@ class _Pair:
         return ZeroedTensor(tensor=slot.tensor, graph=display(slot.scope), share=share, scale=scale.item())
 
     def used(self, runs: int) -> int:
-        """Return the number of its values that this many runs used."""
+        """Return the number of values of the tensor in the first ``runs`` runs."""
         stored = self.value.initializer
         return self.error.elements + (element_count(stored) * runs if stored is not None else 0)
 
     def constant(self, index: ModelIndex) -> Array | None:
-        """Return the constant in front of it; None in front of a pair of an activation."""
+        """Return the constant that the pair quantizes, or None for an activation."""
         return index.constant(self.value) if self.is_constant else None
 
     def result(self) -> TensorAccuracy | None:
-        """Return its accuracy; None for a tensor without error or of zeros only."""
+        """Return the accuracy of the tensor, or None if it has no error or only zeros."""
         if self.error.sqnr_db is None:
             return None
         slot = self.placement.slot
@@ -173,7 +173,7 @@ def _expected(
 
 
 def _add_all(taken: Iterable[tuple[_Pair, Sequence[Array]]]) -> None:
-    """Count the errors of pairs, of several at once."""
+    """Count the errors of pairs, several pairs in parallel."""
     for _ in side_by_side(
         lambda each: each[0].add(*each[1]), taken, lambda each: any(x.nbytes > LARGE for x in each[1])
     ):
@@ -196,7 +196,7 @@ def _compared(
 
 
 def _output(name: str, samples: Sequence[AccumulatedError]) -> OutputAccuracy | None:
-    """Return the entry of an output; None for one of which nothing was compared."""
+    """Return the entry of an output, or None if nothing was compared."""
     error = AccumulatedError.joined(samples)
     if not (error.elements or error.other_shapes):
         return None

@@ -23,8 +23,8 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.rounding import step_widths, unit_roundoff
 
 ROUNDINGS = 4
-"""Roundings between a weight and its dequantized code: of reciprocal or scale, quotient and product, and one spare for
-tools that keep scales in double precision."""
+"""Number of roundings between a weight and its dequantized code: of the reciprocal or the scale, the quotient, the
+product, and one more for tools that keep scales in double precision."""
 
 
 @dataclass(slots=True)
@@ -43,10 +43,11 @@ class Boundary:
         index: Index of the element with the largest distance.
         clipped: Elements whose baseline value lies outside the range.
         bad_weights: Elements of a packed weight whose distance is too large for rounding.
-        worst_weight: The one of these elements with the largest distance, in words.
-        by_data: For a packed weight whose codes data chose, the note of the model and the findings; None for others.
-        fit: For a packed weight, what its scale does to the baseline's weight; None for others.
-        problem: Why nothing was compared.
+        worst_weight: The largest distance of these elements and its index, in words.
+        by_data: The note of the model and the findings, for a packed weight with codes chosen with data; None for
+            others.
+        fit: The error of the baseline's weight with the scale of a packed weight; None for others.
+        problem: Why nothing was compared; empty if something was.
     """
 
     entry: QdqNode
@@ -67,22 +68,22 @@ class Boundary:
 
     @property
     def is_packed(self) -> bool:
-        """Whether codes are stored, so that only the baseline shows what they should be."""
+        """Whether the model stores codes, so that only the baseline has the float values."""
         return not self.entry.is_quantize
 
     @property
     def is_judged_by_data(self) -> bool:
-        """Whether codes are not the nearest, and the model notes that data chose them; another check applies then."""
+        """Whether codes are not the nearest, but chosen with data as the model notes; then another check applies."""
         return bool(self.bad_weights) and self.by_data is not None
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether neither rounding nor the model's note on rounding by data explains the distance of the codes."""
+        """Whether the distance of the codes is explained neither by rounding nor by the model's note on data."""
         return bool(self.bad_weights) and bool(self.by_data is None or self.data_fault)
 
     @property
     def data_fault(self) -> str:
-        """Why a weight contradicts the model's note that data chose its codes; empty where it agrees."""
+        """Why a weight contradicts the model's note that its codes were chosen with data; empty if it agrees."""
         return self.by_data.fault(self.error, ROUNDINGS) if self.by_data is not None else ""
 
     def add(self, codes: Array, scale: Array, zero_point: Array | None, x: Array, weight_steps: float | None) -> None:
@@ -166,7 +167,7 @@ class _Distances:
     Attributes:
         quotient: The float values divided by their scale, float64.
         steps: Distance in steps, float64; 0 where either value is not finite.
-        roundoff: Unit roundoff of the coarser of the two types that were divided.
+        roundoff: Unit roundoff of the coarser type: that of the values or that of the scale.
     """
 
     quotient: Array
@@ -207,7 +208,7 @@ def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
 
 
 def _codes(index: ModelIndex, entry: QdqNode) -> Value | None:
-    """Return the quantized tensor of a Q, or of a DQ of stored weights; None for a DQ whose Q is a boundary itself."""
+    """Return the quantized tensor of a Q, or of a DQ of stored weights; None for other nodes."""
     if entry.is_quantize:
         return entry.output
     if entry.data is None or index.qdq.quantizer_of(entry) is not None or index.qdq.makes_scales(entry):

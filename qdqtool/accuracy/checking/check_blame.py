@@ -35,10 +35,10 @@ _ADDED_WORDS = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_quantize
 class BaselineMatcher:
     """Finds the scopes, nodes and tensors of a baseline that correspond to those of a quantized model.
 
-    Nodes are matched by structure first, as ``diff`` does, so that a renamed tensor is found and a name that moved to
-    another tensor misleads nobody. What the structure does not match is matched by name. Tools may rename the output of
-    a quantized node, and the bodies of a node are named after its output. So an unknown name is tried again without
-    the suffixes that tools append.
+    Nodes are matched by structure first, as ``diff`` does, so that a renamed tensor is found, and a name that moved to
+    another tensor causes no wrong match. The other nodes are matched by name. Tools may rename the output of a
+    quantized node, and the bodies of a node are named after its output. So an unknown name is tried again without the
+    suffixes that tools append.
     """
 
     def __init__(self, baseline: GraphView, model: GraphView) -> None:
@@ -54,9 +54,9 @@ class BaselineMatcher:
         }
 
     def of(self, qdq: QdqIndex, entry: QdqNode) -> Iterator[Value]:
-        """Yield candidates: what the counterparts of the consumers read, what that of the producer makes, then by name.
+        """Yield candidates: inputs of the consumers' counterparts, the output of the producer's, then by name.
 
-        By name are the tensor of equal name, those that nodes of the same outputs read, and names without suffixes.
+        Candidates by name: the tensor of equal name, inputs of nodes with the same outputs, names without suffixes.
         """
         readers = qdq.readers(entry) if entry.is_quantize else [entry]
         uses = [use for reader in readers for use in reader.uses]
@@ -80,12 +80,12 @@ class BaselineMatcher:
         return Tap(tap.output, tuple(self._hop(hop) for hop in tap.hops), tap.stacked)
 
     def _read_by_match(self, use: Use) -> Value | None:
-        """Return what the counterpart of a consumer reads at that input."""
+        """Return the same input of the consumer's counterpart."""
         counterpart = self._matched.get(use.node)
         return counterpart.input(use.index) if counterpart is not None else None
 
     def _made_by_match(self, value: Value | None) -> Value | None:
-        """Return what the counterpart of a tensor's producer makes at that output."""
+        """Return the same output of the counterpart of a tensor's producer."""
         if value is None or value.producer is None:
             return None
         counterpart = self._matched.get(value.producer)
@@ -109,7 +109,7 @@ class BaselineMatcher:
         return _first_known([*known, segment, *plain], self._segments) or segment
 
     def _read_by(self, use: Use) -> Value | None:
-        """Return what the baseline's node with the same outputs reads at that input."""
+        """Return the same input of the baseline's node with the same outputs."""
         path, key = self._path(use.node.scope.path), use.node.key
         counterpart = self._nodes.get((path, key))
         if counterpart is None:
@@ -120,7 +120,7 @@ class BaselineMatcher:
 
 
 def _renamed_outputs(scopes: Mapping[Scope, Scope]) -> dict[str, str]:
-    """Return the segments of the paths of bodies in the model, with the segments of their counterparts."""
+    """Map each segment of a scope path in the model to the segment of its counterpart."""
     pairs = ((before.path, after.path) for before, after in scopes.items())
     return {
         new: old for before, after in pairs if len(before) == len(after) for old, new in zip(before, after, strict=True)
@@ -143,8 +143,8 @@ def _plain(name: str) -> Iterator[str]:
 
 
 NAMED, LEAST_SHARE, RUNS, SAMPLES = 5, 0.05, 40, 4
-"""Largest number of layers that are named, the smallest share of the noise that they make, and how many settings of how
-many samples are run."""
+"""Largest number of layers that are named, smallest share of the noise that such a layer makes, largest number of runs,
+and of samples in a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ class BlameRequest:
     """Whether layers are named.
 
     Attributes:
-        always: Also where all gates on outputs hold.
-        tick: Called after each setting, with the settings run so far and the most that are run.
+        always: Whether layers are named even if all gates on outputs hold.
+        tick: Called after each run with the number of runs so far, and the largest number of runs.
     """
 
     always: bool = False
@@ -163,7 +163,7 @@ class BlameRequest:
 def with_blame(
     report: CheckReport, index: ModelIndex, baseline: ModelIndex | None, feeds: Feeds, request: BlameRequest
 ) -> CheckReport:
-    """Add the layers that cost the worst output most to a report, where they were asked for or a gate is missed."""
+    """Add the layers that cost the worst output most to a report, if they were requested or a gate is missed."""
     missed = any(gate.name in FIND_LAYERS and not gate.passed for gate in report.gates)
     if baseline is None or not (missed or request.always):
         return report
@@ -218,7 +218,7 @@ def _float_weights(index: ModelIndex, baseline: ModelIndex) -> Callable[[QdqNode
 def _other_constants(
     counterparts: Mapping[NodeView, NodeView], index: ModelIndex, baseline: ModelIndex
 ) -> Iterator[OtherConstant]:
-    """Yield the float constants whose values the baseline has otherwise, such as corrected biases."""
+    """Yield the float constants whose values differ from the baseline's, such as corrected biases."""
     for after, before in counterparts.items():
         for at in range(min(len(after.proto.input), len(before.proto.input))):
             mine, theirs = after.input(at), before.input(at)
@@ -236,14 +236,14 @@ def _other_constants(
 def _renamed(
     found: NoiseRanking, every: Iterable[Layer], counterparts: Mapping[NodeView, NodeView]
 ) -> tuple[NoiseRanking, tuple[Layer, ...]]:
-    """Return the layers with the nodes of the float model, which is the one that options of ``quantize`` name."""
+    """Return the layers with the nodes of the float model, because options of ``quantize`` name those."""
     layers = {each: replace(each, nodes=tuple(counterparts.get(node, node) for node in each.nodes)) for each in every}
     ranked = tuple(replace(each, layer=layers[each.layer]) for each in found.layers)
     return replace(found, layers=ranked), tuple(layers.values())
 
 
 def _float_db(output: str, runs: MaskedRuns, baseline: ModelIndex) -> float | None:
-    """Return the SQNR of an output with all pairs off against the baseline; None where they are equal."""
+    """Return the SQNR of an output against the baseline when all pairs are off; None if both are equal."""
     error = AccumulatedError()
     with open_session(baseline.model, plan_split(baseline)) as session:
         for number, sample in enumerate(runs.samples):

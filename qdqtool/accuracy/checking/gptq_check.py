@@ -1,4 +1,4 @@
-"""Check that a weight whose codes data chose (GPTQ) was not changed since.
+"""Check that a weight whose codes were chosen with data (GPTQ) has not changed since.
 
 There are two conditions. The mean squared error against the baseline must be the one that the model notes: a changed
 scale, moved codes or another baseline give another error. And the error of an output channel must not exceed what GPTQ
@@ -31,7 +31,7 @@ MAX_NOTE_BYTES = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class NotedRounding:
-    """One weight whose codes data chose.
+    """One weight whose codes were chosen with data.
 
     Attributes:
         float_type: NumPy name of the type of the float weight.
@@ -50,7 +50,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def rounding_note(before: ModelIndex, plan: QuantPlan) -> Notes:
-    """Make the note on weights whose codes data chose, for the metadata of a quantized model.
+    """Make the note on weights whose codes were chosen with data, for the metadata of a quantized model.
 
     Without such a weight, the note of an earlier quantization is removed.
     """
@@ -114,7 +114,7 @@ class GptqCheck:
         self.rms_steps = float(np.maximum(self.rms_steps, rms_steps(difference, steps, granularity)))
 
     def fault(self, error: AccumulatedError, roundings: int) -> str:
-        """Return why the weight is not what data chose, in words; empty where it is.
+        """Return why the weight differs from the noted one, in words; empty if it does not.
 
         Args:
             error: Error of the dequantized weight against the baseline's.
@@ -132,7 +132,7 @@ class GptqCheck:
         return ""
 
     def _roundoff(self) -> float:
-        """Return the roundoff of float32, in which both errors are computed; of the coarser type if types differ."""
+        """Return the roundoff of float32, in which both errors are computed; if types differ, of the coarser type."""
         if self.float_type == self.noted.float_type:
             return 2.0**-24
         return max(_roundoff(self.float_type), _roundoff(self.noted.float_type))

@@ -8,8 +8,8 @@ from qdqtool.errors import UsageError
 from qdqtool.options import number, option
 
 DEFAULT_AGREEMENT = 0.9
-"""Share of an integer or boolean output that agrees where a limit for float outputs was asked for. Labels of well-made
-8-bit models agree for 97 % and more."""
+"""Smallest share of equal elements of an integer or boolean output, if a limit for float outputs is set. Labels of
+well-made 8-bit models agree for 97 % and more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class OutputGate:
 
 
 ACCURACY = OutputGate("accuracy", is_asked_for=False)
-"""Lets 0 dB pass."""
+"""Its limit is 0 dB."""
 
 MIN_SQNR, MIN_COSINE = OutputGate("min-sqnr"), OutputGate("min-cosine")
 MIN_AGREEMENT = OutputGate("min-agreement", finds_layers=False)
@@ -37,13 +37,13 @@ MAX_METRIC_LOSS = OutputGate("max-metric-loss")
 _OUTPUT_GATES = (ACCURACY, MIN_SQNR, MIN_COSINE, MIN_AGREEMENT, MAX_METRIC_LOSS)
 
 ACCURACY_GATES = frozenset(gate.name for gate in _OUTPUT_GATES)
-"""The gates that say how much quantizing costs; the others find faults."""
+"""The gates that measure accuracy; the other gates find faults."""
 
 ON_OUTPUTS = frozenset(gate.name for gate in _OUTPUT_GATES if gate.is_asked_for)
-"""Those of them that a report has where the user gave a limit."""
+"""The accuracy gates that are active only if the user gave a limit."""
 
 FIND_LAYERS = frozenset(gate.name for gate in _OUTPUT_GATES if gate.finds_layers)
-"""Those of them that name layers where they are missed."""
+"""The accuracy gates that name layers if they are missed."""
 
 _LEGAL = {
     "min_sqnr": (0.0, math.inf),
@@ -52,7 +52,7 @@ _LEGAL = {
     "max_weight_steps": (0.0, math.inf),
     "min_agreement": (0.0, 1.0),
 }
-"""The smallest and the largest value of limits on numbers that have some."""
+"""The smallest and the largest legal value of a limit; a limit that is not listed may be any finite number."""
 
 _gate = partial(option, section="Gates")
 
@@ -66,11 +66,12 @@ class Gates:
         min_cosine: Each float output has at least this cosine with the baseline's.
         max_steps: No quantized tensor, and no output that a DQ makes, is further than this many quantization steps
             from the baseline.
-        min_agreement: Share of the elements of each integer or boolean output that equal the baseline's. By default it
-            is :data:`DEFAULT_AGREEMENT` where ``min_sqnr`` or ``min_cosine`` is set, which such an output has not.
-        max_weight_steps: No packed weight is further than this many steps from the baseline's float weight, unless it
-            was clipped, or the model notes that data chose its codes and the error is still the noted one. Rounding to
-            nearest is never off by more than the default of half a step.
+        min_agreement: Share of the elements of each integer or boolean output that equal the baseline's. The default is
+            :data:`DEFAULT_AGREEMENT` if ``min_sqnr`` or ``min_cosine`` is set, because such an output has no SQNR or
+            cosine.
+        max_weight_steps: No packed weight is further than this many steps from the baseline's float weight: half a step
+            for rounding to nearest. Clipped values are exempt. So are codes chosen with data if their error is still
+            the one that the model notes.
         max_metric_loss: Largest loss of a task metric: percentage points for top-1, percent for perplexity.
 
     ``min_sqnr``, ``min_cosine``, ``max_steps``, ``min_agreement`` and ``max_metric_loss`` also apply to outputs that
@@ -105,15 +106,15 @@ class Gates:
 
     @property
     def agreement(self) -> float | None:
-        """The limit for integer and boolean outputs; None where no limit asks for one."""
+        """The limit for integer and boolean outputs; None if there is none."""
         asked = self.min_sqnr is not None or self.min_cosine is not None
         return DEFAULT_AGREEMENT if self.min_agreement is None and asked else self.min_agreement
 
     def require_finite(self) -> None:
-        """Check that every limit is a number that something can miss; ``max_weight_steps`` may be infinite.
+        """Check that every limit is finite and has a legal value; ``max_weight_steps`` may be infinite.
 
         Raises:
-            UsageError: A limit is NaN or infinite, or nothing can be on one of its sides.
+            UsageError: A limit is NaN, infinite or not legal.
         """
         for each in fields(self):
             limit = getattr(self, each.name)

@@ -39,7 +39,7 @@ class CheckOptions:
         """Check that the options fit each other and the data.
 
         Raises:
-            UsageError: A limit is no finite number, a limit has nothing to compare with, or a data file is needed.
+            UsageError: A limit is not legal, the reference for a limit is missing, or a data file is needed.
         """
         gates = self.gates
         gates.require_finite()
@@ -69,7 +69,7 @@ def check_request(values: Values, said: Speech) -> tuple[DataRequest, CheckOptio
     """Return the data and the limits of a check.
 
     Raises:
-        UsageError: An option is for data, and there is none.
+        UsageError: An option for data is given without data.
     """
     require_data(values, "data" in values, said)
     return data_request(values), build(CheckOptions, values)

@@ -27,7 +27,7 @@ _CHUNK = 1 << 22
 
 
 def storable(name: str, output: Array) -> Array:
-    """Convert an output to what an ``.npz`` holds: at least one axis, and float32 for types that NumPy lacks.
+    """Convert an output for an ``.npz`` file: at least one axis, and float32 in place of types that NumPy lacks.
 
     Raises:
         UsageError: It holds strings or objects.
@@ -192,7 +192,7 @@ class OutputWriter(ExitStack):
         """Write the file. Equal outputs give equal bytes."""
         with open_output(self.path) as target, zipfile.ZipFile(target, "w") as archive:
             for name, spool in self._spools.items():
-                # ZipInfo dates the entry 1980. A name alone would give it the current time, and each file other
+                # ZipInfo dates the entry 1980. A name alone would give it the current time, and equal outputs different
                 # bytes.
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                     header = np.lib.format.header_data_from_array_1_0(np.empty((0, *spool.inner), spool.dtype))

@@ -1,7 +1,7 @@
 """Check the outputs of a model for NaN and infinities, and compare them with those of a baseline.
 
-The SQNR cannot say: its signal contains what all samples have in common. An output that is the same whatever comes in
-reaches 0.5 dB behind a Softmax over 10 classes, and 50 dB where a large bias is added last.
+The SQNR does not show that an output ignores the samples, since its signal contains the part that all samples share. A
+constant output reaches 0.5 dB after a Softmax over 10 classes, and 50 dB if a large bias is added last.
 """
 
 from collections import Counter
@@ -24,13 +24,13 @@ from qdqtool.numerics.granularity import expand
 
 @dataclass(slots=True)
 class Variation:
-    """How much an output varies over samples of equal shape, beside its reference.
+    """How much an output and its reference vary over samples of equal shape.
 
     Attributes:
-        samples: How many were counted.
-        is_known: Whether all had one shape, and finite values.
+        samples: Number of samples that were counted.
+        is_known: Whether all samples of the reference had one shape and finite values.
         is_constant: Whether the output was the same in all samples, bit for bit.
-        is_zero: Whether it was 0 everywhere.
+        is_zero: Whether the output was 0 everywhere.
         first: The output in the first sample.
         total: Sum of the reference over the samples, by element.
         squares: ``sum(a**2)`` of the reference ``a``, over all samples and elements.
@@ -61,8 +61,8 @@ class Variation:
     def reference(self) -> float | None:
         """``sum((a - mean(a))**2)`` with the mean of each element over the samples.
 
-        It is the least squared error that an output can have which is the same in all samples. None where it is not
-        known: below two samples, and where shapes differ or values are not finite.
+        This is the smallest squared error of an output that is the same in all samples. None for fewer than two
+        samples, different shapes or values that are not finite.
         """
         if not self.is_known or self.samples < 2 or self.total is None:
             return None
@@ -70,7 +70,7 @@ class Variation:
 
     @property
     def reference_db(self) -> float | None:
-        """The power of the reference against that of what varies in it, in dB; None where that is unknown or 0."""
+        """Power of the reference relative to that of its varying part, in dB; None if that part is unknown or 0."""
         return None if self.reference is None else ratio_db(self.squares, self.reference)
 
 
@@ -87,8 +87,8 @@ class Agreement:
     """How many elements of integer, boolean or string outputs are equal, over all samples.
 
     Attributes:
-        elements: How many were compared.
-        equal: How many of them are equal.
+        elements: Number of elements that were compared.
+        equal: Number of equal elements.
         expected: Number of elements of the reference with each value.
         found: Number of elements of the other output with each value.
     """
@@ -108,12 +108,12 @@ class Agreement:
 
     @property
     def share(self) -> float | None:
-        """Share of the elements that are equal; None where there are none."""
+        """Share of the elements that are equal; None without elements."""
         return self.equal / self.elements if self.elements else None
 
     @property
     def chance(self) -> float:
-        """The share that would be equal if the values were the same ones in random places."""
+        """The share that would be equal if the same values were at random places."""
         both = sum(count * self.found[value] for value, count in self.expected.items())
         return both / max(1, self.elements) ** 2
 
@@ -123,13 +123,13 @@ class Deviation:
     """The distance of one output from another of the same shape, over all samples.
 
     Attributes:
-        maker: The DQ that makes it; None without a DQ.
+        maker: The DQ that makes the output; None without a DQ.
         scale: The scale of that DQ; None where it is not constant.
         max_steps: Largest distance in steps of the DQ.
         error: The accumulated error; without elements for strings.
-        agreement: The equal elements of what are no floats.
+        agreement: Counts of equal elements, for outputs that are not floats.
         variation: How floats vary over the samples.
-        samples: The errors of single samples, of floats.
+        samples: The errors of single samples, for float outputs.
     """
 
     maker: QdqNode | None
@@ -214,7 +214,7 @@ class OutputCheck:
 
         Args:
             actual: The output; None where it could not be read.
-            expected: The baseline's; None without a baseline.
+            expected: The baseline's output; None without a baseline.
             origin: Where the sample comes from.
 
         Raises:

@@ -1,8 +1,8 @@
-"""Measure what a Q does to its own input: the error of the pair, and what explains it.
+"""Measure the error of a Q on its own input, and what explains this error.
 
-A scale that does not fit is another quantization and no departure from ONNX, so neither our own core nor the constants
-of the DQ can show it. The values that the Q reads can: a scale that is far too large makes every value 0, one that is
-far too small puts every value at an end of the range. Both leave an error as large as the values.
+A scale that does not fit is valid in ONNX, so neither our own core nor the constants of the DQ can show it. The values
+that the Q reads show it: a far too large scale makes every value 0, and a far too small scale clips every value. In
+both cases the error is as large as the values.
 """
 
 import math
@@ -22,13 +22,13 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.rounding import step_widths
 
 MASK = -5e3
-"""Values from here down represent minus infinity in front of a Softmax, where other values are present. Networks add
--10000, -1e9 or the smallest float16 or float32 to scores, which may bring -10000 up again. They are left out: one such
-value would be the whole signal."""
+"""Values up to this one represent minus infinity before a Softmax, if the tensor has other values too. Networks add
+-10000, -1e9 or the smallest float16 or float32 to scores, and a positive score makes -10000 larger. Such values are
+left out: one of them would be the whole signal."""
 
 LEAST_DB = {2: 0.25, 4: 3.0, 6: 3.0}
-"""Lowest SQNR in dB of a pair that fits its tensor, by the bits of the format. Normal values with the largest of 3,000
-at the end of the range have 0.6 dB with 2 bits and 15.7 dB with 4."""
+"""Lowest SQNR in dB of a pair that fits its tensor, by the bits of the format. If the largest of 3,000 normal values is
+at the end of the range, 2 bits give 0.6 dB and 4 bits give 15.7 dB."""
 
 LEAST_DB_OF_8_BITS = 6.0
 """The same for formats of 8 and more bits. In models that are well made, no pair on real data was below 15.7 dB, and
@@ -38,24 +38,24 @@ COUNTED_BITS = 8
 """Largest number of bits for which codes are counted."""
 
 MIN_CHANNEL_SHARE = 1e-4
-"""A channel is judged by itself where its values have at least this share of the mean power of the channels. Dead
+"""A channel is judged by itself if its power is at least this share of the mean power of the channels. Dead
 channels of trained networks are at 1e-8 and below, and no scale for them matters."""
 
 
 @dataclass(slots=True, eq=False)
 class PairError:
-    """The error of one Q on its own input over all samples: of the values that a DQ with its constants gives.
+    """The error of one Q over all samples: its input against the values that a DQ with the same constants gives.
 
     Attributes:
         entry: The Q.
         fmt: The quantized format.
-        bounds: What the Q does besides rounding, in place of a Relu or Clip that a quantizer removed: it is done to the
-            values before they are compared.
+        bounds: Bounds that the Q imposes in place of a Relu or Clip that a quantizer removed. The values are clipped to
+            these bounds before they are compared.
         elements: Values that were compared; NaN, infinities and masks are left out.
         nans: Values that are NaN.
         clipped: Values outside the range of the format.
         vanished: Values other than 0 that became 0.
-        low: Smallest value, by channel where the scale is per-axis: of shape ``[channels]``, else ``[1]``.
+        low: Smallest value of each channel, shape ``[channels]``, if the scale is per-axis; else of all, shape ``[1]``.
         high: Largest value, likewise.
         signal: ``sum(x**2)``, likewise.
         noise: ``sum((x - y)**2)``, likewise.
@@ -116,7 +116,7 @@ class PairError:
 
     def _outside(self) -> float:
         """Return the error in scales that only clipping explains: rounding is off by half of the widest step."""
-        # The rest is for roundings of the arithmetic.
+        # 2**-6 allows for roundings of the arithmetic.
         return float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) * (0.5 + 2.0**-6)
 
     def _count_codes(self, codes: Array) -> None:
@@ -126,7 +126,7 @@ class PairError:
 
     @property
     def least_db(self) -> float:
-        """The lowest SQNR that a scale that fits may have with this format, in dB."""
+        """The lowest SQNR of a fitting scale of this format, in dB."""
         return LEAST_DB.get(self.fmt.bits, LEAST_DB_OF_8_BITS)
 
     @property
@@ -147,7 +147,7 @@ class PairError:
 
     @property
     def lowest_db(self) -> float | None:
-        """The lowest SQNR that is judged: over all values, or in one channel; None where none is defined."""
+        """The lower SQNR of two: over all values, and in the worst channel; None if both are undefined."""
         channel = self.worst_channel
         found = [ratio for ratio in (self.sqnr_db, channel[1] if channel is not None else None) if ratio is not None]
         return min(found, default=None)
@@ -198,7 +198,7 @@ class PairError:
 
 
 def _kept(values: Array) -> Array:
-    """Return which values are compared: finite ones, and no masks unless all values are that low."""
+    """Return which values are compared: finite values, without masks unless all values are masks."""
     kept = np.isfinite(values)
     masks = kept & (values <= MASK)
     return kept & ~masks if masks.any() and (kept & ~masks).any() else np.asarray(kept)

@@ -28,7 +28,7 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.rounding import code_steps
 
 Read = Callable[[Value], Array | None]
-"""Reads an input of a node; None where it could not be observed."""
+"""Reads an input of a node; returns None if it could not be observed."""
 
 
 @dataclass(slots=True)
@@ -45,8 +45,8 @@ class NodeCheck:
         pair_example: The first such element, in words.
         faults: Documented faults of the reference that occurred, with the number of elements.
         problem: Why nothing was compared.
-        own: Why our own core evaluated the node instead of ONNX Runtime; empty where ONNX Runtime did. Then only a DQ
-            is compared, with the constants of its Q.
+        own: Why our own core evaluated the node; empty if ONNX Runtime did. A node that our own core evaluated is
+            compared only if it is a DQ, with the constants of its Q.
     """
 
     entry: QdqNode
@@ -93,7 +93,7 @@ def inputs_of(entry: QdqNode) -> Iterator[Value]:
 
 
 def compare(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | None) -> None:
-    """Compare one result of a node with our own core, and that of a DQ also with the constants of its Q.
+    """Compare a result of a node with our own core; for a DQ, also with the result for the constants of its Q.
 
     Args:
         check: The findings to add to.
@@ -217,7 +217,7 @@ def differing(left: Array, right: Array) -> Array:
 
 
 def largest(array: Array) -> tuple[int, ...]:
-    """Return the index of the first element that is the largest; of a mask, of the first that is set."""
+    """Return the index of the first largest element; for a mask, that of the first true element."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(array)), array.shape))
 
 
@@ -227,7 +227,7 @@ def format_of(entry: QdqNode) -> NumberFormat | None:
 
 
 def described(entry: QdqNode) -> str:
-    """Return what a Q or DQ is and where it stands, in words."""
+    """Return the operator, label and scope of a Q or DQ, in words."""
     path = entry.node.scope.path
     return f"{entry.node.op_type} '{entry.node.label}'{f' in {display(path)}' if path else ''}"
 
@@ -269,7 +269,7 @@ class ConstantNodes:
                 yield reader, {**known, **self._constants(inputs_of(entry))}, self._run(reader, known)
 
     def _is_fixed(self, entry: QdqNode, values: Iterable[Value]) -> bool:
-        # A node whose attributes the call of its local function gives cannot stand by itself.
+        # A node that gets its attributes from the call of its local function cannot run alone.
         if entry.node.is_parametric or entry.output is None or entry.data is None:
             return False
         return all(self._index.is_constant(value) for value in values)

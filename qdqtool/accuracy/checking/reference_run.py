@@ -1,4 +1,4 @@
-"""Run a check: every sample through the model and its baseline, then the nodes of constants; collect its evidence."""
+"""Run a check: every sample through the model and its baseline, then the Q and DQ nodes of constants."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -48,7 +48,7 @@ class CheckJob:
         outputs: The findings at each output.
         boundaries: The findings at each quantized tensor with a counterpart in the baseline.
         lonely: Q and DQ nodes without a counterpart.
-        sinks: The further uses of the outputs.
+        sinks: What else uses the outputs: saved outputs, the file to write and the task metric.
         unrepeated: ``the model`` or ``the baseline``, with an output that differed in a second run of the first sample.
         nonfinite_origin: The origin of the first NaN or infinity, in words; empty where the outputs are finite.
     """
@@ -216,14 +216,14 @@ class CheckJob:
 
 
 def _bounds(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
-    """Return the bounds of a Relu or Clip whose work a Q does; no bounds where they are unknown."""
+    """Return the bounds that a Q imposes in place of a Relu or Clip, or no bounds if they are unknown."""
     with suppress(UnknownBoundsError):
         return imposed_bounds(entry, index)
     return NO_BOUNDS
 
 
 class _Watcher:
-    """The sessions of a check: the model with inner tensors, its outputs as deployed, and the baseline."""
+    """The sessions of a check: the model with its inner tensors, the model in another profile, and the baseline."""
 
     def __init__(self, job: CheckJob, profile: Profile, stack: ExitStack, *, is_random: bool) -> None:
         self._is_random = is_random

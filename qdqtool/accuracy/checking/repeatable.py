@@ -13,7 +13,7 @@ from qdqtool.models.running.observer import Observer, Run
 from qdqtool.numerics.dtypes import Array
 
 SAME_DB = 60.0
-"""Lowest SQNR at which two runs agree: threads may add floats in another order, which changes results far less."""
+"""Lowest SQNR at which two runs agree. Threads that add floats in another order change results far less."""
 
 Runs = tuple[Observer, Run, Run]
 """A session and two runs of it on the same sample."""
@@ -23,7 +23,7 @@ def differ(first: Array, second: Array) -> bool:
     """Return whether an output differs between two runs: in shape, in value, or for floats by an SQNR below 60 dB."""
     if first.shape != second.shape:
         return True
-    # No comparison of NaN with NaN for strings, nor a distance for the float types that NumPy lacks (kind "V").
+    # NumPy cannot compare strings with equal_nan, nor compute with float types that it lacks (kind "V").
     if first.dtype.kind not in "fV":
         return not np.array_equal(first, second)
     left, right = first.astype(np.float64), second.astype(np.float64)

@@ -21,8 +21,8 @@ class GateResult:
         requires: Its condition, in words.
         passed: Whether the condition held.
         detail: The findings in brief.
-        failures: Why the condition did not hold, one line each; empty where it held.
-        warnings: What would be a failure on real data; empty where the inputs were not random.
+        failures: Why the condition did not hold, one line each; empty if it held.
+        warnings: Faults that would be failures on real data; empty if the inputs were not random.
     """
 
     name: str
@@ -50,18 +50,16 @@ class OutputResult:
     Attributes:
         name: Its name.
         nonfinite: Number of NaN and infinite elements.
-        sqnr_db: Signal to noise ratio; None without a baseline and where it is undefined.
-        cosine: Cosine of the two; None likewise.
+        sqnr_db: Signal to noise ratio; None if there is no baseline or the ratio is undefined.
+        cosine: Cosine similarity of the two outputs; None likewise.
         max_abs: Largest absolute difference; None without a baseline.
         max_steps: Largest difference in steps of the DQ that makes the output; None without a DQ.
         exact: Whether every element is equal; None without a baseline.
         agreement: Share of the elements that are equal, for an integer or boolean output; None for others.
-        zero_reference: Whether the values that it is compared with are all 0, so that it has no SQNR.
-        other_shapes: Samples for which the two shapes differ; they are left out.
-        worst_samples: The samples that are furthest off, the worst first; empty for outputs that are no floats, and for
-            exact ones.
-        sample_sqnr: How the SQNR of single samples is distributed; None without a baseline, and for outputs that are no
-            floats.
+        zero_reference: Whether the reference is 0 everywhere, so that there is no SQNR.
+        other_shapes: Number of samples for which the two shapes differ; they are not compared.
+        worst_samples: The samples with the largest error, worst first; empty if the output is exact or not float.
+        sample_sqnr: Distribution of the SQNR of single samples; None without a baseline, or if the output is not float.
     """
 
     name: str
@@ -87,7 +85,7 @@ class WorstOutput:
         gate: The strictest gate that judged it.
         sqnr_db: Its SQNR; None for an output without one.
         agreement: Share of the elements that are equal; None for float outputs.
-        max_abs: Its largest error, where the reference is 0 everywhere and there is no SQNR; else None.
+        max_abs: Its largest error if the reference is 0 everywhere, so that there is no SQNR; else None.
     """
 
     name: str
@@ -122,15 +120,15 @@ class BoundaryResult:
         tensor: Name of the tensor in the baseline.
         kind: ``activation`` or ``weight``.
         format: Number format.
-        granularity: Over which elements a scale is shared, in words.
+        granularity: Which elements share a scale, in words.
         max_steps: Largest distance of the dequantized value from the baseline, in quantization steps.
         mean_steps: Mean distance.
         index: Index of the element with the largest distance.
         sqnr_db: Signal to noise ratio of the dequantized tensor; None where it is undefined.
         clipped: Elements whose baseline value lies outside the range of the format.
         elements: Elements compared.
-        judged_by_data: Whether it is a weight for which the model notes that data chose its codes, which are not the
-            nearest. It is not judged by ``max_weight_steps``, but by whether its error is still the noted one.
+        judged_by_data: Whether the model notes that the codes of this weight were chosen with data and are not the
+            nearest. Then the error must be the noted one, and ``max_weight_steps`` does not apply.
     """
 
     node: str
@@ -230,7 +228,7 @@ class QdqCount:
     Attributes:
         total: All nodes.
         checked: Nodes that ran in ONNX Runtime and were compared with our own core.
-        own: Nodes that only our own core can evaluate, and evaluated.
+        own: Nodes that ONNX Runtime cannot run, so that our own core evaluated them.
     """
 
     total: int
@@ -245,28 +243,28 @@ class CheckReport(Report):
     Attributes:
         passed: Whether every active gate held.
         model: The file.
-        baseline: The float model's file; None where there was none.
-        model_file: Its digests; None for a model in memory.
-        baseline_file: Those of the baseline; None without a baseline, or for one in memory.
+        baseline: The float model's file; None without a baseline.
+        model_file: Digests of the model's file; None for a model in memory.
+        baseline_file: Digests of the baseline's file; None without a baseline, or if it was in memory.
         reference: The session that computed the numbers.
         data: The data.
         gates: Every gate that was active.
         failures: Why the check failed, one line each; empty when it passed.
         outputs: Every output.
-        saved_outputs: Outputs that were computed elsewhere; None where there were none.
-        written: The file in which the outputs of the reference were saved; None for no file.
+        saved_outputs: Outputs that were computed elsewhere; None without such outputs.
+        written: The file in which the outputs of the reference were saved; None if they were not saved.
         metric: The task metric; None where none was requested.
         boundaries: Every quantized tensor with a counterpart in the baseline, worst first.
         qdq: Count of Q and DQ nodes.
         evaluated: Every node that ONNX Runtime did not run unchanged, and what evaluated it instead.
         differences: Q and DQ nodes that differ from our own core.
         known_faults: Documented faults of ONNX Runtime that occurred; they are not failures.
-        not_observed: What was not checked.
-        warnings: Further remarks, and what would have failed on real data.
-        worst_output: The output furthest from the baseline's; None without a baseline, or where all are exact.
-        blame: The layers that cost that output most; None where they were not asked for.
-        baseline_qdq: Count of Q and DQ nodes of the baseline: it is no float model where there are any.
-        verdict: ``failed`` where a gate was missed, ``warning`` where a user should know something before deployment.
+        not_observed: Nodes and outputs that were not checked, and why.
+        warnings: Further remarks, and faults that would be failures on real data.
+        worst_output: The output furthest from the baseline's; None without a baseline, or if all outputs are exact.
+        blame: The layers that cost that output most; None if they were not searched for.
+        baseline_qdq: Number of Q and DQ nodes of the baseline, which should be 0.
+        verdict: ``failed`` if a gate was missed, ``warning`` if a user should know something before deployment.
         reasons: Why the verdict is not ``passed``.
     """
 

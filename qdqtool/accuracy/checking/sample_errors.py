@@ -15,12 +15,12 @@ MOST = 10
 """How many of the worst samples are kept for each output."""
 
 OUTLIER_DB = 6.0
-"""A sample this far below the median stands out: for its signal, its noise has four times the power."""
+"""A sample whose SQNR is this far below the median is an outlier: its noise has four times the relative power."""
 
 _QUANTILES = {"min_db": 0, "lower_quartile_db": 0.25, "median_db": 0.5, "upper_quartile_db": 0.75, "max_db": 1}
 
 FEWEST = 4
-"""Of fewer samples with an SQNR none stands out: their median says little."""
+"""Fewer samples with an SQNR have no outliers: their median says little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class SampleOrigin:
 
     Attributes:
         number: Its number in the data, from 0.
-        files: The files it was made of, relative to the folder of the data; empty where data has no such files.
+        files: The files of the sample, relative to the folder of the data; empty if the data is not in such files.
     """
 
     number: int
@@ -44,7 +44,7 @@ class SampleErrors:
         worst: The worst samples that are not exact, the worst first.
         exact: Samples without an error.
         zero_reference: Samples with an error whose reference is 0 everywhere.
-        nonfinite: Samples with NaN or infinities at places where the reference has none, or other ones.
+        nonfinite: Samples whose NaN or infinities differ from those of the reference.
     """
 
     worst: list[WorstSample] = field(default_factory=list)
@@ -79,7 +79,7 @@ class SampleErrors:
         del self.worst[MOST:]
 
     def distribution(self) -> SampleDistribution | None:
-        """Return how the SQNR is distributed; None where no sample was compared."""
+        """Return how the SQNR is distributed, or None if no sample was compared."""
         counted = len(self._sqnr_db) + self.exact + self.zero_reference + self.nonfinite
         if not counted:
             return None
@@ -97,8 +97,8 @@ def is_outlier(sqnr_db: float | None, median_db: float | None, samples: int) -> 
     """Return whether the worst sample of an output is far below the others.
 
     Args:
-        sqnr_db: SQNR of the worst sample; None where it has no SQNR, which is worse than any SQNR.
-        median_db: Median SQNR of the samples; None where no sample has an SQNR.
+        sqnr_db: SQNR of the worst sample; None if it has no SQNR, which is worse than any SQNR.
+        median_db: Median SQNR of the samples; None if no sample has an SQNR.
         samples: How many samples have an SQNR.
     """
     if median_db is None or samples < FEWEST:

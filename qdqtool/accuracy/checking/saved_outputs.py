@@ -19,7 +19,7 @@ class SavedCheck:
     """The comparison of a file with the reference, over all samples.
 
     Attributes:
-        deviations: How far each saved output is from that of the reference, by name.
+        deviations: The deviation of each saved output from that of the reference, by name.
     """
 
     def __init__(self, reader: OutputReader, checks: Sequence[OutputCheck]) -> None:
@@ -44,7 +44,7 @@ class SavedCheck:
         self._reader.finish()
 
     def report(self) -> SavedOutputs:
-        """Return the part of the report."""
+        """Return this part of the report."""
         return SavedOutputs(
             file=str(self._reader.path),
             outputs=tuple(deviation.result(name, self._nonfinite[name]) for name, deviation in self.deviations.items()),
@@ -52,7 +52,7 @@ class SavedCheck:
 
 
 class OutputSinks(ExitStack):
-    """The sinks of one check. Use it as a context manager: it holds files open.
+    """Further uses of the outputs of one check. Use it as a context manager: it holds files open.
 
     Args:
         options: The options of the check.

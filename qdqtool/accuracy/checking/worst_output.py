@@ -8,7 +8,7 @@ from qdqtool.accuracy.checking.report import GateResult, OutputResult, WorstOutp
 
 
 def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -> WorstOutput | None:
-    """Find the worst of the outputs that are not exact; None where there is none."""
+    """Return the worst of the outputs that are not exact, or None if all are exact."""
     unequal = [output for output in outputs if output.exact is False]
     worst = min(unequal, key=_rank, default=None)
     if worst is None:
@@ -25,7 +25,7 @@ def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -
 
 
 def _rank(output: OutputResult) -> float:
-    """Return a number that is lower for worse outputs: the SQNR, or for integers an SQNR of the wrong elements."""
+    """Return a number that is lower for worse outputs: the SQNR, or for integers the share of wrong elements in dB."""
     if output.agreement is not None:
         return -10 * math.log10(max(1 - output.agreement, 1e-30))
     return output.sqnr_db if output.sqnr_db is not None else 0.0

@@ -1,7 +1,7 @@
-"""The gate on outputs without any limit given: an error as large as the output itself means that nothing is left of it.
+"""The gate on outputs that needs no limit from the user: the error must not be as large as the output itself.
 
-It is the gate of last resort, and has one limit for every model: 0 dB for floats, chance for integers. What a model
-should keep is for the user to say, with ``--min-sqnr`` and the like.
+It has one limit for every model: 0 dB for floats, chance for integers. Users set stricter limits with ``--min-sqnr``
+and similar options.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,25 +20,25 @@ from qdqtool.models.graph.index.view import Value
 LEAST_DB = 0.0
 
 STEP = 2.0**-8
-"""An output with a known bound passes with an error below this share of the bound: one step of 8 bits. Scores may all
-be near 0 on some data."""
+"""An output with a known bound passes if its error is at most this share of the bound: one step of 8 bits. On some data
+all scores are near 0."""
 
 CONSTANT_DB = 6.0
-"""An output below this SQNR, where the error is half of it, is lost if a constant would be closer to the reference."""
+"""Below this SQNR (an error of half the output), an output is lost if a constant would be closer to the reference."""
 
 VARIES_DB = 30.0
-"""A reference varies where its SQNR against what changes with the sample is below this. Above it, an output that is
-quantized to 8 bits may be the same in all samples."""
+"""A reference varies if its power is less than this above the power of the part that changes with the sample.
+Otherwise, an output that is quantized to 8 bits may be the same in all samples."""
 
 LEAST_ERROR = 2.0**-20
-"""Outputs that are off by no more than this may be constant: a reference near 0 may be the rounding of float32."""
+"""An output with at most this error may be constant: a reference near 0 may be only float32 rounding."""
 
 LEAST_OF_ONE_VALUE = 0.5
-"""Share that must agree where the reference has one value everywhere, and chance says nothing."""
+"""Share of elements that must agree if the reference has one value everywhere, so that chance is no limit."""
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Judge the outputs against the baseline's; with random inputs, shortfalls are warnings."""
+    """Judge the outputs against the baseline's; with random inputs, faults are warnings."""
     job = evidence.job
     if job.baseline is None:
         return
@@ -66,14 +66,14 @@ def _faults(
 
 
 def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> str:
-    """Return why nothing is left of an output; empty where something is, or where nothing was compared."""
+    """Return why an output is lost; empty if it is not lost, or if nothing was compared."""
     error = deviation.error
     if error.elements and error.nonfinite == error.elements:
         return "its reference is NaN or infinite everywhere, so that nothing was compared"
     if result.agreement is not None:
         return _no_agreement(result.agreement, deviation)
     if result.sqnr_db is None and not result.zero_reference:
-        # Nothing differs, or only NaN and infinities do; the gate on them judges those.
+        # Nothing differs except NaN and infinities, which the gate on them judges.
         return ""
     if bound is not None and result.max_abs is not None and result.max_abs <= bound * STEP:
         return ""
@@ -84,7 +84,7 @@ def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> s
 
 
 def _no_variation(result: OutputResult, deviation: Deviation) -> str:
-    """Return why an output does not depend on the samples as its reference does; empty where it does."""
+    """Return why an output does not vary with the samples as its reference does; empty if it does."""
     variation, error = deviation.variation, deviation.error
     if error.max_abs <= LEAST_ERROR:
         return ""

@@ -16,18 +16,18 @@ from qdqtool.models.graph.scope import display
 NAME = "activations"
 
 RANDOM_LEAST_DB = 1.0
-"""With random inputs, which may lie outside the ranges that real data has, only a pair below this limit in dB fails:
-its error is as large as the values. Pairs between this and the limit of the format are warnings."""
+"""Random inputs may lie outside the ranges of real data. With them, a pair fails only below this SQNR in dB, where its
+error is as large as the values. Between this limit and that of the format, the pair gets a warning."""
 
 FITS = 2.0
-"""A range that is known without data fits where the range of the codes differs by no more than this factor."""
+"""The range of the codes fits a bound that is known without data if they differ by at most this factor."""
 
 MAX_NODES = 16
-"""How many nodes are followed to one with a known bound."""
+"""Largest number of nodes that are searched for one with a known bound."""
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Judge every Q of a tensor that is not constant; active where one ran."""
+    """Judge every Q of a tensor that is not constant; active if such a Q ran."""
     index = evidence.job.index
     errors = evidence.job.pair_errors.values()
     judged = [each for each in errors if (each.elements or each.nans) and not is_constant(index, each)]
@@ -35,7 +35,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         return
     low = [each for each in judged if misses(each) and not _is_near_zero(index, each)]
     destroyed = [each for each in low if not evidence.is_random or not above(each, RANDOM_LEAST_DB)]
-    # A Q to integers makes a code of NaN, and nothing behind it shows that there was one.
+    # A Q to integers turns NaN into a code, so that no later tensor shows the NaN.
     hidden = [_nan_line(each) for each in judged if each.nans and each.fmt.kind == "integer"]
     suspect = [_line(each) for each in low if each not in destroyed] + (hidden if evidence.is_random else [])
     failures = [*map(_line, destroyed), *(hidden if not evidence.is_random else [])]
@@ -55,7 +55,7 @@ def misses(error: PairError) -> bool:
 
 
 def above(error: PairError, limit: float) -> bool:
-    """Return whether a pair reaches a limit in dB; one without error or signal does. NaN does not."""
+    """Return whether a pair reaches a limit in dB: true without error or signal, false for NaN."""
     return error.lowest_db is None or error.lowest_db >= limit
 
 
@@ -65,7 +65,7 @@ def is_constant(index: ModelIndex, error: PairError) -> bool:
 
 
 def _is_near_zero(index: ModelIndex, error: PairError) -> bool:
-    """Return whether the range of the codes is the one that the operator gives, and the values are all near 0."""
+    """Return whether the range of the codes fits the bound of the operator without clipping: the values are near 0."""
     bound = bound_of(index, error.entry.data)
     top = float(np.max(error.scale)) * (error.fmt.high if error.is_symmetric else error.fmt.high - error.fmt.low)
     return bound is not None and not error.clipped and bound / FITS <= top <= bound * FITS
@@ -100,14 +100,14 @@ def _place(error: PairError) -> str:
 
 
 def bound_of(index: ModelIndex, value: Value | None) -> float | None:
-    """Return the largest magnitude that a tensor ever has, through pairs and operators that only move values.
+    """Return the largest magnitude that a tensor can have, found through pairs and operators that only move values.
 
     For a Sigmoid or Softmax this is 1. On some data all values may be near 0, such as the scores of a detector where
     there is nothing to find. Then a pair rounds every value to 0, and its error is as large as the signal although
     nothing is wrong.
 
     Returns:
-        The bound of the operator that makes it; None where that has none.
+        The bound of the operator that makes the values, or None if it has no known bound.
     """
     for _ in range(MAX_NODES):
         node = value.producer if value is not None else None

@@ -1,7 +1,7 @@
 """The gates on the distance of outputs and quantized tensors from the values that they are compared with.
 
-A gate with a limit that the user gave fails where it could not judge what it was asked to: a limit that nothing was
-held to must not look like one that was kept.
+A gate with a limit from the user fails if it could not judge every value: a limit that was never tested must not look
+like a limit that holds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ class ComparedOutputs:
 
     @property
     def prefix(self) -> str:
-        """With what the name of a gate on these outputs begins."""
+        """The prefix of the names of gates on these outputs."""
         return "" if self.what == OUTPUT else "outputs-"
 
     def gate(self, gate: OutputGate) -> str:
@@ -69,7 +69,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 
 
 def distance_gates(compared: ComparedOutputs, limits: Gates) -> Iterator[GateResult]:
-    """Judge those of ``min-sqnr``, ``min-cosine``, ``min-agreement`` and ``max-steps`` that have a limit."""
+    """Judge each of the gates ``min-sqnr``, ``min-cosine``, ``min-agreement`` and ``max-steps`` that has a limit."""
     judges_floats = bool(compared.floats or list(compared.missing) or not compared.others)
     if limits.min_sqnr is not None and judges_floats:
         yield _min_sqnr(compared, limits.min_sqnr)
@@ -82,10 +82,10 @@ def distance_gates(compared: ComparedOutputs, limits: Gates) -> Iterator[GateRes
 
 
 def distance_fault(result: OutputResult, limit: float) -> str:
-    """Return why a float output misses a limit in dB; empty where it reaches it.
+    """Return why a float output misses a limit in dB; empty if the output reaches the limit.
 
-    An output whose reference is 0 everywhere has no SQNR. Its largest error may then be what a signal of magnitude 1
-    would allow: ``10**(-limit / 20)``.
+    An output whose reference is 0 everywhere has no SQNR. The limit for its largest error is then that of a signal of
+    magnitude 1: ``10**(-limit / 20)``.
     """
     if result.exact:
         return ""
@@ -145,7 +145,7 @@ def _below(what: str, name: str, values: Iterable[tuple[str, float]], limit: flo
 def _least(
     compared: ComparedOutputs, name: str, judged: Sequence[OutputResult], faults: Iterable[str], **words: str
 ) -> GateResult:
-    """Return the result of a gate on some outputs, which also fails for those that it could not judge."""
+    """Return the result of a gate on some outputs; an output that could not be judged is a failure too."""
     unjudged = list(compared.missing)
     if not judged and not unjudged:
         unjudged = ["there is no output that it could judge"]

@@ -1,4 +1,4 @@
-"""The gates on a task metric: how much worse the model is than its baseline, and saved outputs are than the model."""
+"""The gates on the loss of a task metric: of the model against its baseline, and of saved outputs against the model."""
 
 from collections.abc import Iterator
 
@@ -8,11 +8,11 @@ from qdqtool.accuracy.checking.report import GateResult
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Judge the loss of the metric; active with a metric and a limit, for each comparison that was made."""
+    """Judge the loss of the metric; active for each comparison if there is a metric and a limit."""
     metric, limit = evidence.metric, evidence.job.gates.max_metric_loss
     if metric is None or limit is None:
         return
-    # Nobody knows what guessing would give a function of the user.
+    # The chance level is unknown for a function of the user.
     beyond = ", which is better than chance" if metric.output is not None else ""
     compared = (
         (MAX_METRIC_LOSS.name, "the baseline", metric.loss, metric.baseline_chance),
@@ -25,7 +25,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         # A NaN loss misses the gate.
         held = loss <= limit
         failures = [] if held else [f"{name} is {allowed}: {metric.name} is worse than {reference} by {found}"]
-        # What is no better than a guess has nothing to lose: any model passes beside it.
+        # A reference at chance level cannot lose anything: any model would pass.
         if chance is not None:
             failures.append(f"{name} shows nothing: {metric.name} of {reference} is at chance: {chance}")
         yield GateResult.of(

@@ -33,7 +33,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 
 
 def _pair_fault(index: ModelIndex, pair: QdqPair, check: NodeCheck) -> str:
-    """Return why a DQ does not undo its Q: unequal constants, else unequal results; an empty text where it does."""
+    """Return why a DQ does not undo its Q (unequal constants, else unequal results); empty if it does."""
     for name in ("scale", "zero_point"):
         left, right = (_constant(index, getattr(entry, name)) for entry in (pair.quantize, pair.dequantize))
         if name == "zero_point":

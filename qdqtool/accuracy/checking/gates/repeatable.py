@@ -8,7 +8,7 @@ from qdqtool.models.ops.support.random_nodes import random_cause
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Report outputs that differed in a second run of the first sample; there is no gate where none did."""
+    """Report outputs that differed in a second run of the first sample; without such an output there is no gate."""
     job = evidence.job
     if not job.unrepeated:
         return

@@ -17,12 +17,12 @@ FEW_BITS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """The weights that were compared, and the ones that could not be.
+    """The weights that were compared, and those that could not be compared.
 
     Attributes:
         quantized: Errors of the Qs that read a float weight.
         packed: Weights that are stored as codes, with their counterparts.
-        unmatched: DQs of stored codes of which nothing was compared.
+        unmatched: DQs of stored codes that could not be compared.
     """
 
     quantized: list[PairError]
@@ -41,7 +41,7 @@ class _Weights:
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Judge float weights with a Q always, and stored codes with a baseline."""
+    """Judge float weights that a Q reads and, with a baseline, stored codes."""
     weights = _Weights.of(evidence)
     compares = evidence.job.baseline is not None
     if not weights.quantized and not (compares and (weights.packed or weights.unmatched)):
@@ -103,7 +103,7 @@ def _failure(boundary: Boundary, limit: float) -> str:
 
 
 def _on_data(boundary: Boundary) -> str:
-    """Return why the note on rounding by data does not explain the distance, or a hint for formats of few bits."""
+    """Return why the model's note on data does not explain the distance, or a hint for formats of few bits."""
     if boundary.by_data is not None:
         return boundary.data_fault
     few = boundary.fmt.bits <= FEW_BITS
