@@ -1,4 +1,4 @@
-"""What was measured of a quantized model, as data: outputs, samples, the task metric, layers."""
+"""The measured accuracy of a quantized model, as data: outputs, samples, the task metric, layers."""
 
 from dataclasses import dataclass
 
@@ -9,17 +9,17 @@ class MetricResult:
 
     Attributes:
         name: The metric, or the name of the function.
-        output: The output that was measured; None where a function of the user got all of them.
-        unit: Unit of the values: ``%``, or empty where there is none or nobody knows it.
+        output: The output that was measured; None if a function of the user got all outputs.
+        unit: Unit of the values: ``%``, or empty if there is none or it is unknown.
         loss_unit: Unit of the losses: ``percentage points``, ``%``, or empty.
-        predictions: Number of predictions; of samples where a function of the user measures.
+        predictions: Number of predictions; for a function of the user, number of samples.
         value: Value of the model.
-        baseline: Value of the baseline; None without one.
-        loss: Loss of the model against the baseline; negative where the model is better.
-        saved: Value of the outputs that were saved elsewhere; None without them.
+        baseline: Value of the baseline; None without a baseline.
+        loss: Loss of the model against the baseline; negative if the model is better.
+        saved: Value of the outputs that were saved elsewhere; None without such outputs.
         saved_loss: Loss of these outputs against the model in the reference session.
-        chance: Why the model is no better than guessing, in words; None where it is better, or nobody can tell.
-        baseline_chance: The same of the baseline.
+        chance: Why the model is no better than guessing, in words; None if it is better, or if this is unknown.
+        baseline_chance: The same for the baseline.
     """
 
     name: str
@@ -41,14 +41,14 @@ class WorstSample:
     """One sample at which an output is far from the baseline's.
 
     Attributes:
-        number: Its number in the data, from 0; that of a batch for a model with a fixed batch.
-        files: The files it was made of, relative to the folder of the data; empty where data has no such files.
-        sqnr_db: SQNR of this sample alone; None where the baseline's output is 0 everywhere.
+        number: Its number in the data, from 0; for a model with a fixed batch, the number of the batch.
+        files: The files of the sample, relative to the folder of the data; empty if the data is not in such files.
+        sqnr_db: SQNR of this sample alone; None if the baseline's output is 0 everywhere.
         max_abs: Largest absolute difference.
-        zero_reference: Whether the baseline's output is 0 everywhere in this sample, and the output is not. No ratio
-            says how bad that is, so it counts as worse than any.
-        nonfinite: Elements that are NaN or infinite in one of the two outputs and not the same in the other. They count
-            as worse than anything, and ``sqnr_db`` leaves them out.
+        zero_reference: Whether the baseline's output is 0 everywhere in this sample, and the output is not. Such a
+            sample has no SQNR and is ranked below every sample with an SQNR.
+        nonfinite: Number of elements that are NaN or infinite in one of the two outputs and not the same in the other.
+            A sample with such elements is ranked last, and ``sqnr_db`` leaves them out.
     """
 
     number: int
@@ -60,7 +60,7 @@ class WorstSample:
 
     @property
     def rankable_db(self) -> float | None:
-        """Its SQNR; None where it counts as worse than any."""
+        """Its SQNR; None if it is ranked below every sample with an SQNR."""
         return None if self.nonfinite else self.sqnr_db
 
     @property
@@ -80,7 +80,7 @@ class SampleDistribution:
         exact: Samples without an error.
         zero_reference: Samples in which the baseline's output is 0 everywhere, and the output is not.
         nonfinite: Samples with NaN or infinities that the baseline does not have at the same places.
-        min_db: The lowest SQNR. Like the other values in dB it is None where no sample has an SQNR.
+        min_db: The lowest SQNR. This and the other values in dB are None if no sample has an SQNR.
         lower_quartile_db: A quarter of the samples has a lower SQNR.
         median_db: Half of the samples have a lower SQNR.
         upper_quartile_db: A quarter of the samples has a higher SQNR.
@@ -104,15 +104,14 @@ class OutputAccuracy:
 
     Attributes:
         name: Name of the output.
-        sqnr_db: ``10 log10(sum(a**2) / sum((a - x)**2))`` in dB over all samples; None where it is undefined: equal
+        sqnr_db: ``10 log10(sum(a**2) / sum((a - x)**2))`` in dB over all samples; None if it is undefined: equal
             outputs, or a float output of zeros.
         exact: Whether every element is equal.
         finite: Whether the quantized model has NaN or infinity only where the float model has it.
-        other_shapes: Samples for which the two models gave different shapes, as the boxes that a NonMaxSuppression
-            keeps; they are left out.
-        float_nonfinite: Elements of the float model's output that are NaN or infinite; they are left out.
-        standard_error_db: How far ``sqnr_db`` is from that of all samples that there could be, as its standard error;
-            None where one sample decides.
+        other_shapes: Number of samples for which the two models gave different shapes, such as the boxes that a
+            NonMaxSuppression keeps. These samples are left out.
+        float_nonfinite: Number of NaN and infinite elements in the float model's output; these elements are left out.
+        standard_error_db: Standard error of ``sqnr_db`` as an estimate for unlimited data; None if one sample decides.
     """
 
     name: str
@@ -132,7 +131,7 @@ class TensorAccuracy:
         tensor: Name of the tensor.
         graph: Its scope; empty for the main graph.
         kind: ``weight`` or ``activation``.
-        sqnr_db: SQNR of the values behind the pair against those in front of it, in dB.
+        sqnr_db: SQNR of the values after the pair against the values before it, in dB.
     """
 
     tensor: str
@@ -143,7 +142,7 @@ class TensorAccuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZeroedTensor:
-    """An activation of whose values nearly all are rounded to 0; a few large values can hide that in its SQNR.
+    """An activation with nearly all values rounded to 0; a few large values can hide that in its SQNR.
 
     Attributes:
         tensor: Name of the tensor.
@@ -163,17 +162,17 @@ class Accuracy:
     """The cost of quantizing.
 
     Attributes:
-        samples: Number of samples that were run: the first ones of those that are there for measuring.
-        held_back: Whether these are hold-out samples of the calibration data, with which nothing was chosen.
-        validation: The validation data of these samples; None where they are calibration samples.
-        reason: Why they are calibration samples that may have chosen something, in words; empty where they are not.
-        refitted: Whether the written model is another one than that which was measured: its ranges are those of all
-            samples, and the measured model has the ranges of the choosing part.
+        samples: Number of samples that were run: the first samples of the data to measure on.
+        held_back: Whether these are hold-out samples of the calibration data.
+        validation: The validation data that the samples are from; None if they are calibration samples.
+        reason: Why the samples are calibration samples that were also used to choose something; empty if they are not.
+        refitted: Whether the written model differs from the measured one: it has the ranges of all samples, and the
+            measured model has the ranges of the selection samples.
         outputs: Every output that is a float tensor.
         worst: The pairs with the lowest SQNR, worst first.
-        zeroed: Activations with one scale of whose values more than :data:`ZEROED` become 0.
-        metric: The task metric on all samples that there are to measure on; None where none was asked for.
-        problem: Why nothing could be measured; empty where it was.
+        zeroed: Activations with one scale and a share of more than :data:`ZEROED` of values that become 0.
+        metric: The task metric on all samples to measure on; None if none was requested.
+        problem: Why nothing could be measured; empty if the accuracy was measured.
     """
 
     samples: int
@@ -189,7 +188,7 @@ class Accuracy:
 
     @property
     def part(self) -> str:
-        """What the samples are, in one word."""
+        """The kind of the samples, in one word."""
         return "validation" if self.validation is not None else "hold-out" if self.held_back else "calibration"
 
 
@@ -212,19 +211,19 @@ class MetricEffect:
 
     Attributes:
         name: The metric, or the name of a function of the user.
-        output: The output that was measured; None where a function of the user got all of them.
+        output: The output that was measured; None if a function of the user got all outputs.
         unit: Unit of the values; may be empty.
         loss_unit: Unit of the loss; may be empty.
-        samples: Number of samples that the models were measured on: the choosing part of the data.
-        predictions: Number of predictions on them; of samples where a function of the user measures.
+        samples: Number of samples that the models were measured on: the selection samples.
+        predictions: Number of predictions on these samples; for a function of the user, number of samples.
         float_value: Value of the float model.
         value: Value with all layers quantized.
-        loss: Loss of the latter against the former.
-        chance: Why the float model is no better than guessing, in words; None where it is, or nobody can tell.
-        layer_samples: Number of samples that each layer was measured on, from the first.
-        layer_predictions: Number of predictions on these.
-        layer_float_value: Value of the float model on these.
-        layer_value: Value with all layers quantized on these.
+        loss: Loss with all layers quantized against the float model.
+        chance: Why the float model is no better than guessing, in words; None if it is better, or if this is unknown.
+        layer_samples: Number of samples that each layer was measured on: the first of ``samples``.
+        layer_predictions: Number of predictions on the samples for layers.
+        layer_float_value: Value of the float model on the samples for layers.
+        layer_value: Value with all layers quantized, on the samples for layers.
     """
 
     name: str
@@ -252,11 +251,11 @@ class BlamedLayer:
         op_type: Its operator.
         graph: Its scope; empty for the main graph.
         nodes: All nodes that are quantized or stay in float together, since one kernel computes them.
-        noise_share: Its share of the noise that all layers make alone at the worst output, 0 to 1.
+        noise_share: Its share, 0 to 1, in the sum of the noise that each layer alone makes at the worst output.
         alone_db: SQNR of that output with only this layer quantized.
-        without_db: The same with only this layer in float; None where it was not measured, or where the output then
-            has no noise.
-        dominant: Whether it makes more noise than all other layers together: in float, more than half of it is gone.
+        without_db: The same with only this layer in float; None if it was not measured, or if the output then has no
+            noise.
+        dominant: Whether it makes more noise than all other layers together.
         macs_share: Its share of the multiply-accumulates of all layers.
         weights_share: Its share of their weights.
         exclude: Patterns for ``--nodes-to-exclude`` that match its nodes.
@@ -277,19 +276,19 @@ class BlamedLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlameReport:
-    """What makes the noise at the worst output.
+    """The layers that make the noise at the worst output.
 
     Attributes:
-        output: The output; empty where nothing was measured.
-        whole_db: Its SQNR with all layers quantized, on the samples of this measurement; None where it has no noise.
+        output: The output; empty if nothing was measured.
+        whole_db: Its SQNR with all layers quantized, on the samples of this measurement; None if it has no noise.
         samples: Number of these samples.
-        runs: How often one sample was run.
+        runs: Number of runs of one sample.
         layers: The layers that were found, the one with the largest share first.
-        rest_share: The largest share that another layer can have.
-        left_out: What could not be switched, and why, in words.
-        float_db: SQNR of the output with all pairs off against the baseline, where that is another model; None where it
-            was not compared, or where the two are equal.
-        problem: Why nothing could be measured; empty where it was.
+        rest_share: The largest share of the noise that a layer not in ``layers`` can make.
+        left_out: Pairs that could not be switched, and why, in words.
+        float_db: SQNR of the output with all pairs off against the baseline, if the baseline is another model; None if
+            they were not compared, or if both are equal.
+        problem: Why nothing could be measured; empty if the noise was measured.
     """
 
     output: str = ""

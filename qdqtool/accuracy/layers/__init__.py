@@ -1,5 +1,5 @@
 """Measure what each Q/DQ pair, and each choice of its constants, does to the outputs of the whole model.
 
-One model with a switch at every pair answers all questions in one session: :mod:`.masked_model` makes it,
+One model with a switch at every pair runs all variants in one session: :mod:`.masked_model` makes it,
 :mod:`.masked_runs` runs it.
 """

@@ -1,16 +1,16 @@
-"""Find a small layer that alone makes most of the noise, which stays in float.
+"""Find a small layer that alone makes most of the noise, so that it can stay in float.
 
-The Conv of 16 channels to one that computes the expectation of a distribution (the DFL head of YOLO) is an example: its
-weights are 0, 1, .., 15, so a step of int8 is an error that every box has. It has a thousandth of the
-multiply-accumulates of the model, and in float the boxes keep 19 dB more.
+An example is the Conv with 16 input channels and one output channel that computes the expectation of a distribution
+(the DFL head of YOLO). Its weights are 0, 1, .., 15, so that the rounding of int8 shifts every box. It has a thousandth
+of the multiply-accumulates of the model, and in float the boxes keep 19 dB more.
 
-Only small layers can be left, so these are run in float first, all at once, on one sample. Where the worst output gains
-little by that, this is the only run. Otherwise the half of them that gains more is taken, until one layer is left. Its
-gain on all samples decides.
+First all small layers together are run in float, on one sample. If the worst output gains little by that, this is the
+only run. Otherwise the layers are halved, and the half that gains more is taken, until one layer is left. Its gain on
+all samples decides.
 
-Halves are run on the sample with the median noise: where a layer makes most of the noise on nearly all samples, it does
-so there, and an outlier does not lead the search. A BERT-base, which has no such layer, takes 5 runs; with all samples
-it took 36.
+Halves are run on the sample with the median noise, so that an outlier does not mislead the search: a layer that makes
+most of the noise on nearly all samples does so on this one. A BERT-base, which has no such layer, takes 5 runs; with
+all samples it took 36.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,13 +32,13 @@ LARGEST_SHARE = 0.01
 """A layer is small if it has at most this share of the multiply-accumulates, and of the weights, of all layers."""
 
 LEAST_GAIN_DB = 3.0
-"""By how much the worst output must gain: the layer then makes as much noise as all the others together."""
+"""Smallest gain of the worst output: such a layer makes as much noise as all others together."""
 
 LEAST_GAIN_ON_ONE_DB = 1.5
-"""By how much it must gain on one sample, for the search to go on: samples differ."""
+"""Smallest gain on one sample with which the search continues. It is lower because samples differ."""
 
 Measure = Callable[[Setting, Sequence[int]], Noise]
-"""Gives the noise on some samples, with all layers quantized but those that the setting switches off."""
+"""Returns the noise on some samples, with all layers quantized except those that the setting switches off."""
 
 
 def find_dominant_layer(
@@ -47,7 +47,7 @@ def find_dominant_layer(
     """Find the small layer without which the worst output gains most.
 
     Returns:
-        The layer; None where the worst output does not gain :data:`LEAST_GAIN_DB` and the standard error of its gain.
+        The layer, or None if the gain of the worst output minus its standard error is below :data:`LEAST_GAIN_DB`.
     """
     shares, active = size_shares(layers, index), np.flatnonzero(whole.active)
     small = [layer for layer in layers if max(shares[layer]) <= LARGEST_SHARE]
@@ -73,7 +73,7 @@ def find_dominant_layer(
 
 
 def with_dominant_in_float(recipe: Recipe, record: Sequence[PreparationStep]) -> Recipe:
-    """Return the recipe that leaves the layer in float that a calibration recorded, unless the user disables that."""
+    """Return the recipe with the layer that a calibration recorded in float, unless the user disables that."""
     layer = recorded_dominant(record) if recipe.preparation.float_layer else None
     if layer is None:
         return recipe
@@ -83,7 +83,7 @@ def with_dominant_in_float(recipe: Recipe, record: Sequence[PreparationStep]) ->
 
 
 def _median_sample(noise: Noise, output: int) -> int:
-    """Return the sample with the median ratio of noise to signal at an output, of those that have a signal."""
+    """Return the sample with the median ratio of noise to signal at an output; samples without signal are left out."""
     signal: Array = noise.signal[:, output]
     active = np.flatnonzero(signal > 0)
     order = np.argsort(noise.noise[active, output] / signal[active], kind="stable")
@@ -94,7 +94,7 @@ def _recorded(layer: Layer, size: tuple[float, float], before: Noise, after: Noi
     first, second = float(before.noise.sum()), float(after.noise.sum())
     return DominantLayer(
         nodes=tuple((node.scope.path, node.key) for node in layer.nodes),
-        # Infinite noise: with the layer, values become NaN or infinite.
+        # Noise is infinite if the quantized layer makes NaN or infinities.
         noise_share=1.0 if np.isinf(first) else round(1 - second / first, 4),
         macs_share=round(size[0], 6),
         weights_share=round(size[1], 6),

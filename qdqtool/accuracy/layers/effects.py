@@ -1,4 +1,4 @@
-"""The effect of each layer on outputs and task metric: with it alone quantized, and with it alone in float."""
+"""The effect of each layer on outputs and task metric, with only this layer quantized or only this layer in float."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key
 from qdqtool.accuracy.report import LayerMetric, MetricEffect
 
 Tick = Callable[[int, int], None]
-"""Called with the number of settings that were run, and how many there are."""
+"""Called with the number of settings that were run, and the number of all settings."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effect:
-    """What one layer does.
+    """The effect of one layer.
 
     Attributes:
         layer: The layer.
         alone: Errors of the outputs with only this layer quantized.
         without: Errors of the outputs with only this layer in float.
-        gain_db: By how much the noise of the outputs drops when only this layer stays in float.
+        gain_db: The drop of the noise of the outputs if only this layer stays in float.
     """
 
     layer: Layer
@@ -30,9 +30,9 @@ class Effect:
 
 
 def noise_shares(effects: Sequence[Effect]) -> Mapping[Layer, float]:
-    """Return the share of each layer in the noise that all of them make alone, at the output where it is largest.
+    """Return the share of each layer in the sum of the noise of single layers, at the output with the largest share.
 
-    It is 1 for a layer that makes an output NaN or infinite: such elements are in no sum.
+    The share is 1 for a layer that makes elements NaN or infinite, because sums leave these out.
     """
     names = list(effects[0].alone) if effects else []
     whole = {name: sum(effect.alone[name].noise for effect in effects) for name in names}
@@ -53,9 +53,9 @@ def effects_of(
 
     Args:
         layers: The layers.
-        runs: The session and its samples: all of them are run twice for each layer, and once more.
-        tick: Called for each setting, with the settings so far and their number.
-        cache: Gets the noise of every setting; None to keep none.
+        runs: The session and its samples. Every sample is run twice for each layer, and once more.
+        tick: Called for each setting, with the number of settings so far and of all settings.
+        cache: Stores the noise of every setting; None to store nothing.
     """
     whole, kept = runs.noise({}), {} if cache is None else cache
     kept[float_key([])] = whole
@@ -71,10 +71,10 @@ def effects_of(
 
 
 RUNS_PER_SAMPLE = 12
-"""Runs of one sample that the layers may take together, for each sample."""
+"""Largest number of runs for each sample, in all layers together."""
 
 FEW_SAMPLES = 64
-"""Samples that every layer may be measured on, whatever that costs."""
+"""Number of samples that every layer is measured on, even if that takes more runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,12 @@ class LayerMetrics:
 def measure_layers(layers: Sequence[Layer], metric: MetricRuns) -> LayerMetrics:
     """Measure the metric of the float model, of the quantized one, and of each layer.
 
-    The models are measured on all samples. The layers are measured on at least :data:`FEW_SAMPLES` of them, and on as
-    many as take :data:`RUNS_PER_SAMPLE` runs for each sample in all.
+    The models are measured on all samples. The layers are measured on at least :data:`FEW_SAMPLES` samples, and on more
+    if all runs together stay within :data:`RUNS_PER_SAMPLE` for each sample.
 
     Args:
         layers: The layers.
-        metric: The metric in their session, with the samples that may choose.
+        metric: The metric in the session of the layers, with the selection samples.
     """
     count = len(metric.feeds)
     few = min(count, max(FEW_SAMPLES, RUNS_PER_SAMPLE * count // max(1, 2 * len(layers))))

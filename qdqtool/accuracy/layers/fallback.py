@@ -1,4 +1,4 @@
-"""The fallback format: what a layer may have where the format of the plan costs too much, before it becomes float."""
+"""The fallback format: a layer can get it instead of float, if the format of the plan makes too much noise."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ _Place = tuple[ScopePath, str, frozenset[UseRef] | None]
 
 
 class Level(enum.IntEnum):
-    """What a layer computes in; the cheapest first."""
+    """The format that a layer computes in, the cheapest first."""
 
     QUANTIZED = 0
     FALLBACK = 1
@@ -32,8 +32,8 @@ class Fallback:
         name: The format.
         digest: Identifies the parameters of the format.
         placements: The pairs in that format, by the number of the site whose pair they replace.
-        shares: The cost to compute a layer in that format, for each layer that takes the format, as a share of the
-            cost of all layers in float.
+        shares: For each layer that can have the format, its cost in that format, as a share of the cost of all layers
+            in float.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Fallback:
 
     @property
     def key(self) -> str:
-        """Names what was measured in the format with these parameters."""
+        """Identifies measurements in the format with these parameters."""
         return f"{self.name}-{self.digest}"
 
     def setting(self, layer: Layer) -> dict[int, Placement]:
@@ -52,18 +52,18 @@ class Fallback:
 
 
 NO_FALLBACK = Fallback("", "", {}, {})
-"""Takes no layer."""
+"""No layer can have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatBits:
-    """The bits of a number in each format that a layer may have.
+    """The number of bits in each format that a layer can have.
 
     Attributes:
         quantized: In the format of the plan.
         fallback: In the fallback format.
         unquantized: In float.
-        activations: Whether activations are quantized as well, so that two formats side by side take a change of types.
+        activations: Whether activations are quantized as well, so that types change between layers of two formats.
     """
 
     quantized: int
@@ -78,7 +78,7 @@ class SecondaryPlan:
 
     Attributes:
         name: The format.
-        digest: Names the parameters of the plan.
+        digest: Identifies the parameters of the plan.
         plan: The pairs.
         bits: Bits of numbers in each format.
     """
@@ -92,9 +92,9 @@ class SecondaryPlan:
 def fallback_shares(costs: Sequence[Cost], bits: FormatBits) -> tuple[float, ...]:
     """Return the cost of each layer in the fallback format; :func:`shares` returns the cost in float.
 
-    Multiply-accumulates and weights cost a part of the step to float, in proportion to the additional bits of the
-    format (at least one). The third share, for the change of types, is the same as for a float layer where activations
-    are quantized, else 0.
+    Multiply-accumulates and weights cost a part of their cost in float, in proportion to the additional bits of the
+    format (at least one). The third share, for the change of types, is that of a float layer if activations are
+    quantized, else 0.
     """
     more = max(bits.fallback - bits.quantized, 1)
     part = more / max(bits.unquantized - bits.quantized, more + 1)
@@ -106,9 +106,9 @@ def fallback_shares(costs: Sequence[Cost], bits: FormatBits) -> tuple[float, ...
 def fallback_of(
     plan: QuantPlan, secondary: SecondaryPlan, layers: Sequence[Layer], costs: Sequence[Cost], index: ModelIndex
 ) -> Fallback:
-    """Return the fallback format of the layers that take it.
+    """Return the fallback format with the layers that can have it.
 
-    A layer takes it where the secondary plan has the same pairs for its nodes: the same tensors and readers.
+    A layer can have it if the secondary plan has the same pairs for its nodes: the same tensors and readers.
     """
     waiting = {_place(placement): placement for placement in secondary.plan}
     found = {site: waiting.pop(_place(each)) for site, each in enumerate(plan) if _place(each) in waiting}

@@ -1,8 +1,8 @@
-"""The layers of a plan: the nodes that are quantized or stay in float together, and what it costs to compute them.
+"""The layers of a plan: nodes that are quantized or stay in float together, and the cost to compute them.
 
-A node is quantized as a whole: its activation and its weight. Some nodes only make sense together on a GPU, where one
-kernel computes them: an Add with the layer that it adds up, and products that read the same tensor, as those for
-queries, keys and values.
+A node is quantized as a whole: its activation and its weight. Nodes that one kernel computes on a GPU belong together:
+an Add with the layer whose result it adds, and products that read the same tensor, such as those for queries, keys and
+values.
 """
 
 import math
@@ -27,7 +27,7 @@ class Layer:
 
     Attributes:
         nodes: The nodes, in the order of the graph; the first one that has a weight gives the layer its name.
-        sites: Numbers of their pairs in the plan.
+        sites: Numbers of the pairs of the nodes in the plan.
     """
 
     nodes: tuple[NodeView, ...]
@@ -40,9 +40,9 @@ class Layer:
 
 
 def by_reader(plan: QuantPlan, index: ModelIndex) -> QuantPlan:
-    """Return the plan with a placement of its own for each node that reads a dequantized tensor.
+    """Return the plan with a separate placement for each node that reads a dequantized tensor.
 
-    The numbers of the model stay the same, and each of these nodes can be switched by itself.
+    The model still computes the same numbers, and each of these nodes can be switched by itself.
     """
     nodes = {(node.scope.path, node.key): node for node in index.view.nodes()}
     return QuantPlan(tuple(each for placement in plan for each in _divided(placement, nodes)))
@@ -86,7 +86,7 @@ def layers_of(plan: QuantPlan, index: ModelIndex) -> tuple[Layer, ...]:
 
 
 def readers_of(placement: Placement, index: ModelIndex) -> list[NodeView]:
-    """Return the nodes that compute with a dequantized tensor; the node that makes it where it is an output only."""
+    """Return the nodes that compute with a dequantized tensor, or the node that makes it if it is only an output."""
     value = index.value(placement.slot)
     wanted = placement.slot.uses
     found = [
@@ -130,7 +130,7 @@ class _Groups:
         self._parents: dict[NodeView, NodeView] = {}
 
     def root(self, node: NodeView) -> NodeView:
-        """Return the node that stands for the group of ``node``."""
+        """Return the node that represents the group of ``node``."""
         while (parent := self._parents.get(node, node)) is not node:
             node = parent
         return node
@@ -159,7 +159,7 @@ class Cost:
     """The size of a layer.
 
     Attributes:
-        macs: Multiply-accumulates of one run; an open dimension counts as 1. A node without weights counts one for each
+        macs: Multiply-accumulates of one run; an open dimension counts as 1. A node without weights counts 1 for each
             element of its output.
         weights: Elements of its stored weights.
     """
@@ -177,14 +177,14 @@ def costs_of(layers: Sequence[Layer], index: ModelIndex) -> tuple[Cost, ...]:
 
 
 def size_shares(layers: Sequence[Layer], index: ModelIndex) -> Mapping[Layer, tuple[float, float]]:
-    """Return the shares of each layer in the multiply-accumulates and in the weights of all."""
+    """Return the share of each layer in the multiply-accumulates, and in the weights, of all layers."""
     costs = costs_of(layers, index)
     macs, weights = sum(cost.macs for cost in costs) or 1, sum(cost.weights for cost in costs) or 1
     return {layer: (cost.macs / macs, cost.weights / weights) for layer, cost in zip(layers, costs, strict=True)}
 
 
 def quantized_share(index: ModelIndex) -> float | None:
-    """Return the share of the multiply-accumulates whose product reads a DQ; None for a model without products."""
+    """Return the share of the multiply-accumulates in nodes that read a DQ, or None for a model without products."""
     products = {node: product for node in index.view.nodes() if (product := ops.product(node)) is not None}
     costs = {node: _macs(node, index) for node in products}
     quantized = [
@@ -196,9 +196,9 @@ def quantized_share(index: ModelIndex) -> float | None:
 
 
 def shares(costs: Sequence[Cost]) -> tuple[float, ...]:
-    """Return the share of each layer in the whole: the mean of its shares in multiply-accumulates, weights and layers.
+    """Return the cost share of each layer: the mean of its shares in multiply-accumulates, weights and layers.
 
-    The third one stands for what any kernel costs, however small: a launch, and the change of types around it.
+    The third share represents the fixed cost of a kernel: its launch, and the change of types around it.
     """
     even = [1 / len(costs)] * len(costs)
     macs, weights = shares_of([cost.macs for cost in costs]), shares_of([cost.weights for cost in costs])
@@ -206,7 +206,7 @@ def shares(costs: Sequence[Cost]) -> tuple[float, ...]:
 
 
 def shares_of(sizes: Sequence[int]) -> Sequence[float]:
-    """Return the share of each size in the sum; equal shares where all are 0."""
+    """Return the share of each size in the sum, or equal shares if all sizes are 0."""
     whole = sum(sizes)
     return [size / whole if whole else 1 / len(sizes) for size in sizes]
 

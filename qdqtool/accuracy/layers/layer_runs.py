@@ -29,23 +29,24 @@ from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.sample import sample_digest
 
 SAMPLES, MOST_SAMPLES, FEW = 8, 32, 4
-"""The number of samples that a layer is measured on, the largest number that a search compares states on, and that on
-which a search measures each layer alone.
+"""The number of samples that a layer is measured on, the largest number that a search compares states on, and the
+number on which a search measures each layer alone.
 
-What 8 samples of a face detector chose kept 0.7 dB less on test data than on them; what 32 chose kept 0.2 dB less, with
-3 layers in float in place of 5. With 2 for the last number, some searches on small networks found no model for a goal
-that can be reached."""
+A search with 8 samples on a face detector kept 0.7 dB less on test data than on its own samples. With 32 samples it
+kept 0.2 dB less, with 3 layers in float instead of 5. If the last number was 2, some searches on small networks found
+no model for a goal that can be reached."""
 
 SHARE = 2
-"""A search compares states on one of so many samples, within the numbers above."""
+"""A search compares states on one in this many samples, within the limits above."""
 
 RUNS_PER_SAMPLE = 36
-"""Runs of one sample that a search may take, for each calibration sample. With 12, a search on a MobileNetV3 ended
-2.7 dB below its goal; it reaches that with 30, and takes 1.1 times the seconds of ``calibrate``."""
+"""Largest number of runs of one sample in a search, for each calibration sample. With 12, a search on a MobileNetV3
+ended 2.7 dB below its goal; it reaches that with 30, and takes 1.1 times the seconds of ``calibrate``."""
 
 LEAST_RUNS = 20
-"""Runs of one sample that a search may take at least, for each layer: some four to measure it alone, the others for two
-exact trials. With 6, searches on eight layers ended 1 to 8 dB below goals that can be reached."""
+"""Number of runs of one sample for each layer that a search may take in any case: about four to measure the layer
+alone, the others for two exact trials. With 6, searches on eight layers ended 1 to 8 dB below goals that can be
+reached."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,14 +55,14 @@ class LayerRuns:
 
     Attributes:
         layers: The layers that are quantized or stay in float together.
-        shares: The share of each in the cost of all.
+        shares: The share of each layer in the cost of all layers.
         masked: The model.
         runs: Its session with a few samples.
-        feeds: The samples that they are from.
+        feeds: All samples, of which the session has a few.
         ready: The float model.
         plan: The pairs.
         cache: What was measured so far.
-        fallback: The format between that of the plan and float.
+        fallback: The format between the plan's format and float.
     """
 
     layers: tuple[Layer, ...]
@@ -90,9 +91,9 @@ class LayerRuns:
             ready: The model that the plan was made for.
             plan: The pairs.
             prepared: The same model, with the means that correct its biases.
-            feeds: Samples that may choose something.
-            count: How many of them are run.
-            secondary: A plan for the same model in a fallback format; None for none.
+            feeds: The selection samples.
+            count: Number of these samples that are run.
+            secondary: A plan for the same model in a fallback format; None without such a format.
         """
         index = ModelIndex.of(ready)
         divided = by_reader(plan, index)
@@ -121,10 +122,10 @@ class LayerRuns:
 
     @contextmanager
     def kept_in(self, path: Path | None) -> Iterator[None]:
-        """Use what a file holds of earlier measurements, and leave all of them there at the end, and at Ctrl-C.
+        """Use the earlier measurements in a file, and write all measurements to it at the end or at Ctrl-C.
 
         Args:
-            path: The file, which need not be there; None for none.
+            path: The file, which need not exist; None to use no file.
 
         Raises:
             Interrupted: Ctrl-C.
@@ -146,19 +147,19 @@ class LayerRuns:
             write_noise(path, measured_on, labels, list(self.runs.outputs), self.cache)
 
     def _digest(self) -> str:
-        """Return a digest of all that the measurements depend on, but the processor."""
+        """Return a digest of everything that the measurements depend on, except the processor."""
         found = hashlib.sha256()
         for word in (__version__, reference(self.ready).version, model_digest(self.ready)):
             found.update(f"{word}\n".encode())
         for part in _bytes_of(self.plan):
             found.update(part)
-        # Of the same samples whether layers or states are measured: each goes on from what the other left.
+        # The same samples whether layers or states are measured, so that each can use the measurements of the other.
         for sample in self.feeds.first(searched_samples(len(self.feeds))):
             found.update(sample_digest(sample))
         return found.hexdigest()
 
     def worst_db(self, setting: Setting) -> float:
-        """Return the SQNR of the worst output with some pairs switched, in dB; infinite where no output has noise."""
+        """Return the SQNR of the worst output with some pairs switched, in dB; infinite if no output has noise."""
         noise = self.runs.noise(setting)
         found: Array = noise.sqnr_db()[noise.active]
         return float(found.min(initial=math.inf))
@@ -170,12 +171,12 @@ class LayerRuns:
 
 
 def searched_samples(samples: int) -> int:
-    """Return on how many of the samples that may choose a search compares states."""
+    """Return the number of selection samples on which a search compares states."""
     return min(max(samples // SHARE, SAMPLES), MOST_SAMPLES)
 
 
 def secondary_plan(name: str, plan: QuantPlan, bits: FormatBits) -> SecondaryPlan:
-    """Return a plan in a fallback format, with a digest that tells it from any other."""
+    """Return a plan in a fallback format, with a digest that identifies it."""
     found = hashlib.sha256()
     for part in _bytes_of(plan):
         found.update(part)
@@ -183,7 +184,7 @@ def secondary_plan(name: str, plan: QuantPlan, bits: FormatBits) -> SecondaryPla
 
 
 def _bytes_of(plan: QuantPlan) -> Iterator[bytes]:
-    """Yield bytes that are equal for equal plans only."""
+    """Yield bytes that differ for different plans."""
     for placement in plan:
         yield encode_plan(QuantPlan((placement,)))
         if placement.codes is not None:

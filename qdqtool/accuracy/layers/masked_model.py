@@ -1,15 +1,14 @@
 """A float model with a switch at each pair of a plan, so that one session runs it with any of the pairs.
 
 An activation ``x`` becomes ``Where(mask, DQ(Q(x)), x)``, with the scalar ``mask`` as an input of the model. Its scale
-is an input too: so another scale needs no other session. A constant becomes an input itself, which gets the stored
-values or the quantized and dequantized ones. A bias that is corrected after quantizing is an input as well, since its
-correction depends on whether its weight is quantized.
+is an input too, so that the same session can run with another scale. A constant is replaced by an input, which gets the
+stored values, or the values after quantizing and dequantizing. A bias that is corrected after quantizing is an input
+too, since its correction depends on whether its weight is quantized.
 
 A pair may have an alternative: a pair with another format at the same place. An activation then passes two switches,
-one after the other, of which at most one is on. For a constant, only other values are fed.
+one after the other, of which at most one is on. For a constant, only the values of the input change.
 
-With all switches off the model computes what the float model computes, bit for bit; with all on, what the quantized one
-does.
+With all switches off the model computes the same bits as the float model; with all on, the same as the quantized model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +28,8 @@ from qdqtool.quantization.insertion.apply_plan import PlacedPairs, place_pairs
 from qdqtool.quantization.preparation.bias_correction import SwitchedBias
 
 Setting = Mapping[int, Placement | None]
-"""A changed placement for some sites, by number: None for float, or a placement of the same slot with other parameters.
-The placement has the format of the plan; that of an activation may also have the format of the alternative."""
+"""The changed sites, by number: None for float, or a placement of the same slot with other parameters. The placement
+has the format of the plan; for an activation, it may also have the format of the alternative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +40,7 @@ class Site:
         placement: The pair.
         constant: The values that are quantized, as stored; None for an activation.
         mask: Name of the input that switches an activation; empty for a constant.
-        scale: Name of the input that takes the scale of an activation; empty where its scale cannot change.
+        scale: Name of the input that takes the scale of an activation; empty if the scale cannot change.
         weight: Name of the input that takes a constant; empty for an activation.
         read: Scope and name of the tensor that the readers of an activation read; empty names for a constant.
     """
@@ -59,10 +58,10 @@ class MaskedModel:
     """A model with a switch at each pair.
 
     Attributes:
-        model: The model; besides its own inputs it has those of :meth:`feeds`.
+        model: The model; besides the inputs of the float model it has those of :meth:`feeds`.
         sites: The pairs, in the order of the plan.
-        biases: The biases that change with a weight, by the name of their input.
-        alternatives: The second switch of activations that have one, by the number of the site.
+        biases: The biases that depend on whether a weight is quantized, by the name of their input.
+        alternatives: The second switches of activations, by the number of the site.
     """
 
     model: Model
@@ -118,18 +117,18 @@ def mask_model(source: Model, plan: QuantPlan, biases: Sequence[SwitchedBias] = 
     Args:
         source: The float model that the plan was made for; it is not changed.
         plan: The pairs.
-        biases: The biases that change with a weight.
+        biases: The biases that depend on whether a weight is quantized.
     """
     placed = place_pairs(source, plan)
     return _Masker(ModelIndex.of(source), placed, plan).masked(biases)
 
 
 def with_alternatives(masked: MaskedModel, others: Mapping[int, Placement]) -> MaskedModel:
-    """Return the model with a second switch behind that of some activations.
+    """Return the model with a second switch for some activations.
 
     Args:
         masked: The model; its activations have no second switch yet.
-        others: A placement in another format for some sites, by number. Those of constants need nothing in the model.
+        others: A placement in another format for some sites, by number. For constants the model does not change.
     """
     switched = {number: place for number, place in others.items() if masked.sites[number].mask}
     if not switched:
@@ -155,7 +154,7 @@ def _has_format_of(one: Placement, other: Placement) -> bool:
 
 
 class _Masker(SwitchBuilder):
-    """Adds the switches to a model that has the pairs."""
+    """Adds the switches to a model with pairs."""
 
     def __init__(self, before: ModelIndex, placed: PlacedPairs, plan: QuantPlan) -> None:
         super().__init__(GraphView(placed.model))
@@ -188,7 +187,7 @@ class _Masker(SwitchBuilder):
         return Site(placement, mask=mask, scale=self._scale_input(placement, pair, quantizer), read=(scope, value.name))
 
     def _scale_input(self, placement: Placement, pair: NodeView, quantizer: NodeView) -> str:
-        """Make the scale of a pair an input; return an empty name where it stays, since it has codes of its own."""
+        """Make the scale of a pair an input, or return an empty name if it cannot change, such as a quantized scale."""
         scale, stored = placement.params.scale, pair.input(1)
         if placement.params.scheme.scale_scheme is not None or stored is None or scale.dtype == BFLOAT16:
             return ""
@@ -197,7 +196,7 @@ class _Masker(SwitchBuilder):
         return name
 
     def _switch_bias(self, bias: SwitchedBias) -> str:
-        """Make a bias an input; return an empty name where its node was replaced when the opset was raised."""
+        """Make a bias an input, or return an empty name if the opset upgrade replaced its node."""
         node = self._nodes.get((bias.scope, bias.node))
         if node is None:
             return ""

@@ -32,7 +32,7 @@ Errors = Mapping[str, AccumulatedError]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SettingEffect:
-    """What one setting does to the outputs.
+    """The effect of one setting on the outputs.
 
     Attributes:
         errors: The error of each output over all samples, by name.
@@ -44,7 +44,7 @@ class SettingEffect:
 
 
 class Switches(Protocol):
-    """A model whose pairs can be switched by inputs that it has besides its own."""
+    """A model with additional inputs that switch its pairs."""
 
     @property
     def model(self) -> Model:
@@ -61,17 +61,17 @@ class Switches(Protocol):
 class MaskedRuns:
     """One session of a masked model, with the samples that it runs. A context manager.
 
-    The session has ONNX Runtime's optimizations, but those that would change a Q or DQ; none where it refuses its own
-    result. Outputs are compared with those of the same session with every pair switched off, so nothing but the pairs
-    makes a difference.
+    The session uses ONNX Runtime's optimizations, except those that would change a Q or DQ. If ONNX Runtime refuses the
+    optimized model, the session uses none. Outputs are compared with those of the same session with every pair switched
+    off, so that only the pairs make a difference.
 
     Attributes:
         switches: As given.
         samples: As given.
-        runs: How many samples were run so far, those with every pair switched off included.
+        runs: Number of runs of a sample so far, including those with every pair switched off.
         outputs: Names of the float outputs of the model.
         all_outputs: Names of all outputs, float or not.
-        tick: Called in front of every run of a sample, with the number of runs so far.
+        tick: Called before every run of a sample, with the number of runs so far.
 
     Raises:
         CapabilityError: ONNX Runtime is not installed, or cannot run the model.
@@ -116,11 +116,11 @@ class MaskedRuns:
         return self._expected[number]
 
     def noise(self, setting: Setting, numbers: Sequence[int] | None = None) -> Noise:
-        """Return signal and noise of the outputs on each sample; arguments and errors as :meth:`errors`."""
+        """Return signal and noise of the outputs on the given samples, with some pairs switched."""
         return Noise.joined(noise_of(*pair) for pair in self._pairs(setting, numbers))
 
     def measure(self, setting: Setting, numbers: Sequence[int] | None = None) -> SettingEffect:
-        """Return both in one pass; arguments and errors as :meth:`errors`."""
+        """Return errors and noise of the outputs in one pass; arguments as :meth:`noise`."""
         errors, rows = {name: AccumulatedError() for name in self.outputs}, list[Noise]()
         for expected, found in self._pairs(setting, numbers):
             rows.append(noise_of(expected, found))
@@ -142,7 +142,7 @@ class MaskedRuns:
 
 def _opened(index: ModelIndex) -> ModelSession:
     split = plan_split(index)
-    # ONNX Runtime 1.31.1 fuses a Pad into the MaxPool behind it, and then refuses pads that are not below the kernel.
+    # ONNX Runtime 1.31.1 fuses a Pad into the MaxPool after it, and then refuses pads that are not below the kernel.
     with suppress(ModelError, CapabilityError):
         return open_session(index.model, split, Profile.OPTIMIZED)
     return open_session(index.model, split)
@@ -154,7 +154,7 @@ def float_setting(layers: Iterable[Layer]) -> Setting:
 
 
 def only_setting(layers: Iterable[Layer], switches: Switches) -> Setting:
-    """Return the setting with the pairs of some layers alone switched on."""
+    """Return the setting in which only the pairs of some layers are switched on."""
     on = set(chain.from_iterable(layer.sites for layer in layers))
     return {site: None for site in switches.all_float if site not in on}
 
@@ -163,7 +163,7 @@ def only_setting(layers: Iterable[Layer], switches: Switches) -> Setting:
 class MetricRuns:
     """A task metric on samples with labels, in the session of a masked model.
 
-    Samples are read anew for each setting, so that any number of them fits into memory.
+    Samples are read again for each setting, so that any number of samples fits into memory.
 
     Attributes:
         measure: The metric.
@@ -181,7 +181,7 @@ class MetricRuns:
         return cls(metric.measure(runs.all_outputs), runs, labelled_for(metric, feeds))
 
     def first(self, count: int) -> "MetricRuns":
-        """Return the same on the first samples."""
+        """Return this metric on the first samples."""
         return MetricRuns(self.measure, self.runs, self.feeds.first(count))
 
     def score(self, setting: Setting, model: str) -> Score:
