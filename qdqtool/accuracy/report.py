@@ -255,7 +255,7 @@ class BlamedLayer:
         alone_db: SQNR of that output with only this layer quantized.
         without_db: The same with only this layer in float; None if it was not measured, or if the output then has no
             noise.
-        dominant: Whether it makes more noise than all other layers together.
+        dominant: Whether it makes more noise than all other layers together: with it in float, less than half remains.
         macs_share: Its share of the multiply-accumulates of all layers.
         weights_share: Its share of their weights.
         exclude: Patterns for ``--nodes-to-exclude`` that match its nodes.

@@ -70,8 +70,8 @@ class Gates:
             :data:`DEFAULT_AGREEMENT` if ``min_sqnr`` or ``min_cosine`` is set, because such an output has no SQNR or
             cosine.
         max_weight_steps: No packed weight is further than this many steps from the baseline's float weight: half a step
-            for rounding to nearest. Clipped values are exempt. So are codes chosen with data if their error is still
-            the one that the model notes.
+            for rounding to nearest. Clipped values are exempt. Codes chosen with data are exempt too, if their error is
+            still the one that the model notes.
         max_metric_loss: Largest loss of a task metric: percentage points for top-1, percent for perplexity.
 
     ``min_sqnr``, ``min_cosine``, ``max_steps``, ``min_agreement`` and ``max_metric_loss`` also apply to outputs that

@@ -1,21 +1,21 @@
-"""Choose the calibration method by what the outputs of the quantized model keep.
+"""Choose the calibration method by the accuracy of the outputs of the quantized model.
 
-``auto`` judges each tensor by itself, and what is best for a tensor is not always best for the outputs: a voice
-detector whose windows differ a thousandfold in energy keeps 8 dB more with ``entropy``. So every method is tried on the
+``auto`` judges each tensor by itself, and the best method for a tensor is not always the best for the outputs: a voice
+detector whose windows differ a thousandfold in energy gains 8 dB with ``entropy``. So every method is tried on the
 whole model, in one session of the model with a switch at each pair, whose scales are inputs.
 
-Samples alternate between two folds. The scales of each fold are judged on the other one, and both count: scales that
-are judged on the samples that they come from follow their largest values. Measured on 21 networks with samples that
-nothing chose: by one fold alone the choice was worse than ``auto`` as often as better, by both it follows the unseen
-samples. Choosing for each quarter or eighth of the tensors gained 0.7 dB more on the folds, and nothing on unseen
-samples.
+Samples alternate between two folds. The scales of each fold are judged on the other fold, since scales that are judged
+on their own samples follow the largest values of these. Both results are used. This was measured with unseen samples on
+21 networks: the choice by one fold was worse than ``auto`` as often as better, and the choice by both agrees with the
+unseen samples. Choosing for each quarter or eighth of the tensors gained 0.7 dB more on the folds, and nothing on
+unseen samples.
 
-Two figures count alike. The samples with the most noise decide the SQNR over all samples, which reports print. Usual
-samples decide the mean of the SQNR of each sample.
+Two figures have equal weight: the SQNR over all samples, which the samples with the most noise decide, and the mean
+SQNR of single samples, which usual samples decide. Reports print the first.
 
-A gain counts only where it is larger than its standard error, since one sample can make it: of a classifier of files in
-fp8, ``mse`` gained 3.7 dB on 26 samples, with a standard error of 5.2 dB, and lost 5.6 dB on others. Where ``mse`` is
-within one standard error of the best method, it is taken in its place.
+A gain counts only if it is larger than its standard error, since one sample can make it. On a classifier of files in
+fp8, ``mse`` gained 3.7 dB on 26 samples, with a standard error of 5.2 dB, and lost 5.6 dB on other samples. If ``mse``
+is within one standard error of the best method, ``mse`` is chosen.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -57,49 +57,50 @@ from qdqtool.quantization.statistics.float_runs import FloatRuns, Outputs
 from qdqtool.samples.feeds import Feeds
 
 MIN_SAMPLES, MAX_SAMPLES = 8, 128
-"""With fewer samples than this no method is tried, and with more, no more than this are run."""
+"""The smallest number of samples with which methods are tried, and the largest number of samples that are run."""
 
 MIN_SAMPLES_IF_LARGE = 4
-"""Smallest number of samples that are run of a model with many values."""
+"""The smallest number of samples that are run on a model with many values."""
 
 MOST_BYTES = 1 << 22
-"""Inputs and outputs of the samples that are kept in memory; for more, fewer samples are run."""
+"""The most bytes of inputs and outputs of samples that are kept in memory; larger samples mean fewer samples."""
 
 ENOUGH_VALUES = 1 << 25
-"""Values of activations in all samples that suffice: larger models run fewer samples, down to the smaller bound."""
+"""The number of values of activations that suffices: larger models run fewer samples, but at least
+:data:`MIN_SAMPLES_IF_LARGE`."""
 
 EARLY, HOPELESS_DB = 4, 1.5
-"""A method that is so much worse than the best one on one sample in this many is not run on the others."""
+"""All methods run on one sample in ``EARLY``. A method that is ``HOPELESS_DB`` worse than the best one there is not run
+on the others."""
 
 LEAST_GAIN_DB = 0.5
-"""By how much the outputs must be nearer to those of the float model than with ``auto``. The final scales are of all
-samples, and those of a fold are of half of them: five networks gained 0.2 to 0.5 dB on the folds, and lost 0.2 dB on
-other samples in the mean."""
+"""Smallest gain over ``auto`` for another method. The final scales come from all samples, and those of a fold from half
+of them: five networks gained 0.2 to 0.5 dB on the folds, and lost a mean of 0.2 dB on other samples."""
 
 LEAST_SQUARES = "mse"
-"""The usual method among those that ``auto`` may take: like ``auto``, it judges each tensor by its squared error."""
+"""The preferred method: like ``auto``, it judges each tensor by its squared error."""
 
 
 def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRuns) -> ModelTrial | None:
-    """Try each calibration method on the quantized model, and with the chosen one, small layers in float.
+    """Try each calibration method on the quantized model, and with the chosen method, try small layers in float.
 
     Args:
         prepared: The float model after all preparation steps.
         recipe: Mode, target and options of the quantization; its method is ``auto``.
-        feeds: Samples that may choose something; of sharded data those of all shards.
+        feeds: The selection samples; for sharded data, those of all shards.
         runs: Runs the float model. Its session is closed afterwards.
 
     Returns:
-        The methods with their gains; None where there are too few samples, the model has no float outputs, its weights
-        would take much memory, or something fails: the calibration that follows says what.
+        The methods with their gains. None if there are too few samples, the model has no float outputs, its weights
+        take much memory, or something fails; the calibration that follows reports the failure.
     """
     # A model with switches has its weights in memory, float and rounded.
     if len(feeds) < MIN_SAMPLES or has_large_weights(prepared.model):
         return None
-    # A ranges file keeps the choice, and is for either type: scales of float32 decide.
+    # A ranges file stores the choice for both types of unquantized nodes, so float32 scales decide.
     recipe, index = replace(recipe, high_precision=HighPrecision.FP32), index_to_plan(prepared.model)
     try:
-        # Where no step prepares the model, nothing was run yet.
+        # If no step prepares the model, nothing was run yet.
         outputs = runs.first(prepared.model, feeds, 1)
         few = feeds.first(_count(feeds, runs, outputs))
         slots = propose_for(index, recipe).slots
@@ -127,12 +128,12 @@ def try_methods(prepared: Prepared, recipe: Recipe, feeds: Feeds, runs: FloatRun
                 methods=methods, dominant=find_dominant_layer(layers_of(plan, index), index, whole, measure)
             )
     except QdqError:
-        # Methods are tried to gain accuracy: a model that cannot be run with switches is quantized as ``auto`` has it.
+        # The trial only gains accuracy: a model that cannot be run with switches is quantized with ``auto``.
         return None
 
 
 def _count(feeds: Feeds, runs: FloatRuns, outputs: Sequence[Outputs]) -> int:
-    """Return how many samples are run: few of a model with many values, or where they take much memory."""
+    """Return how many samples are run: few if the model has many values, or if samples take much memory."""
     kept = sum(int(array.nbytes) for each in (*outputs, *feeds.first(1)) for array in each.values())
     most = max(MOST_BYTES // max(kept, 1), MIN_SAMPLES)
     return min(max(ENOUGH_VALUES // max(runs.values, 1), MIN_SAMPLES_IF_LARGE), MAX_SAMPLES, most, len(feeds))
@@ -143,8 +144,8 @@ class _Fold:
     """One part of the samples.
 
     Attributes:
-        judges: Numbers of the other samples, which judge the scales of these.
-        settings: The scales that each method finds on these samples.
+        judges: Numbers of the samples of the other fold, on which the scales of this fold are judged.
+        settings: The scales that each method finds on the samples of this fold.
     """
 
     judges: Sequence[int]
@@ -153,7 +154,7 @@ class _Fold:
 
 def _setting(masked: MaskedModel, placements: Iterable[Placement]) -> Setting:
     found = {placement.slot: placement for placement in placements}
-    # A tensor that no sample of a fold computed has no pair of its own there.
+    # If no sample of a fold computed a tensor, the fold has no scale for it.
     return {
         number: found.get(site.placement.slot, site.placement)
         for number, site in enumerate(masked.sites)
@@ -162,7 +163,7 @@ def _setting(masked: MaskedModel, placements: Iterable[Placement]) -> Setting:
 
 
 def _ranges_of_folds(feeds: Feeds, index: ModelIndex, slots: Sequence[ProposedSlot], runs: FloatRuns) -> list[Ranges]:
-    """Return the ranges with histograms on each part of the samples, from one pass over them."""
+    """Return the ranges with histograms of each fold, from one pass over the samples."""
     values = dict.fromkeys(index.value(entry.slot) for entry in slots if entry.kind == "activation")
     observer, counter = runs.observer(index.view.model, values), Counter()
     parts = [{value: TensorStatistics(counter) for value in values} for _ in range(FOLDS)]
@@ -192,12 +193,12 @@ def _merged(ranges: Sequence[Ranges]) -> Ranges:
 _RECORD = CalibrationRecord(
     method=calibrators.DEFAULT, samples=0, random=False, seed=None, data_sha256="", model_sha256=""
 )
-"""Of ranges that are in memory only."""
+"""The record of ranges that are in memory only."""
 
 
 def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> tuple[MethodTrial, Noise] | None:
-    """Return what the methods do, and the noise with the chosen one; None without samples."""
-    # Methods often agree: auto is mse or max for every tensor of many models.
+    """Return the gains of the methods, and the noise with the chosen method; None without samples."""
+    # Methods often agree: in many models, auto chooses mse, or max, for every tensor.
     keys = {method: tuple(_scales(fold.settings[method]) for fold in folds) for method in calibrators.names()}
     first, others = _parts(folds)
     noise: dict[tuple[bytes, ...], Noise] = {}
@@ -215,7 +216,7 @@ def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> tuple[MethodTrial,
 
 
 def _parts(folds: Sequence[_Fold]) -> tuple[slice, slice]:
-    """Return the judges of each fold on which all methods are run, and the others."""
+    """Return two slices of the judges of a fold: those on which all methods are run, and the others."""
     early = max(len(folds[0].judges) * FOLDS // EARLY, 1)
     return slice(None, early), slice(early, None)
 
@@ -228,7 +229,7 @@ def _noise(session: MaskedRuns, folds: Sequence[_Fold], method: str, part: slice
 def _noise_without(
     session: MaskedRuns, folds: Sequence[_Fold], method: str, left: Setting, samples: Sequence[int]
 ) -> Noise:
-    """Return the noise with some pairs switched off, on some of the judges, numbered as methods are run on them."""
+    """Return the noise with some pairs switched off, on some of the judges, numbered in the order of the runs."""
     judges = [(fold, number) for part in _parts(folds) for fold in folds for number in fold.judges[part]]
     chosen = groupby((judges[sample] for sample in samples), key=lambda judge: judge[0])
     return Noise.joined(
@@ -242,14 +243,14 @@ def _scales(setting: Setting) -> bytes:
 
 
 def decide_method(noise: Mapping[str, Noise]) -> MethodTrial | None:
-    """Decide which method is taken.
+    """Choose the method.
 
     Args:
-        noise: The noise with the scales of each method, of ``auto`` too, on samples that did not choose them. Other
-            methods may have been run on the first of the samples of ``auto`` only.
+        noise: The noise with the scales of each method, including ``auto``, on samples other than those of the scales.
+            Other methods may have been run on only the first samples of ``auto``.
 
     Returns:
-        What was measured, and the method; None without samples.
+        The measured gains and the method; None without samples.
     """
     auto = noise[calibrators.DEFAULT]
     if not auto.samples:
@@ -261,7 +262,7 @@ def decide_method(noise: Mapping[str, Noise]) -> MethodTrial | None:
 
 
 def _chosen(gains: Mapping[str, float], errors: Mapping[str, float]) -> str:
-    """Return the best method; of methods that differ by less than its standard error, the usual one."""
+    """Return the best method, or the preferred one if its gain is within one standard error of the best gain."""
     proven = [method for method, gain in gains.items() if gain >= max(LEAST_GAIN_DB, errors[method])]
     best = max(proven, key=lambda method: gains[method], default=calibrators.DEFAULT)
     if best == calibrators.DEFAULT:

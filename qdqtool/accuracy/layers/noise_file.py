@@ -1,6 +1,6 @@
-"""Keep the noise that was measured of layers in a file.
+"""Store the measured noise of layers in a file.
 
-The file names what it was measured on by a digest. Reading is strict: a file of another model, plan or data is refused.
+The file has a digest of model, plan and data. A file with another digest is refused.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ are in float. A secondary format and its layers follow: ``alone 3 int8-0c5f``, `
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What was measured with some layers quantized; rows are samples, columns are outputs.
+    """The measurement of one setting; rows are samples, columns are outputs.
 
     Attributes:
         signal: Power of each float output: the sum of its squares.
-        noise: Power of the error of each output; None where it is infinite.
+        noise: Power of the error of each output; None if it is infinite.
     """
 
     signal: list[list[float]]
@@ -42,7 +42,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         measured_on: SHA-256 of everything that the numbers depend on.
         layers: Labels of the layers, in the order of their numbers.
         outputs: Names of the float outputs.
-        entries: What was measured, by what was switched, such as ``alone 3`` for layer 3 alone quantized.
+        entries: The measurements by setting, such as ``alone 3`` for only layer 3 quantized.
     """
 
     schema_version: int
@@ -53,18 +53,18 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def alone_key(layer: int, fallback: str = "") -> str:
-    """Return the key of the noise with one layer alone quantized, in the fallback format if one is named."""
+    """Return the key of the noise with only one layer quantized, in the fallback format if one is given."""
     return " ".join(["alone", str(layer), *filter(None, [fallback])])
 
 
 def float_key(layers: Sequence[int], fallback: str = "", secondary: Sequence[int] = ()) -> str:
-    """Return the key of the noise with some layers in float (``float`` without any) and others in the second format."""
+    """Return the key of the noise with some layers in float (may be none) and others in the secondary format."""
     behind = [fallback, *map(str, sorted(secondary))] if secondary else []
     return " ".join(["float", *map(str, sorted(layers)), *behind])
 
 
 def write_noise(path: Path, measured_on: str, layers: list[str], outputs: list[str], cache: NoiseCache) -> None:
-    """Write what was measured."""
+    """Write the measurements."""
     entries = {key: _Entry(signal=found.signal.tolist(), noise=found.noise.tolist()) for key, found in cache.items()}
     document = _File(
         schema_version=SCHEMA_VERSION, measured_on=measured_on, layers=layers, outputs=outputs, entries=entries
@@ -73,10 +73,10 @@ def write_noise(path: Path, measured_on: str, layers: list[str], outputs: list[s
 
 
 def read_noise(path: Path, measured_on: str) -> NoiseCache:
-    """Read what was measured.
+    """Read the measurements.
 
     Raises:
-        UsageError: It is no such file, of another version, or was measured on something else.
+        UsageError: The file is not a sensitivity file, has another version, or was measured on something else.
     """
     document = _decode(path)
     if document.measured_on != measured_on:

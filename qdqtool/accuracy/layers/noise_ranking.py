@@ -1,8 +1,8 @@
 """Find the layers that make most of the noise at the worst output, with few runs: by halving groups of layers.
 
-Noise powers at the outputs about add up. So what a group of layers makes alone bounds what each of its members makes,
-and the noisiest group is cut in two until it is one layer. One half of each cut is run, and the other half is taken to
-have the rest. A layer that is named was always run alone.
+Noise powers at the outputs approximately add up, so the noise of a group of layers bounds the noise of each member. The
+noisiest group is cut in two until it is one layer. One half is run, and the other half is assumed to make the rest of
+the noise. A layer that is named was always run alone.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import WORST_DB, Noise, decibels
 
 Tick = Callable[[int, int], None]
-"""Called with the number of settings that were run, and the largest number that there can be."""
+"""Called with the number of settings that were run, and the largest possible number."""
 
 HALF = 0.5
 """A layer that makes more than this share makes more noise than all others together."""
 
 HALF_DB = float(decibels(1, HALF))
-"""By how much an output gains at least where such a layer stays in float, in dB."""
+"""The smallest gain of an output, in dB, if such a layer stays in float."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchBudget:
-    """How far a search goes.
+    """The limits of a search.
 
     Attributes:
-        runs: Settings that are run at most, beside a few with nearly all layers quantized.
+        runs: Largest number of settings that are run, besides a few with nearly all layers quantized.
         least: Share of the noise below which no layer is named, 0 to 1.
         most: Largest number of layers that are named.
     """
@@ -53,10 +53,10 @@ class RankedLayer:
 
     Attributes:
         layer: The layer.
-        share: Its share of the noise that all layers make alone at the worst output, 0 to 1.
+        share: Its share, 0 to 1, in the sum of the noise that each layer alone makes at the worst output.
         alone_db: SQNR of that output with only this layer quantized.
-        without_db: The same with only this layer in float, infinite without noise; None where it was not run, as the
-            layer makes no more than :data:`HALF` of the noise.
+        without_db: The same with only this layer in float, infinite without noise. None if the layer makes at most
+            :data:`HALF` of the noise: then it was not run.
     """
 
     layer: Layer
@@ -67,13 +67,13 @@ class RankedLayer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoiseRanking:
-    """What makes the noise at the worst output.
+    """The layers that make the noise at the worst output.
 
     Attributes:
         output: The output.
-        whole_db: Its SQNR with all layers quantized, on the samples that were run; infinite where it has no noise.
+        whole_db: Its SQNR with all layers quantized, on the samples that were run; infinite if it has no noise.
         layers: The layers that were found, the one with most noise first.
-        rest: The largest share that a layer can have that is not among them, as far as noise adds up.
+        rest: The largest share that a layer not in ``layers`` can have, if noise adds up.
     """
 
     output: str
@@ -89,13 +89,13 @@ def rank_noise(
 
     Args:
         layers: The layers, in the order of the graph.
-        runs: Runs them: each setting on all samples.
-        budget: How far to search.
-        output: The output; None for the one with the lowest SQNR where all layers are quantized.
-        tick: Called for each run, with the runs so far and the most that are made.
+        runs: The session; each setting is run on all samples.
+        budget: The limits of the search.
+        output: The output; None for the output with the lowest SQNR when all layers are quantized.
+        tick: Called for each run, with the number of runs so far and the largest possible number.
 
     Returns:
-        What was found; None where no float output can be compared.
+        The ranking, or None if no float output can be compared.
     """
     whole = runs.noise({})
     worst = _worst(whole, runs.outputs, output)
@@ -112,7 +112,7 @@ def rank_noise(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """Layers that are next to each other, with the noise that they make alone, which is estimated unless it was run."""
+    """Adjacent layers, with the noise of this group alone, which is estimated unless the group was run."""
 
     layers: Sequence[Layer]
     noise: float
@@ -149,7 +149,7 @@ class _Halving:
         return [*self.found, *self.groups]
 
     def named(self) -> Sequence[_Group]:
-        """Return the layers to name, those included that were run while there was no time to ask for them."""
+        """Return the layers to name: single layers that were run, even if the search ended before they were found."""
         single = [each for each in self.known if each.was_run and len(each.layers) == 1]
         enough = [each for each in single if self.share(each) > self.budget.least]
         return sorted(enough, key=lambda each: -each.noise)[: self.budget.most]
@@ -167,7 +167,7 @@ class _Halving:
     def _cut(self, group: _Group) -> None:
         middle = len(group.layers) // 2
         first, rest = self._run(group.layers[:middle]), group.layers[middle:]
-        # More than both together: here noise does not add up, so the difference tells nothing of the other half.
+        # One half makes more noise than both: here noise does not add up, so the difference is no estimate.
         estimate = group.noise - first.noise
         self.groups += [first, self._run(rest) if estimate < 0 else _Group(rest, estimate, was_run=False)]
 
@@ -189,7 +189,7 @@ def _worst(whole: Noise, names: Sequence[str], wanted: str | None) -> int | None
 
 
 def _level(noise: Noise, output: int) -> float:
-    """Return the noise of an output over all samples; a bound where values became NaN or infinite."""
+    """Return the noise of an output over all samples; it is bounded, since NaN or infinite values make it infinite."""
     found: Array = noise.noise[:, output]
     return float(min(found.sum(), noise.signal[:, output].sum() * 10 ** (WORST_DB / 10)))
 
@@ -216,5 +216,5 @@ def blamed_layers(ranking: NoiseRanking, layers: Sequence[Layer], index: ModelIn
 
 
 def finite_db(decibels: float) -> float | None:
-    """Return a figure in dB as reports have it; None where there is no noise."""
+    """Return a rounded value in dB for reports, or None if there is no noise."""
     return None if decibels == math.inf else round(decibels, 4)

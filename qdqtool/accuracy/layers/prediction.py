@@ -1,8 +1,8 @@
 """The states of a search, and predictions of their noise from the noise that each layer makes alone.
 
-Noise powers at the outputs about add up. In a state that was measured, the share of a layer in the sum of all powers is
-its share in the noise. (Measured on a detector: the differences that each layer makes among the others predict far
-worse, since they also change how errors of other layers round.)
+Noise powers at the outputs approximately add up. In a measured state, the share of a layer in the sum of all powers is
+its share in the noise. (On a detector, a worse predictor was the difference that a layer makes when the others are
+quantized: it also changes how errors of other layers round.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,14 +18,14 @@ from qdqtool.numerics.noise import WORST_DB, Noise, decibels
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A layer, by its number, and the level that it gets."""
+    """A layer, by number, and its new level."""
 
     number: int
     level: Level
 
 
 def moved(levels: Levels, moves: Sequence[Move]) -> Levels:
-    """Return the levels after some moves: the highest one of those that a layer gets."""
+    """Return the levels after some moves; a layer with several moves gets the highest level."""
     wanted: dict[int, Level] = {}
     for move in moves:
         wanted[move.number] = max(move.level, wanted.get(move.number, move.level))
@@ -33,14 +33,14 @@ def moved(levels: Levels, moves: Sequence[Move]) -> Levels:
 
 
 def sets_to_try(order: Sequence[Move], count: int) -> Iterator[list[tuple[Move, ...]]]:
-    """Yield the sets of moves to try together, until one of them is better: those with the best predictions first.
+    """Yield lists of sets of moves to try, the best predictions first, until the caller finds a better state.
 
-    Predictions may be wrong for the first ones. Where no few moves are better, since errors of layers partly cancel
-    out, more and more at once are: in the end all of them, which is the float model.
+    Predictions may be wrong. If no small set is better, since errors of layers partly cancel out, larger and larger
+    sets follow: in the end all moves, which give the float model.
 
     Args:
         order: The moves, the one with the best prediction first.
-        count: How many of them are tried at a time, alone and together.
+        count: Number of moves that are tried at a time, alone and together.
     """
     for start in range(0, len(order), count):
         batch = order[start : start + count]
@@ -52,7 +52,7 @@ def sets_to_try(order: Sequence[Move], count: int) -> Iterator[list[tuple[Move, 
 
 
 def shortfall(sqnr: Array, goal_db: float) -> Array:
-    """Return the sum over outputs, the last axis, of what they lack of the goal, in dB."""
+    """Return the sum over outputs (the last axis) of the dB by which each output misses the goal."""
     return np.asarray(np.maximum(goal_db - sqnr, 0.0).sum(axis=-1))
 
 
@@ -67,12 +67,12 @@ def noise_power(noise: Noise) -> Array:
 
 
 StateKey = tuple[tuple[Layer, ...], tuple[Layer, ...]]
-"""The layers in float and those in the fallback format: what tells states of one search apart."""
+"""The layers in float and the layers in the fallback format: they identify a state of a search."""
 
 ALL_QUANTIZED: StateKey = ((), ())
 
 EFFICIENT = 0.5
-"""Smallest part of the best gain for its cost with which a larger step is taken."""
+"""A larger step is taken if its gain for its cost is at least this part of the best one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class SearchState:
     Attributes:
         layers: The layers that are in float.
         share: The cost of the layers in float and in the fallback format, as a share of the cost of all layers, 0 to 1.
-        worst_db: SQNR of the worst output on the samples of the search, in dB; infinite where no output has noise.
-        shortfall_db: By how many dB the outputs miss the goal, summed over outputs; 0 where the goal is reached.
+        worst_db: SQNR of the worst output on the samples of the search, in dB; infinite if no output has noise.
+        shortfall_db: The dB by which the outputs miss the goal, summed over outputs; 0 if the goal is reached.
         fallback: The layers that are in the fallback format.
     """
 
@@ -95,12 +95,12 @@ class SearchState:
 
     @property
     def key(self) -> StateKey:
-        """What tells it from other states of the search."""
+        """The key that identifies the state in its search."""
         return self.layers, self.fallback
 
 
 def best_step(state: SearchState, better: Sequence[SearchState]) -> SearchState:
-    """Return the largest step of those that gain nearly as much for their cost as the best one."""
+    """Return the step with the largest gain, among those whose gain for their cost is near the best."""
 
     def efficiency(each: SearchState) -> float:
         return (state.shortfall_db - each.shortfall_db) / (each.share - state.share)
@@ -110,10 +110,11 @@ def best_step(state: SearchState, better: Sequence[SearchState]) -> SearchState:
 
 
 LEAST_LEFT = 0.05
-"""Smallest share of the noise that moves are predicted to leave: a difference may promise to leave none."""
+"""Smallest share of the noise that is predicted to remain after moves: predicted differences may add up to all
+noise."""
 
 NEARLY_DB = 1.0
-"""By how much an output may be expected to miss the goal where an exchange is worth a trial."""
+"""An exchange is tried if each output is predicted to miss the goal by at most this."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,8 +122,8 @@ class Powers:
     """The noise and the cost of each layer at each level.
 
     Attributes:
-        alone: Gives the power of the noise that a layer makes alone at a level, shape ``[outputs]``.
-        cost: Gives what a layer costs at a level, as a share of the cost of all layers in float.
+        alone: Returns the power of the noise that a layer alone makes at a level, shape ``[outputs]``.
+        cost: Returns the cost of a layer at a level, as a share of the cost of all layers in float.
     """
 
     alone: Callable[[Move], Array]
@@ -130,7 +131,7 @@ class Powers:
 
 
 class Prediction:
-    """What moves do to the outputs in a state that was measured."""
+    """The predicted effect of moves on the outputs, from a measured state."""
 
     def __init__(self, levels: Levels, measured: Noise, powers: Powers, goal_db: float) -> None:
         self._now = [Move(number, level) for number, level in enumerate(levels)]
@@ -144,14 +145,14 @@ class Prediction:
             self._factor = np.nan_to_num(self._noise / whole, nan=0.0, posinf=0.0)
 
     def efficiencies(self, moves: Sequence[Move]) -> Array:
-        """Return by how much the shortfall is expected to fall with each move, in dB, for the cost of the move."""
+        """Return the predicted decrease of the shortfall by each move, in dB, divided by the cost of the move."""
         gains = self._shortfall(self._noise) - self._shortfall(self._less(self._noise, self._saved(moves)))
         return np.asarray(gains / self._prices(moves))
 
     def up(self, moves: Sequence[Move]) -> list[Move]:
-        """Return moves that together are expected to reach the goal, one for a layer at most.
+        """Return moves that together are predicted to reach the goal, at most one for each layer.
 
-        They are chosen one after the other: each has the largest gain for its cost with those in front of it.
+        They are chosen one after the other: each has the largest gain for its cost after the earlier ones.
         """
         saved, prices, noise = self._saved(moves), self._prices(moves), self._noise
         numbers = np.array([move.number for move in moves])
@@ -166,7 +167,8 @@ class Prediction:
         return chosen
 
     def down(self, moves: Sequence[Move]) -> list[Move]:
-        """Return moves with which the goal is expected to be kept: those first that save most for their noise."""
+        """Return moves to lower levels that are predicted to keep the goal, those with the best saving for their
+        noise."""
         most, added = self._signal / 10 ** (self._goal_db / 10), -self._saved(moves)
         load = (added / most).max(axis=1, initial=0.0) / -self._prices(moves)
         chosen, noise = dict[int, Move](), self._noise
@@ -177,9 +179,9 @@ class Prediction:
         return list(chosen.values())
 
     def exchanges(self, down: Sequence[Move], up: Sequence[Move]) -> list[tuple[Move, ...]]:
-        """Return sets of one move that raises a level and one or two that lower one, which nearly keep the goal.
+        """Return sets of moves that nearly keep the goal: one move raises a level, and one or two lower a level.
 
-        Each set makes the state cheaper. The one that saves most stands first.
+        Each set makes the state cheaper. The set that saves most is first.
         """
         most = self._signal / 10 ** ((self._goal_db - NEARLY_DB) / 10)
         added, saved = -self._saved(down), self._saved(up)
@@ -200,7 +202,7 @@ class Prediction:
         return np.asarray(self._powers.alone(move)[self._active])
 
     def _saved(self, moves: Sequence[Move]) -> Array:
-        """Return the noise that each move is expected to take away, shape ``[moves, outputs]``."""
+        """Return the noise that each move is predicted to remove, shape ``[moves, outputs]``."""
         saved = [self._alone(self._now[move.number]) - self._alone(move) for move in moves]
         return np.asarray(np.array(saved).reshape(len(moves), len(self._noise)) * self._factor)
 
@@ -212,7 +214,7 @@ class Prediction:
         return np.asarray(np.maximum(noise - saved, LEAST_LEFT * self._noise))
 
     def _shortfall(self, noise: Array) -> Array:
-        """Return the sum over outputs of what they lack of the goal, in dB, shape ``[...]`` of ``[..., outputs]``."""
+        """Return the shortfall in dB, summed over outputs: shape ``[...]`` for ``[..., outputs]``."""
         return shortfall(decibels(self._signal, noise), self._goal_db)
 
 

@@ -1,11 +1,11 @@
 """A switch at each pair of a model that has Q/DQ nodes, so that one session runs it with any of the pairs.
 
-What reads the DQ of an activation reads ``Where(mask, DQ(Q(x)), x)`` instead, with a mask of its own for each layer
-that reads it, which is an input of the model. A pair that makes an output belongs to the layer in front of it. Where
-the range of a Q does the work of a Relu or Clip, ``x`` is what that would give.
+A layer that read the DQ of an activation reads ``Where(mask, DQ(Q(x)), x)`` instead. Each such layer has its own mask,
+which is an input of the model. A pair that makes an output belongs to the layer before the pair. If the range of a Q
+replaces a Relu or Clip, ``x`` is the result of this Relu or Clip.
 
-What reads a weight that is stored as codes reads an input, which is fed with the dequantized codes or with the float
-weight of the baseline. So it does for a bias that quantizing corrected: it comes and goes with its layer.
+A weight that is stored as codes is replaced by an input, which gets the dequantized codes or the float weight of the
+baseline. A bias that was corrected during quantization is switched with its layer in the same way.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,16 +29,16 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.dtypes import Array
 
 FloatWeight = Callable[[QdqNode], Array | None]
-"""Returns the float weight that the codes of a DQ stand for; None where it is unknown."""
+"""Returns the float weight that the codes of a DQ represent, or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OtherConstant:
-    """A float constant that the baseline has with other values, as a bias that quantizing corrected.
+    """A float constant whose values differ in the baseline, such as a bias that was corrected during quantization.
 
     Attributes:
         node: The node of the model that reads it.
-        index: At this input.
+        index: The number of the input of the node.
         plain: The values of the baseline.
     """
 
@@ -61,8 +61,8 @@ class QdqSwitches:
     """A model with a switch at each pair that can be switched.
 
     Attributes:
-        model: The model; besides its own inputs it has those of :meth:`feeds`.
-        layers: Its layers, in the order of the graph. A site is a reader of a DQ, by number.
+        model: The model; besides its original inputs it has those of :meth:`feeds`.
+        layers: Its layers, in the order of the graph. Their sites are numbers of switches.
         left_out: Pairs that always stay on, with the reason, in words.
     """
 
@@ -145,12 +145,13 @@ class _Switcher(SwitchBuilder):
         return ""
 
     def _add_switch(self, entry: QdqNode, layer: NodeView, choice: tuple[str, str], made: str) -> None:
-        """Add the switch of one layer between the tensor behind a pair and that in front of it."""
+        """Add the switch of one layer between the tensors after and before a pair."""
         mask = self.add_where(entry.node.scope.path, choice, made)
         self._note(layer, _Switch(mask, np.array(True), np.array(False)))
 
     def _plain(self, quantizer: QdqNode, x: Value) -> str:
-        """Return the tensor that stands for what a Q reads: behind a Relu or Clip where its range does their work."""
+        """Return the float tensor that replaces a pair: the input of the Q, after the Relu or Clip that its range
+        imposes."""
         if quantizer not in self._plains:
             bounds = imposed_bounds(quantizer, self._index)
             check_restorable(quantizer, bounds, self._index)
@@ -190,7 +191,7 @@ class _Switcher(SwitchBuilder):
         self._note(holder, self._constant(f"{value.name}_constant", stored, other.plain, uses))
 
     def _constant(self, base: str, on: Array, off: Array, uses: Sequence[Use]) -> _Switch:
-        """Make an input of what some nodes read."""
+        """Replace a constant that some nodes read by an input."""
         name, read = self.add_array_input(base, on)
         self._read(uses, read)
         return _Switch(name, fed(on), fed(off.astype(on.dtype)).reshape(on.shape))
@@ -204,7 +205,7 @@ class _Switcher(SwitchBuilder):
 
 
 def _readers(entry: QdqNode) -> Mapping[NodeView, list[Use]]:
-    """Return the uses of a DQ by the node that computes with it: behind a Transpose of a weight, the product."""
+    """Return the uses of a DQ by the node that computes with it, which may follow a Transpose of the weight."""
     found: dict[NodeView, list[Use]] = {}
     for use in entry.uses:
         found.setdefault(next(ops.computing_nodes(use.node), use.node), []).append(use)
@@ -212,7 +213,7 @@ def _readers(entry: QdqNode) -> Mapping[NodeView, list[Use]]:
 
 
 def _layer_of(node: NodeView, sites: Mapping[NodeView, list[int]]) -> NodeView | None:
-    """Return the layer that a constant belongs to: its reader, or the product that an Add reads."""
+    """Return the layer of a constant: its reader, or the product whose result its reader (an Add) reads."""
     makers = (value.producer for at in range(len(node.proto.input)) if (value := node.input(at)) is not None)
     return next((each for each in (node, *makers) if each is not None and each in sites), None)
 

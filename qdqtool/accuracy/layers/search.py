@@ -1,12 +1,12 @@
-"""Search the layers that leave the format of a plan so that every output keeps a given SQNR, at the least cost.
+"""Search for the layers to take out of the plan's format so that every output keeps a given SQNR, at the least cost.
 
-A layer that leaves it goes to float, or to the fallback format where it takes one.
+Such a layer gets float, or the fallback format if it can have it.
 
 The noise that each layer makes alone is measured once, and predicts the noise of any set of layers
-(:mod:`.prediction`). Far from the goal, the layers that are expected to reach it together, at the least cost, are tried
-exactly. Near it, or where that leads to no better state, the few layers with the best prediction for their cost are
-tried alone and together, and the best of these is taken. Where the goal is reached, layers that are not needed any more
-get a cheaper level again: first those that are expected not to be needed, then one after the other.
+(:mod:`.prediction`). Far from the goal, the search tries the cheapest set of layers that is predicted to reach the
+goal. Near the goal, or if that set gives no better state, it tries the few layers with the best prediction for their
+cost, alone and together, and takes the best. When the goal is reached, unnecessary layers get a cheaper level again:
+first all that are predicted to be unnecessary, then one after the other.
 """
 
 import math
@@ -27,14 +27,14 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import Noise
 
 TRIED = 4
-"""How many layers are tried at each step, alone and together."""
+"""Number of layers that are tried at each step, alone and together."""
 
 CURVE_STEP_DB, MOST_IN_FLOAT = 3.0, 0.5
-"""A curve goes on in steps of so many dB, up to this share of the cost in float."""
+"""Step of a curve in dB, and the share of the cost in float at which a curve ends."""
 
 LEAST_LEAP_DB, MOST_LEAP_DB = 3.5, 15.0
-"""Where the worst output lacks so many dB of the goal, many layers change at once. Predictions are good for some dB.
-Small steps find the cheapest layers, and give a curve its points."""
+"""Many layers change at once if the worst output misses the goal by more than the first and less than the second number
+of dB: predictions hold for a few dB only. Small steps find the cheapest layers, and give a curve its points."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,15 +43,15 @@ class FloatSearch:
 
     Attributes:
         layers: The layers of the plan.
-        shares: The share of each layer in the cost of all.
+        shares: The share of each layer in the cost of all layers.
         runs: The session of the model with a switch at each pair, and the samples.
-        few: How many of the samples, from the first, measure the effect of each layer alone.
-        limit: How many runs of a sample the search may take; the states that are compared at that moment are finished.
+        few: Number of first samples on which the effect of each layer alone is measured.
+        limit: Largest number of runs of a sample; a comparison of states that has begun is finished.
         steps: The states so far.
-        cache: What was measured before, and is not measured again.
-        spent: How many runs of a sample the search took, those included that the cache saved: with it or without, the
-            search ends at the same state.
-        fallback: The format between that of the plan and float.
+        cache: Earlier measurements, which are not repeated.
+        spent: Number of runs of a sample so far. Runs that the cache saved are counted too, so that the search ends at
+            the same state with or without the cache.
+        fallback: The format between the plan's format and float.
     """
 
     layers: Sequence[Layer]
@@ -68,7 +68,7 @@ class FloatSearch:
     _alone: dict[Move, Array] = field(default_factory=dict)
 
     def reach(self, goal_db: float) -> SearchState:
-        """Return the cheapest state that was found in which every output keeps ``goal_db``; else the best state."""
+        """Return the cheapest state found in which every output keeps ``goal_db``; if there is none, the best state."""
         chosen = self._levels(self.steps[-1]) if self.steps else (Level.QUANTIZED,) * len(self.layers)
         state = self._state(chosen, goal_db)
         if not self.steps:
@@ -97,9 +97,9 @@ class FloatSearch:
                 return
 
     def frontier(self) -> tuple[SearchState, ...]:
-        """Return the states that no other one equals or beats in both respects, the float model left out.
+        """Return the states for which no other state is as good in both cost and SQNR, without the float model.
 
-        They are sorted: each costs more than the one in front, and keeps more.
+        They are sorted: each state has a higher cost and a higher SQNR than the one before.
         """
         states = [self._state(known, -math.inf) for known in self._tried if set(known) != {Level.FLOAT}]
         found: list[SearchState] = []
@@ -157,17 +157,17 @@ class FloatSearch:
         )
 
     def _cost(self, number: int, level: Level) -> float:
-        """Return what a layer costs at a level, as a share of the cost of all layers in float."""
+        """Return the cost of a layer at a level, as a share of the cost of all layers in float."""
         if level is Level.FALLBACK:
             return self.fallback.shares[self.layers[number]]
         return self.shares[number] if level is Level.FLOAT else 0.0
 
     def _takes(self, number: int, level: Level) -> bool:
-        """Return whether there is such a level for a layer."""
+        """Return whether a layer can have a level."""
         return level is not Level.FALLBACK or self.layers[number] in self.fallback.shares
 
     def _moves(self, levels: Levels) -> list[Move]:
-        """Return what raises the level of a single layer."""
+        """Return the moves that raise the level of a single layer."""
         return [
             Move(number, level)
             for number, now in enumerate(levels)
@@ -176,9 +176,9 @@ class FloatSearch:
         ]
 
     def _next(self, state: SearchState, goal_db: float) -> SearchState | None:
-        """Return a better state with a higher level for some layers; None where none is better."""
-        # Far from the goal, the layers that are expected to reach it together are tried first. Where that is no better,
-        # and near the goal, few layers are tried at a time.
+        """Return a better state with a higher level for some layers, or None if no state is better."""
+        # Far from the goal, a set of layers that is predicted to reach it is tried first. If that is no better, or near
+        # the goal, few layers are tried at a time.
         levels = self._levels(state)
         moves, lacking_db = self._moves(levels), goal_db - state.worst_db
         is_far = LEAST_LEAP_DB < lacking_db < MOST_LEAP_DB
@@ -210,7 +210,7 @@ class FloatSearch:
         ]
 
     def _alone_power(self, move: Move) -> Array:
-        """Return the noise that a layer makes alone at a level, by output."""
+        """Return the noise that a layer alone makes at a level, for each output."""
         if move not in self._alone:
             self._alone[move] = self._measured_alone(move)
         return self._alone[move]
@@ -225,7 +225,7 @@ class FloatSearch:
         return prediction.noise_power(self._measured(key, setting, self.few))
 
     def _refined(self, state: SearchState, goal_db: float) -> SearchState:
-        """Give what many layers at once have reached the cheapest levels with which the goal is still kept."""
+        """Return a cheaper state that still keeps the goal, from one in which many layers were changed at once."""
         while (fewer := self._lowered(state, goal_db)) is not None:
             state = fewer
         state = self._pruned(state, goal_db)
@@ -234,13 +234,13 @@ class FloatSearch:
         return state
 
     def _pruned(self, state: SearchState, goal_db: float) -> SearchState:
-        """Give layers the cheapest level with which the goal is still kept, the most costly first."""
+        """Lower the levels of single layers, the most costly first, as long as the goal is kept."""
         while (fewer := self._pruned_once(state, goal_db)) is not state:
             state = fewer
         return state
 
     def _lowered(self, state: SearchState, goal_db: float) -> SearchState | None:
-        """Return a state with a lower level for layers that are expected not to be needed; None where there is none."""
+        """Return a state that keeps the goal with several layers at lower levels, or None if none is found."""
         levels = self._levels(state)
         moves = self._moves_down(levels)
         together = self._prediction(levels, goal_db).down(moves) if moves else []
@@ -252,7 +252,7 @@ class FloatSearch:
         return None
 
     def _exchanged(self, state: SearchState, goal_db: float) -> SearchState:
-        """Return a cheaper state in which a layer stands in for one or two others; the same where there is none."""
+        """Return a cheaper state in which one layer replaces one or two others, or the same state if none is found."""
         levels = self._levels(state)
         down = self._moves_down(levels)
         sets = self._prediction(levels, goal_db).exchanges(down, self._moves(levels)) if down else []
@@ -266,7 +266,7 @@ class FloatSearch:
 
     def _moves_down(self, levels: Levels) -> list[Move]:
         """Return the moves that lower the level of a single layer, the most costly first."""
-        # First from float to the fallback: that saves most of the cost, so that other layers may keep theirs.
+        # First from float to the fallback: that saves most of the cost, so that other layers may keep their level.
         return [
             Move(number, lower)
             for lower in (Level.FALLBACK, Level.QUANTIZED)

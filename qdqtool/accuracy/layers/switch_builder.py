@@ -1,4 +1,4 @@
-"""What the builders of models with switches have in common: inputs that stand in for what nodes read."""
+"""The base of builders of models with switches: it adds inputs that replace tensors that nodes read."""
 
 from collections.abc import Iterable, Sequence
 
@@ -40,7 +40,7 @@ class SwitchBuilder:
         return name
 
     def add_array_input(self, base: str, array: Array) -> tuple[str, str]:
-        """Add an input for an array; return its name and that of the tensor with the type of the array."""
+        """Add an input for an array; return the names of the input and of the tensor with the type of the array."""
         if array.dtype != BFLOAT16:
             name = self.add_input(base, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
             return name, name
@@ -51,13 +51,13 @@ class SwitchBuilder:
         return name, cast
 
     def add_where(self, scope: ScopePath, choice: tuple[str, str], made: str) -> str:
-        """Add the choice between two tensors, the first one if its mask is true; return the input that is the mask."""
+        """Add a Where that chooses the first of two tensors if its mask is true; return the name of the mask input."""
         mask = self.add_input(f"{made}_mask", TensorProto.BOOL, ())
         self._edits.append(AddNode(scope, "Where", (mask, *choice), (made,), self._namer.node(f"{made}_Where")))
         return mask
 
     def rename(self, value: Value, maker: NodeView) -> str:
-        """Give the tensor that a node makes as its first output another name, and return that."""
+        """Rename the first output of a node, and return the new name."""
         name = self._namer.tensor(f"{value.name}_always")
         self._edits.append(RenameOutput(value.scope.path, maker.key, 0, name))
         return name
@@ -70,5 +70,5 @@ class SwitchBuilder:
 
 
 def fed(array: Array) -> Array:
-    """Return an array as ONNX Runtime takes it: contiguous, and bfloat16 as float32."""
+    """Return an array in the form that ONNX Runtime accepts: contiguous, and bfloat16 as float32."""
     return np.ascontiguousarray(array.astype(FLOAT32) if array.dtype == BFLOAT16 else array).reshape(array.shape)

@@ -1,1 +1,1 @@
-"""Quantized models that are not written yet: made of a plan, judged, measured, and searched for a goal."""
+"""Make candidate models from plans, measure them, and search for one that keeps an accuracy target."""

@@ -1,4 +1,4 @@
-"""The accuracy that a quantized model has to keep, for which layers may stay in float."""
+"""The accuracy target of a quantized model, for which layers may stay in float."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from qdqtool.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyGoal:
-    """The accuracy for which layers may stay in float: a limit, or both.
+    """The accuracy target for which layers may stay in float: one of two limits, or both.
 
     Attributes:
         min_sqnr_db: The SQNR that every output keeps, in dB; None for no such limit.
         max_metric_loss: The largest loss of the task metric of ``QuantizeOptions.metric``, in its own unit; None for no
             such limit.
-        whole_curve: Whether the search goes on beyond it, for the curve of accuracy against quantized share.
-        sensitivity_file: Keeps what is measured of layers, also at Ctrl-C, and is read where it is there; None for
-            none.
+        whole_curve: Whether the search continues beyond the target, for the curve of accuracy against quantized share.
+        sensitivity_file: The file that stores measurements of layers, also at Ctrl-C; an existing file is read first.
+            None to use no file.
     """
 
     min_sqnr_db: float | None = None
@@ -32,7 +32,7 @@ class AccuracyGoal:
         """Return whether a model keeps the limits.
 
         Args:
-            worst_db: SQNR of its worst output; None where no output has noise.
+            worst_db: SQNR of its worst output; None if no output has noise.
             loss: Loss of its metric. A NaN keeps no limit.
         """
         found = math.inf if worst_db is None else worst_db
@@ -44,7 +44,7 @@ class AccuracyGoal:
         """Check the limits.
 
         Raises:
-            UsageError: There is no limit, one is no finite number, or one has no metric.
+            UsageError: There is no limit, a limit is not finite, or the limit of a metric has no metric.
         """
         if self.min_sqnr_db is None and self.max_metric_loss is None:
             raise UsageError("a goal needs a limit: --min-sqnr or --max-metric-loss")
@@ -62,7 +62,7 @@ class AccuracyGoal:
 
 
 def worst_db(accuracy: Accuracy | None) -> float | None:
-    """Return the SQNR of the worst output; None where no output has noise, minus infinity where one is not finite.
+    """Return the SQNR of the worst output: None if no output has noise, minus infinity if one has NaN or infinities.
 
     Raises:
         UsageError: Nothing was measured.

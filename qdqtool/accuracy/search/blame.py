@@ -1,4 +1,4 @@
-"""Name the layers that cost the outputs of a quantized model most, at a fraction of what quantizing it takes."""
+"""Name the layers that cost the outputs of a quantized model most, in a fraction of the time of quantizing."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.running.own_evaluator import has_large_weights
 
 FAIR_DB = 30.0
-"""Where an output keeps less than this, layers are named; else only one that makes more noise than all others."""
+"""If the worst output has less than this, layers are named; otherwise only a layer with more noise than all others."""
 
 NAMED = 3
 """Largest number of layers that are named."""
 
 LEAST_SHARE, TIMES_EVEN = 0.1, 2.0
-"""A layer is named if it makes this share of the noise, and so many times what it would make if all made the same."""
+"""A layer is named if it makes this share of the noise, and at least twice the mean share of a layer."""
 
 MANY_VALUES = 1 << 26
-"""Values of activations that the runs compute about: for a ResNet-50 some six runs, 2.4 of 42 CPU seconds."""
+"""Approximate number of values of activations that all runs compute: for a ResNet-50 about six runs, which take 2.4 of
+42 CPU seconds."""
 
 IN_PARTS = "the model runs in parts, and to measure layers keeps all weights in memory, float and rounded"
 
@@ -34,8 +35,7 @@ def blame_of(candidate: Candidate, factory: CandidateFactory, ready: Model) -> B
     """Find the layers that make most of the noise at the worst output of a quantized model.
 
     Returns:
-        What was found; None where there are no samples that may choose something, or random ones only, or no output has
-        noise.
+        The layers. None if there are no selection samples or only random ones, or if no output has noise.
     """
     inputs, worst = factory.steps.inputs, _worst(candidate.measured.accuracy)
     if inputs.choosing is None or worst is None or inputs.choosing.description.seed is not None:
@@ -51,7 +51,7 @@ def blame_of(candidate: Candidate, factory: CandidateFactory, ready: Model) -> B
                 return None
             named = blamed_layers(found, session.layers, ModelIndex.of(ready))
             kept = tuple(layer for layer in named if layer.dominant or worst[1] < FAIR_DB)
-            # It was run in float, and less than half of the noise went.
+            # The model was run with this layer in float, and more than half of the noise remained.
             dropped = (min(layer.noise_share, HALF) for layer in named if layer not in kept)
             return BlameReport(
                 output=found.output,
@@ -66,14 +66,14 @@ def blame_of(candidate: Candidate, factory: CandidateFactory, ready: Model) -> B
 
 
 def _samples_and_runs(values: int) -> tuple[int, int]:
-    """Return how many samples are run, and how many settings, of a model with so many values of activations."""
+    """Return how many samples and how many settings are run, for a model with ``values`` values of activations."""
     affordable = MANY_VALUES // values if values else 0
     samples = min(max(affordable // MOST_RUNS, 1), MOST_SAMPLES)
     return samples, min(max(affordable, LEAST_RUNS), MOST_RUNS)
 
 
 def _worst(accuracy: Accuracy | None) -> tuple[str, float] | None:
-    """Return the output with the lowest SQNR, in dB; None where no output has noise."""
+    """Return the output with the lowest SQNR, in dB, or None if no output has noise."""
     outputs = accuracy.outputs if accuracy is not None else ()
     known = {output.name: output.sqnr_db for output in outputs if output.sqnr_db is not None}
     known |= {output.name: -math.inf for output in outputs if not output.finite}
@@ -81,7 +81,7 @@ def _worst(accuracy: Accuracy | None) -> tuple[str, float] | None:
 
 
 def _budget(worst_db: float, layers: int, runs: int) -> SearchBudget:
-    """Return how far to search for layers where the worst output keeps ``worst_db``."""
+    """Return the limits of the search for a model whose worst output has ``worst_db``."""
     if worst_db >= FAIR_DB:
         return SearchBudget(runs, HALF, 1)
     return SearchBudget(runs, min(max(LEAST_SHARE, TIMES_EVEN / layers), HALF), NAMED)

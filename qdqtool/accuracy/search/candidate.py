@@ -1,4 +1,4 @@
-"""One candidate to quantize a model whose inputs are known: plan, carry out, validate, measure."""
+"""Make candidate models: plan, carry out the plan, validate, measure."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from qdqtool.samples.feeds import Progress
 
 
 def ids_of(nodes: Iterable[NodeView]) -> frozenset[NodeId]:
-    """Return the nodes as a selection names them."""
+    """Return the identifiers of nodes that a selection uses."""
     return frozenset((node.scope.path, node.key) for node in nodes)
 
 
 def with_levels(recipe: Recipe, left: frozenset[NodeId], secondary: frozenset[NodeId]) -> Recipe:
-    """Return the recipe that leaves some nodes in float and gives others the fallback format."""
+    """Return the recipe with some nodes in float and others in the fallback format."""
     return replace(recipe, selection=replace(recipe.selection, float_nodes=left, fallback_nodes=secondary))
 
 
@@ -128,8 +128,8 @@ class Candidate:
     Attributes:
         planned: The decisions.
         made: The model.
-        findings: What ``validate`` says of it.
-        measured: What quantizing cost.
+        findings: The findings of ``validate``.
+        measured: The measured accuracy.
     """
 
     planned: Planned
@@ -140,7 +140,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CandidateFactory:
-    """Makes factory that differ in the formats of layers.
+    """Makes candidates that differ in the formats of layers.
 
     Attributes:
         given: The model as the user gave it.
@@ -148,9 +148,10 @@ class CandidateFactory:
         steps: Carry out a plan.
         data: The data for plans.
         runs: Runs the float model.
-        metric: Measures a task metric of each model; None for none.
+        metric: Measures the task metric of each model; None without a metric.
         hint: What the user can do about faults that ``given`` has already.
-        tick: Called for each run of a sample while layers are measured, with the runs so far and their largest number.
+        tick: Called for each run of a sample while layers are measured, with the number of runs so far and the largest
+            possible number.
     """
 
     given: Model
@@ -163,14 +164,14 @@ class CandidateFactory:
     tick: Progress | None = None
 
     def first(self) -> Candidate:
-        """Quantize as the recipe says."""
+        """Quantize with the recipe unchanged."""
         return self._finish(planner_for(self.steps.recipe, self.data).plan(self.index), self.steps)
 
     def with_float_layers(self, step: SearchState, first: Candidate) -> Candidate:
         """Quantize with some layers in float and others in the fallback format; errors as :meth:`first`."""
         left, secondary = ids_of(nodes_of(step.layers)), ids_of(nodes_of(step.fallback))
         if not self.steps.recipe.mode.needs_ranges:
-            # Codes that were chosen with data are not chosen anew.
+            # Codes that were chosen with data are not computed again.
             kept = without(first.planned, self.index, left, secondary)
             return self._finish(
                 joined(kept, self._in_fallback(secondary), self.index) if secondary else kept, self.steps
@@ -180,7 +181,7 @@ class CandidateFactory:
         return self._finish(planned, replace(self.steps, recipe=recipe))
 
     def secondary_plan(self, first: Candidate) -> SecondaryPlan | None:
-        """Return the plan of all quantized layers in the fallback format; None where the recipe has none."""
+        """Return the plan of all quantized layers in the fallback format, or None if the recipe has no such format."""
         recipe = self.steps.recipe
         if recipe.fallback is None:
             return None
@@ -189,7 +190,7 @@ class CandidateFactory:
                 ids_of(node for each in first.planned.plan for node in readers_of(each, self.index))
             ).plan
         except UsageError:
-            # No layer takes it: all that leave the format of the mode go to float.
+            # No layer can have the fallback format, so layers that leave the format of the mode become float.
             plan = QuantPlan(())
         return secondary_plan(recipe.fallback, plan, bits_of(recipe, first.planned.plan, self.index))
 

@@ -1,8 +1,8 @@
-"""A goal of a search, and the loop that finds the cheapest model that keeps it.
+"""An accuracy target, and the loop that finds the cheapest model that keeps it.
 
-A search on samples that may choose proposes a state. Its model is made as any other model, and measured on samples that
-chose nothing. Where it keeps too little, more is asked of the next proposal. After :data:`TRIALS` models the samples
-that measure choose among all states.
+A search on the selection samples proposes a state. The model of this state is made and measured on the hold-out
+samples. If it misses the target, the next proposal must keep more. After :data:`TRIALS` models the hold-out samples
+choose among all states.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from qdqtool.accuracy.search.goal_report import MetricGoal
 from qdqtool.errors import GateError
 
 TRIALS = 5
-"""How many proposals of the search are made into models before the measuring samples choose among all states."""
+"""Number of proposals that are made into models before the hold-out samples choose among all states."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """What the model of a state keeps on the samples that measure.
+    """The accuracy of the model of a state on the hold-out samples.
 
     Attributes:
         step: The state.
-        worst_db: SQNR of its worst output; None where no output has noise.
-        loss: Loss of the task metric; minus infinity without a limit of it.
+        worst_db: SQNR of its worst output; None if no output has noise.
+        loss: Loss of the task metric; minus infinity without a limit for it.
     """
 
     step: SearchState
@@ -50,8 +50,8 @@ class StateMeasurement:
     """The measured accuracy of a state.
 
     Attributes:
-        measured_db: SQNR on the hold-out samples: infinite without noise, minus infinity with NaN; None where no model
-            was made.
+        measured_db: SQNR on the hold-out samples: infinite without noise, minus infinity with NaN; None if no model was
+            made.
         metric_loss: Loss on the selection samples.
         measured_loss: Loss on the hold-out samples.
     """
@@ -63,7 +63,7 @@ class StateMeasurement:
 
 @dataclass(slots=True)
 class Goal(ABC):
-    """An accuracy that a model has to keep, and the search for the layers that leave the quantized format for it.
+    """An accuracy target, and the search for the layers that leave the quantized format to keep it.
 
     Attributes:
         limits: The accuracy.
@@ -71,9 +71,9 @@ class Goal(ABC):
         first: The model with every layer quantized.
         session: The planned model with a switch at each pair.
         search: Searches states in that session.
-        found: What was measured, by state.
-        best: The last model that kept the goal; others are let go, since models are large.
-        curve_from_db: From where a whole curve goes on beyond the goal.
+        found: The outcomes by state.
+        best: The last model that kept the target; others are not kept in memory, since models are large.
+        curve_from_db: The SQNR from which a whole curve continues beyond the target.
     """
 
     limits: AccuracyGoal
@@ -88,15 +88,15 @@ class Goal(ABC):
 
     @abstractmethod
     def propose(self) -> SearchState | None:
-        """Return the cheapest state that is expected to keep the goal; None where the search has no other."""
+        """Return the cheapest state that is expected to keep the target, or None if the search finds none."""
 
     @abstractmethod
     def ask_more(self, found: SearchOutcome) -> None:
-        """Ask more of the next proposal than a state whose model does not keep the goal."""
+        """Raise the requirement for the next proposal, after the model of a state missed the target."""
 
     @abstractmethod
     def all_states(self) -> Sequence[SearchState]:
-        """Let the search go on to its end, and return the states that may keep the goal, the cheapest first."""
+        """Continue the search to its end, and return the states that may keep the target, the cheapest first."""
 
     @abstractmethod
     def missed(self) -> GateError:
@@ -104,14 +104,14 @@ class Goal(ABC):
 
     @abstractmethod
     def measurements(self) -> Mapping[StateKey, StateMeasurement]:
-        """Return what was measured of states besides their noise in the search."""
+        """Return the measurements of states, apart from their noise in the search."""
 
     @abstractmethod
     def metric_report(self, found: SearchOutcome) -> MetricGoal | None:
-        """Return how the task metric of a model keeps to its limit; None without one."""
+        """Return the loss of the task metric of a model against its limit, or None without such a limit."""
 
     def measure(self, step: SearchState) -> SearchOutcome:
-        """Make the model of a state, and return what it keeps; each is made once."""
+        """Make the model of a state, and return its accuracy; each model is made once."""
         if step.key not in self.found:
             candidate = self.factory.with_float_layers(step, self.first) if step.share else self.first
             loss = -math.inf if self.limits.max_metric_loss is None else metric_of(candidate).loss
@@ -131,7 +131,7 @@ class Goal(ABC):
 
 
 def find_cheapest(goal: Goal) -> SearchOutcome | None:
-    """Return the cheapest state that was found whose model, the best of the goal, keeps it; None where none does."""
+    """Return the cheapest state found whose model keeps the target, or None; the model is then ``goal.best``."""
     for _ in range(TRIALS):
         step = goal.propose()
         if step is None:
@@ -147,7 +147,7 @@ def find_cheapest(goal: Goal) -> SearchOutcome | None:
 
 
 def first_that(states: Sequence[SearchState], keeps: Callable[[SearchState], bool]) -> SearchState:
-    """Return the first state that keeps the goal, of which the last is one, by bisection."""
+    """Return the first state that keeps the target, by bisection; the last state must keep it."""
     low, high = -1, len(states) - 1
     while high - low > 1:
         middle = (low + high) // 2

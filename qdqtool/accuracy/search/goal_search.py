@@ -1,4 +1,4 @@
-"""Quantize so that a model keeps an accuracy: find the layers that leave the quantized format, and prove the result."""
+"""Find the layers that must leave the quantized format for an accuracy target, and measure the resulting model."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class SearchResult:
 
     Attributes:
         candidate: The model.
-        report: How it was found; None where every layer is quantized.
+        report: How the model was found; None if every layer is quantized.
         curve: The states that the search measured.
-        search: The same states with every measurement; None where nothing was searched.
+        search: The same states with every measurement; None without a search.
     """
 
     candidate: Candidate
@@ -46,12 +46,12 @@ class SearchResult:
 
 
 def reach_goal(factory: CandidateFactory, first: Candidate, ready: Model, limits: AccuracyGoal) -> SearchResult:
-    """Return the cheapest model that was found that keeps the accuracy.
+    """Return the cheapest model found that keeps the accuracy target.
 
     Raises:
-        GateError: No model keeps it.
-        UsageError: There are no samples to measure with, they cannot show such a loss of a metric, or the float model
-            is no better than chance.
+        GateError: No model keeps the target.
+        UsageError: There are no samples to measure with, the samples cannot show such a loss of a metric, or the float
+            model is no better than chance.
     """
     inputs = factory.steps.inputs
     if inputs.choosing is None:
@@ -148,7 +148,7 @@ def _point(step: SearchState) -> CurvePoint:
 
 
 def _curve(goal: Goal, chosen: SearchState, metric: MetricGoal | None) -> SearchCurve:
-    """Return the states that no other one beats, every layer quantized, and the chosen one, the cheapest first."""
+    """Return the best states, the state with every layer quantized, and the chosen state, the cheapest first."""
     # A search begins with every layer quantized.
     states = {step.key: step for step in (goal.search.steps[0], chosen, *goal.search.frontier())}
     measured = goal.measurements()

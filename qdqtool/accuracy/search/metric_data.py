@@ -1,4 +1,4 @@
-"""Look for the samples and labels that a task metric needs, before anything that takes time."""
+"""Check that the samples and labels that a task metric needs exist, before any step that takes time."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class DataPart:
         name: :data:`CHOOSE` or :data:`MEASURE`.
         samples: Number of its samples.
         predictions: Number of predictions on them.
-        held_back: Whether it is a fifth of the calibration data.
+        held_back: Whether this part is a fifth of the calibration data.
     """
 
     name: str
@@ -45,7 +45,7 @@ def require_samples(sources: PlanSources) -> None:
     """Check that there is data to measure a metric on.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no such data.
     """
     if _data_of(sources) is None and sources.validation is None:
         raise UsageError(
@@ -55,15 +55,15 @@ def require_samples(sources: PlanSources) -> None:
 
 
 def require_labels(metric: RequestedMetric, model: Model, sources: PlanSources, recipe: Recipe) -> None:
-    """Check that the model has the output and the data the labels that a metric needs.
+    """Check that the model has the output, and the data the labels, that a metric needs.
 
-    One sample of the data that measures is read: the validation data, else the calibration data.
+    One sample is read: of the validation data, or else of the calibration data.
 
     Args:
         metric: The metric.
         model: The float model.
         sources: The samples.
-        recipe: Mode, target and options; it may fix input shapes, and so the rows of a sample.
+        recipe: Mode, target and options; it may fix input shapes, and thus the rows of a sample.
     """
     metric.measure(ModelIndex.of(model).view.main.output_names())
     fixed = with_fixed_inputs(model, recipe)
@@ -75,10 +75,10 @@ def require_labels(metric: RequestedMetric, model: Model, sources: PlanSources, 
 def require_predictions(
     metric: RequestedMetric, model: Model, sources: PlanSources, recipe: Recipe, limit: float
 ) -> None:
-    """Refuse a limit that calibration data cannot show.
+    """Refuse a limit that is too small to be measured on the calibration data.
 
-    All samples are read for this, or no sample if any loss can be shown. Other sources, such as ranges with data beside
-    them, are left to :func:`refuse_coarse` of the search.
+    All samples are read for this, or none if the metric can show any loss. For other sources, such as ranges with data,
+    :func:`refuse_coarse` is called in the search.
 
     Args:
         metric: The metric.
@@ -109,7 +109,7 @@ def refuse_coarse(limit: float, measure: Measure, parts: Sequence[DataPart]) -> 
     Args:
         limit: The largest loss of the metric, in its own unit.
         measure: The metric.
-        parts: The parts of the data that have to show it.
+        parts: The parts of the data on which the limit is judged.
 
     Raises:
         UsageError: The samples cannot show such a loss, or their labels are empty.
@@ -142,7 +142,7 @@ def _label_counts(feeds: Feeds) -> list[int]:
 
 
 def _data_of(sources: PlanSources) -> str | Path | FileData | RandomData | None:
-    """Return the samples of a source, which may be beside ranges."""
+    """Return the samples of the calibration data, or the samples that are given with ranges."""
     return sources.data.data if isinstance(sources.data, CachedRanges) else sources.data
 
 
@@ -150,5 +150,5 @@ def _one_sample(source: str | Path | FileData | RandomData) -> FileData | Random
     if isinstance(source, RandomData):
         return replace(source, samples=1)
     data = source if isinstance(source, FileData) else FileData(path=Path(source))
-    # The preview is written where all samples are read.
+    # The preview is written when all samples are read.
     return replace(data, samples=1, allow_constant=True, options=replace(data.options, preview=None))

@@ -1,7 +1,7 @@
-"""The goal that a task metric loses little, and that every output keeps an SQNR if that has a limit too.
+"""The target that a task metric loses little, and that every output keeps an SQNR if there is such a limit too.
 
-Noise at the outputs orders the layers: the states of the search by noise are proposed. The metric decides where to
-stop. It is measured on samples that may choose, in the session of the search.
+The search by noise at the outputs proposes states. The metric, measured on the selection samples in the session of the
+search, decides when to stop.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from qdqtool.numerics.noise import WORST_DB
 
 @dataclass(slots=True, kw_only=True)
 class MetricLossGoal(Goal):
-    """A task metric loses at most so much.
+    """The target that a task metric loses at most a given amount.
 
     Attributes:
         runs: The metric in the session of the search.
-        reference: The score of the float model there.
-        losses: The loss of each state in which the metric was measured there.
-        above_db: Lower limit of the SQNR in dB: states of the search below it are not proposed.
+        reference: The score of the float model in this session.
+        losses: The loss of each state in which the metric was measured.
+        above_db: States of the search with a lower SQNR, in dB, are not proposed.
     """
 
     runs: MetricRuns
@@ -40,42 +40,42 @@ class MetricLossGoal(Goal):
     above_db: float = -math.inf
 
     def propose(self) -> SearchState | None:
-        """Return the cheapest state of the least SQNR that keeps the goal on the samples that may choose."""
+        """Return the cheapest state from ``above_db`` on that keeps the target on the selection samples."""
         while not (states := self._proposable()) or not self.is_expected_to_keep(states[-1]):
             if not self._search_on():
                 return None
         return first_that(states, self.is_expected_to_keep)
 
     def ask_more(self, found: SearchOutcome) -> None:
-        """Leave out states with little more SQNR than this."""
+        """Propose only states with a clearly higher SQNR than this one."""
         self.above_db = found.step.worst_db + CURVE_STEP_DB
 
     def all_states(self) -> Sequence[SearchState]:
-        """Return all states, as far as the search goes."""
+        """Return all states that the search can find."""
         while self._search_on():
             pass
         return self.search.frontier()
 
     def keeps_state(self, step: SearchState) -> bool:
-        """Return whether the model of a state keeps the goal, on the samples that may choose too."""
+        """Return whether the model of a state keeps the target, also on the selection samples."""
         return self.is_expected_to_keep(step) and self.keeps(self.measure(step))
 
     def is_expected_to_keep(self, step: SearchState) -> bool:
-        """Return whether a state keeps the goal on the samples that may choose."""
-        # A search gives outputs that are not finite a finite figure.
+        """Return whether a state keeps the target on the selection samples."""
+        # The search uses a finite SQNR for outputs that are not finite.
         worst_db = step.worst_db if step.worst_db > -WORST_DB else -math.inf
-        # Noise is known; the metric takes a run of every sample.
+        # The SQNR is known, so it is judged first: the metric needs a run of every sample.
         return self.limits.is_kept(worst_db, -math.inf) and self.limits.is_kept(worst_db, self.loss(step))
 
     def loss(self, step: SearchState) -> float:
-        """Return what the metric loses in a state, on the samples that may choose."""
+        """Return the loss of the metric in a state, on the selection samples."""
         if step.key not in self.losses:
             score = self.runs.score(self.search.setting(step), f"the model with {describe_levels(step, self.search)}")
             self.losses[step.key] = self.runs.measure.loss(score.value, self.reference.value)
         return self.losses[step.key]
 
     def measurements(self) -> Mapping[StateKey, StateMeasurement]:
-        """Return the losses on both parts of the samples, and the SQNR on those that measure."""
+        """Return the losses on both parts of the samples, and the SQNR on the hold-out samples."""
         known = {key: StateMeasurement(metric_loss=loss) for key, loss in self.losses.items()}
         for key, found in self.found.items():
             before = known.get(key, StateMeasurement())
@@ -83,7 +83,7 @@ class MetricLossGoal(Goal):
         return known
 
     def metric_report(self, found: SearchOutcome) -> MetricGoal:
-        """Return how the metric keeps to its limit."""
+        """Return the loss of the metric against its limit."""
         measure, without, limit = self.runs.measure, metric_of(self.first).loss, self.limits.max_metric_loss
         assert limit is not None
         assert without is not None
@@ -102,7 +102,7 @@ class MetricLossGoal(Goal):
         )
 
     def missed(self) -> GateError:
-        """Return the error, with the loss of the best model that was found and what limits it."""
+        """Return the error, with the loss of the best model found, and whether weights or activations limit it."""
         states = self.search.frontier()
         known = [self._best(step) for step in (states[0], states[-1])]
         best = min(known, key=lambda each: math.inf if math.isnan(each.loss) else each.loss)
@@ -126,7 +126,7 @@ class MetricLossGoal(Goal):
         return [step for step in self.search.frontier() if step.worst_db >= self.above_db]
 
     def _search_on(self) -> bool:
-        """Search for a state of :data:`CURVE_STEP_DB` more; return whether there is one."""
+        """Search for a state with :data:`CURVE_STEP_DB` more; return whether a better one was found."""
         if not self.search.steps:
             self.search.reach(-math.inf)
             return True
@@ -143,12 +143,12 @@ class MetricLossGoal(Goal):
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The model that loses least of those that no limit chose.
+    """The model with the smallest loss, if no model keeps the limits.
 
     Attributes:
         levels: How many layers left the quantized format, in words.
-        worst_db: SQNR of its worst output, the lower one of choosing and of measuring samples.
-        loss: Loss of its metric, the larger one of both.
+        worst_db: SQNR of its worst output: the lower value of the selection and the hold-out samples.
+        loss: Loss of its metric: the larger value of the two.
     """
 
     levels: str
@@ -157,10 +157,10 @@ class Best:
 
 
 def refuse_chance(name: str, chance: str | None) -> None:
-    """Refuse a float model that has nothing to lose.
+    """Refuse a float model whose metric is no better than chance.
 
     Raises:
-        UsageError: It is no better than chance.
+        UsageError: The float model is no better than chance.
     """
     if chance is not None:
         raise UsageError(
@@ -195,7 +195,7 @@ def metric_missed(
 
 
 def _options_that_are_kept(limits: AccuracyGoal, best: Best) -> str | None:
-    """Return the options of a goal that the best model keeps; None where it keeps none."""
+    """Return options for limits that the best model keeps, or None if it keeps no limit."""
     assert limits.max_metric_loss is not None
     if not math.isfinite(best.loss) or best.worst_db <= -WORST_DB:
         return None

@@ -1,4 +1,4 @@
-"""The goal that every output keeps a given SQNR."""
+"""The target that every output keeps a given SQNR."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from qdqtool.errors import GateError
 from qdqtool.numerics.noise import WORST_DB
 
 MARGIN_DB = 0.3
-"""By how much the target of the search is raised beyond what was lacking."""
+"""The target of the search is raised by the missing SQNR and this margin."""
 
 BEYOND_DB = 2 * WORST_DB
-"""A target that no model keeps, with which a search tries every layer alone."""
+"""A target that no model keeps, so that the search tries every layer alone."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SqnrGoal(Goal):
-    """Every output keeps an SQNR.
+    """The target that every output keeps an SQNR.
 
     If the SQNR on hold-out samples is lower than on the samples of the search, the target of the search is raised.
 
     Attributes:
-        target_db: What the outputs keep on the samples of the search.
+        target_db: The SQNR that the outputs must keep on the samples of the search.
     """
 
     target_db: float
 
     def propose(self) -> SearchState | None:
-        """Return the cheapest state in which every output keeps the target; None where only the float model does."""
+        """Return the cheapest state in which every output keeps the target, or None if only the float model does."""
         step = self.search.reach(self.target_db)
         if self.limits.is_kept(worst_db(self.first.measured.accuracy), -math.inf):
             # The search begins with every layer quantized.
@@ -41,18 +41,18 @@ class SqnrGoal(Goal):
         return None if step.shortfall_db > 0 or len(step.layers) == len(self.search.layers) else step
 
     def ask_more(self, found: SearchOutcome) -> None:
-        """Raise the target by what a model lacks."""
+        """Raise the target by the SQNR that a model lacks."""
         lacking = self._goal_db - found.kept_db if math.isfinite(found.kept_db) else CURVE_STEP_DB
         self.target_db = max(self.target_db, found.step.worst_db) + lacking + MARGIN_DB
 
     def all_states(self) -> Sequence[SearchState]:
-        """Return the states with a layer out of the quantized format, after every layer was tried alone."""
-        # Ranges of few samples clip values of others, which the samples of the search do not show.
+        """Return the states with at least one layer out of the quantized format, after every layer was tried alone."""
+        # Ranges from few samples clip values of other samples, which the search cannot see.
         self.search.reach(BEYOND_DB)
         return [step for step in self.search.frontier() if step.share]
 
     def measurements(self) -> Mapping[StateKey, StateMeasurement]:
-        """Return the SQNR on the samples that measure."""
+        """Return the SQNR on the hold-out samples."""
         kept = {ALL_QUANTIZED: self._first_db, **{key: found.kept_db for key, found in self.found.items()}}
         return {key: StateMeasurement(measured_db=decibels) for key, decibels in kept.items()}
 
@@ -61,7 +61,7 @@ class SqnrGoal(Goal):
         del found
 
     def missed(self) -> GateError:
-        """Return the error, with the best SQNR that was found and what limits it."""
+        """Return the error, with the best SQNR found, and whether weights or activations limit it."""
         session, best = self.session, self.search.frontier()[-1]
         weights, activations = (session.worst_db(session.of_kind(constants=each)) for each in (False, True))
         kind = "weights" if weights < activations else "activations"

@@ -1,7 +1,7 @@
-"""The steps of ``quantize`` that make a quantized model of a plan, and what that costs on samples that chose nothing.
+"""The steps of ``quantize`` that make a quantized model from a plan, and its accuracy on samples that chose nothing.
 
-The ranges of the written model are those of all samples. On hold-out samples it would look better than on any other
-data. So a rehearsal is measured there: the model that the same steps give with the ranges of the choosing part alone.
+The ranges of the written model come from all samples. On hold-out samples it would therefore look better than on other
+data. So another model is measured there: the result of the same steps with ranges of the selection samples only.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from qdqtool.quantization.statistics.float_runs import FloatRuns
 def require_valid(
     quantized: Model, source: Model, target: str, lossy: Container[tuple[str, str]] = (), hint: str = ""
 ) -> tuple[Finding, ...]:
-    """Find what the linter says of a quantized model, and refuse one with errors.
+    """Return the findings of the linter on a quantized model, and refuse a model with errors.
 
     Args:
         quantized: The model.
-        source: The model that it was made of: a fault that it has already is named as such.
-        target: What the model is for.
-        lossy: Scope and name of each tensor of which the caller reports that most of its values are lost. Where an
-            outlier was clipped, the tensor behind it cannot fill the range that calibration saw, which QN504 reports:
-            that error alone is returned as a finding.
+        source: The model that it was made from. The message says if ``source`` has the same errors.
+        target: The target of the model.
+        lossy: Scope and name of each tensor for which the caller reports that most of its values are lost. If an
+            outlier was clipped, the tensor after it does not fill the calibrated range, which QN504 reports. For these
+            tensors QN504 is not refused.
         hint: What the user can do about faults that ``source`` has already, besides the rule's remedy.
 
     Raises:
-        GateError: There is another error; the message has the first.
+        GateError: There are other errors; the message has the first one.
     """
     findings = _findings(quantized, target)
     errors = [
@@ -92,14 +92,14 @@ class Quantized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantizeSteps:
-    """Carries out plans for one float model, each in the same way.
+    """Carries out plans for one float model, always with the same steps.
 
     Attributes:
         ready: The float model that plans are made for: prepared, with its opset raised if necessary.
         inputs: The origin of the float model.
         recipe: Mode, target and options of the quantization.
         weights: How quantized constants are stored.
-        magnitudes: Largest magnitudes of tensors on the choosing part of the data; empty where nothing becomes float16.
+        magnitudes: Largest magnitudes of tensors on the selection samples; empty if nothing becomes float16.
     """
 
     ready: Model
@@ -110,18 +110,18 @@ class QuantizeSteps:
 
     @classmethod
     def of(cls, ready: Model, inputs: PlanInputs, recipe: Recipe, weights: WeightStorage) -> QuantizeSteps:
-        """Return the steps for a float model; its tensors are measured where some become float16."""
+        """Return the steps for a float model; its tensors are measured if some become float16."""
         recipe = with_dominant_in_float(recipe, inputs.prepared.record)
         half, choosing = recipe.high_precision is HighPrecision.FP16, inputs.choosing
         measured = measure_magnitudes(inputs.prepared.model, choosing) if half and choosing is not None else {}
         return cls(ready=ready, inputs=inputs, recipe=recipe, weights=weights, magnitudes=measured)
 
     def carry_out(self, plan: QuantPlan, ranges: Ranges | None) -> Quantized:
-        """Put a plan into the model, and take the steps that follow.
+        """Insert a plan into the model, and carry out the steps that follow.
 
         Args:
             plan: The pairs.
-            ranges: The ranges that they were planned with; None where there are none.
+            ranges: The ranges that the pairs were planned with; None without ranges.
         """
         prepared = self.inputs.prepared
         placed = apply_plan(self.ready, plan, self.weights)
@@ -131,9 +131,9 @@ class QuantizeSteps:
         if self.recipe.high_precision is HighPrecision.FP16:
             lowered = lower(separated.model, known_magnitudes(self.magnitudes, ranges))
         return Quantized(
-            # Spilled, so that codes are computed once, and not for every session and the file. Without data no session
-            # runs, and large codes are made for the file alone: int4 of 0.93 billion parameters took 8.2 s
-            # offloaded, and takes 7.6 s.
+            # Offloaded to disk, so that codes are computed once instead of for every session and for the file. Without
+            # data no session runs, and codes are computed only for the file: int4 with 0.93 billion parameters takes
+            # 7.6 s, and took 8.2 s when offloaded.
             model=lowered.model if self.inputs.measuring is None else offloaded(lowered.model),
             pairs=placed.report,
             corrected=corrected.report,
@@ -144,10 +144,10 @@ class QuantizeSteps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What was measured.
+    """The measurements of a quantized model.
 
     Attributes:
-        accuracy: The cost of quantizing; None where there is no data.
+        accuracy: The accuracy; None without data.
         loaded: Whether the reference session loaded the written model, or one with the same nodes.
     """
 
@@ -163,7 +163,7 @@ def measure_cost(
     runs: FloatRuns,
     metric: MetricMeasurement | None = None,
 ) -> Measurement:
-    """Measure the accuracy of a quantized model on the samples that there are for it."""
+    """Measure the accuracy of a quantized model on the hold-out samples or the validation data."""
     inputs = steps.inputs
     if inputs.measuring is None:
         return Measurement(accuracy=None, loaded=False)
@@ -187,7 +187,7 @@ def measure_cost(
 
 
 def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tuple[QuantPlan, Ranges] | None:
-    """Return the plan with ranges of the selection samples; None where it is the same, or without hold-out samples."""
+    """Return the plan with ranges of the selection samples, or None if it is the same or nothing was held out."""
     ranges, measuring = steps.inputs.ranges, steps.inputs.measuring
     if ranges is None or ranges.choosing is None or measuring is None or not measuring.held_back:
         return None
@@ -217,11 +217,13 @@ def _has_nodes_of(one: Model, two: Model) -> bool:
 
 
 def with_measured(known: tuple[DegenerateTensor, ...], cost: Accuracy | None) -> tuple[DegenerateTensor, ...]:
-    """Return degenerate tensors and those that only a measurement shows: without counts only the maximum is known.
+    """Return the known degenerate tensors, and those that only the measurement found.
+
+    Without counts of values only the maximum of a tensor is known, so that deriving scales does not find them all.
 
     Args:
-        known: Those that were found when the scales were derived; they are not repeated.
-        cost: The measurement; None where nothing was measured.
+        known: The tensors that were found when scales were derived; they are not repeated.
+        cost: The measurement; None if nothing was measured.
     """
     named = {(each.tensor, each.graph) for each in known}
     found = (_measured(each, cost.samples) for each in cost.zeroed) if cost is not None else ()

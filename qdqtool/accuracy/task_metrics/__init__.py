@@ -1,1 +1,1 @@
-"""How well models do their task, given labels: the metrics, and what is counted for them over samples."""
+"""Task metrics: how well a model does its task on samples with labels."""

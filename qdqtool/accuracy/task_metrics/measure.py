@@ -1,4 +1,4 @@
-"""What a task metric is to those who measure with it; and a metric of ours as a mean over predictions of one output."""
+"""The interface of a task metric, and the named metrics, which are means over the predictions of one output."""
 
 import math
 import shlex
@@ -22,8 +22,8 @@ class Score:
 
     Attributes:
         value: The metric, in its own unit.
-        predictions: Number of predictions; of samples where a function of the user measures.
-        chance: Why the value is no better than guessing, in words; None where it is better, or nobody can tell.
+        predictions: Number of predictions; for a function of the user, number of samples.
+        chance: Why the value is no better than guessing, in words; None if it is better, or if this is unknown.
     """
 
     value: float
@@ -55,7 +55,7 @@ class Measure(Protocol):
 
     @property
     def output(self) -> str | None:
-        """The only output that the metric reads; None where it reads all outputs."""
+        """The only output that the metric reads; None if it reads all outputs."""
 
     @property
     def unit(self) -> str:
@@ -66,21 +66,21 @@ class Measure(Protocol):
         """Unit of :meth:`loss`; may be empty."""
 
     def tally(self, model: str) -> Tally:
-        """Begin to count for a model, which messages call by this name, such as ``the baseline``."""
+        """Begin to count for a model; ``model`` is its name in messages, such as ``the baseline``."""
 
     def loss(self, value: float, reference: float) -> float:
-        """Return the loss of ``value`` against ``reference``; negative where it is better."""
+        """Return the loss of ``value`` against ``reference``; negative if ``value`` is better."""
 
     def resolution(self, predictions: int) -> float | None:
         """Return the loss that one prediction more makes; None where a loss can be of any size."""
 
 
 class RequestedMetric(Protocol):
-    """A metric that was asked for, before the outputs of the model are known."""
+    """A requested metric, before the outputs of the model are known."""
 
     @property
     def needs_labels(self) -> bool:
-        """Whether it cannot do without labels."""
+        """Whether it needs labels."""
 
     def measure(self, outputs: Sequence[str]) -> Measure:
         """Return the metric for a model with these outputs."""
@@ -93,7 +93,7 @@ class NamedMeasure:
     Attributes:
         name: Public id of the metric.
         metric: The metric.
-        output: The output that holds its scores; empty, in a request, for the only one.
+        output: The output that holds its scores; in a request, empty for the only output of the model.
         needs_labels: True.
     """
 
@@ -112,7 +112,7 @@ class NamedMeasure:
         """Return the metric for a model with these outputs.
 
         Raises:
-            UsageError: The output is unknown, or not named where there are several.
+            UsageError: The output is unknown, or it is not named and there are several.
         """
         if not self.output and len(outputs) != 1:
             raise UsageError(
@@ -158,9 +158,9 @@ class NamedTally:
 
     Attributes:
         measure: The metric.
-        total: Sum over predictions of what the metric averages.
+        total: Sum over predictions of the quantity that the metric averages.
         count: Number of predictions.
-        classes: The least number of classes in a run; 0 before the first.
+        classes: Smallest number of classes in a run; 0 before the first run.
     """
 
     measure: NamedMeasure
@@ -172,7 +172,7 @@ class NamedTally:
         """Count one run.
 
         Args:
-            outputs: Outputs of the model; that of the scores has classes along its last axis.
+            outputs: Outputs of the model; the output with the scores has classes along its last axis.
             sample: The inputs, with labels.
         """
         rows, labels = self._rows(sample.without_filler(outputs[self.measure.output]), sample)
@@ -181,7 +181,7 @@ class NamedTally:
         self.classes = min(self.classes or rows.shape[-1], rows.shape[-1])
 
     def score(self) -> Score:
-        """Return the metric over all runs; NaN over none."""
+        """Return the metric over all runs; NaN if there was none."""
         metric = self.measure.metric
         value = metric.value(self.total / self.count if self.count else math.nan)
         chance = metric.chance(value, self.count, self.classes) if self.count else None

@@ -1,7 +1,7 @@
 """Read the request for a task metric: ``NAME``, ``NAME:OUTPUT``, ``SCRIPT.py:func``, or a Python callable.
 
-Metrics such as the mean average precision are no mean over samples, so the outputs of all samples are kept until the
-function is called, once for each model.
+A function may compute a metric that is not a mean over samples, such as the mean average precision. So the outputs of
+all samples are kept, and the function is called once for each model.
 """
 
 import math
@@ -47,7 +47,7 @@ class MetricComparison:
 
         Args:
             source: :data:`MODEL`, :data:`BASELINE` or :data:`SAVED`.
-            outputs: Outputs by name; a source without the output that is measured is left out.
+            outputs: Outputs by name; without the measured output, nothing is counted.
             sample: The inputs, with labels; padded rows of the outputs are left out.
         """
         if not outputs or (self.measure.output is not None and self.measure.output not in outputs):
@@ -81,7 +81,7 @@ def compared(measure: Measure, score: Score, baseline: Score | None = None, save
 
 
 MetricFunction = Callable[[list[dict[str, Array]], list[Array | None]], float]
-"""Takes the outputs by name and the labels of each sample (None without labels), and gives a number."""
+"""Gets the outputs by name and the labels of each sample (None without labels), and returns a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ class FunctionMeasure:
 
     Attributes:
         function: The function.
-        needs_labels: False: the function gets None for them where there are none.
+        needs_labels: False: the function gets None if there are no labels.
         output: None: the function gets all outputs.
-        unit: Empty: nobody knows it.
+        unit: Empty: it is unknown.
         loss_unit: Empty likewise.
     """
 
@@ -108,7 +108,7 @@ class FunctionMeasure:
         return self.function.name
 
     def measure(self, outputs: Sequence[str]) -> "FunctionMeasure":
-        """Return this: the function fits models with any outputs."""
+        """Return this object: the function gets whatever outputs a model has."""
         del outputs
         return self
 
@@ -121,7 +121,7 @@ class FunctionMeasure:
         return reference - value
 
     def resolution(self, predictions: int) -> float | None:
-        """Return None: nobody knows what one prediction makes."""
+        """Return None: the loss of one prediction is unknown."""
         del predictions
         return None
 
@@ -144,12 +144,13 @@ class FunctionTally:
 
     def add(self, outputs: Mapping[str, Array], sample: Sample) -> None:
         """Keep the outputs of one run."""
-        # copy(): an array of a session keeps all memory of the run alive, and the function may write into what it gets.
+        # copy(): an array of a session keeps all memory of the run alive, and the function may write into its
+        # arguments.
         self.outputs.append({name: sample.without_filler(array).copy() for name, array in outputs.items()})
         self.labels.append(None if sample.labels is None else sample.labels.copy())
 
     def score(self) -> Score:
-        """Call the function; errors as :meth:`qdqtool.accuracy.task_metrics.measure.Tally.score`."""
+        """Call the function, and return its result."""
         function = self.measure.function
         with function.running():
             found = function.function(self.outputs, self.labels)
@@ -162,7 +163,7 @@ class FunctionTally:
             raise self._refusal(_describe(found))
         if not math.isfinite(found):
             raise self._refusal(f"{float(found):g}")
-        # A negative zero, as that of a negated mean, is shown as 0.
+        # A negative zero, such as a negated mean of 0, is shown as 0.
         return float(found) + 0.0
 
     def _refusal(self, found: str) -> UsageError:
@@ -181,14 +182,14 @@ def _describe(found: object) -> str:
 
 
 MetricRequest = str | MetricFunction
-"""A request as users write it."""
+"""The value of ``--metric``, or of the keyword."""
 
 
 def load_metric(request: MetricRequest) -> RequestedMetric:
-    """Return the metric that is requested. A script is executed now.
+    """Return the requested metric. A script is executed at once.
 
     Raises:
-        UsageError: The script is not there or fails, or the function is not named or not in it.
+        UsageError: The script is missing or fails, or the function is not named or not in the script.
     """
     if not isinstance(request, str):
         return FunctionMeasure(UserFunction.of(request))
@@ -204,7 +205,7 @@ def load_metric(request: MetricRequest) -> RequestedMetric:
 
 
 def labelled_for(metric: RequestedMetric, feeds: Feeds) -> Feeds:
-    """Return samples with the labels that a metric needs, or may have."""
+    """Return samples with labels; without labels only if the metric does not need them."""
     if metric.needs_labels:
         return feeds.with_labels()
     with suppress(NoLabelsError):
@@ -214,7 +215,7 @@ def labelled_for(metric: RequestedMetric, feeds: Feeds) -> Feeds:
 
 @dataclass(slots=True, eq=False)
 class MetricMeasurement:
-    """A task metric on the samples that measure; the float model is run once for all models.
+    """A task metric on the samples to measure on; the float model is run once for all quantized models.
 
     Attributes:
         metric: The metric.
@@ -225,7 +226,7 @@ class MetricMeasurement:
 
     @classmethod
     def asked(cls, request: MetricRequest | None) -> "MetricMeasurement | None":
-        """Return the metric that the user asks for, if any; a script is executed now."""
+        """Return the metric that the user requests, or None; a script is executed at once."""
         return None if request is None else cls(load_metric(request))
 
     def of(self, before: Model, after: Model, feeds: Feeds, runs: FloatRuns) -> MetricResult:

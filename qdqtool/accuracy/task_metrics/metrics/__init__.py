@@ -1,7 +1,7 @@
-"""Metrics of how well a model does its task, given labels; one in each module.
+"""Metrics of how well a model does its task on samples with labels, one in each module.
 
 The file name is the public id, with ``-`` for ``_`` (``--metric top-1``); ``METRIC`` is the value. Every metric is a
-mean over predictions, so that it can be taken sample by sample, and a function of that mean.
+function of a mean over predictions, so that it can be computed sample by sample.
 """
 
 from typing import Protocol
@@ -32,13 +32,13 @@ class TaskMetric(Protocol):
         """Return the metric for the mean over all predictions."""
 
     def loss(self, value: float, reference: float) -> float:
-        """Return the loss of ``value`` against ``reference``; negative where it is better."""
+        """Return the loss of ``value`` against ``reference``; negative if ``value`` is better."""
 
     def resolution(self, predictions: int) -> float | None:
-        """Return the loss that one prediction more makes of so many; None where a loss can be of any size."""
+        """Return the loss that one of ``predictions`` predictions makes, or None if a loss can have any size."""
 
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
-        """Return why a value is no better than guessing, in words; None where it is."""
+        """Return why a value is no better than guessing, in words, or None if it is better."""
 
 
 def names() -> tuple[str, ...]:

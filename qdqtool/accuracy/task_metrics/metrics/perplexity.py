@@ -18,7 +18,7 @@ class Perplexity:
     loss_unit = "%"
 
     def total(self, scores: Array, labels: Array) -> float:
-        """Return the sum of ``-log p``; NaN where scores are not finite."""
+        """Return the sum of ``-log p``; NaN if scores are not finite."""
         exact = scores.astype(FLOAT64)
         if not np.isfinite(exact).all():
             return math.nan
@@ -45,7 +45,7 @@ class Perplexity:
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
         """Return why the perplexity is no better than a guess: equal probabilities give the number of classes."""
         del predictions
-        # A NaN is no perplexity.
+        # A NaN is no better than chance.
         if value < classes:
             return None
         return f"it is {value:.6g}, and equal probabilities for all {classes} classes give {classes}"

@@ -1,7 +1,7 @@
 """Top-1 accuracy: the share of predictions whose highest score is that of the right class, in percent.
 
-Of equal scores the first counts, as in ONNX's ArgMax. A loss is given in percentage points: from 99 % to 98.5 % it is
-0.5.
+The first of equal scores counts, as in ONNX's ArgMax. A loss is given in percentage points: it is 0.5 from 99 % to 98.5
+%.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 from qdqtool.numerics.dtypes import Array
 
 SIGNIFICANCE = 0.05
-"""Probability up to which guessing may give as many right answers, where an accuracy is better than chance."""
+"""An accuracy is better than chance if guessing gives as many right answers with at most this probability."""
 
 
 class Top1:
@@ -33,11 +33,11 @@ class Top1:
         return reference - value
 
     def resolution(self, predictions: int) -> float | None:
-        """Return the percentage points that one prediction makes."""
+        """Return the percentage points of one prediction."""
         return 100 / predictions if predictions else math.inf
 
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
-        """Return why the share of right answers may be a guess: by an exact binomial test at :data:`SIGNIFICANCE`."""
+        """Return why the right answers may come from guessing: an exact binomial test at :data:`SIGNIFICANCE`."""
         right = round(value / 100 * predictions)
         likely = _tail(right, predictions, 1 / classes)
         if likely <= SIGNIFICANCE:
@@ -49,7 +49,7 @@ class Top1:
 
 
 def _tail(least: int, trials: int, probability: float) -> float:
-    """Return the probability of at least so many hits in independent trials."""
+    """Return the probability of at least ``least`` hits in independent trials."""
     if probability >= 1:
         return 1.0
     counts = np.arange(trials + 1)
