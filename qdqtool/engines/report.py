@@ -1,4 +1,4 @@
-"""What a builder tells of an engine, as data: inputs, the precision of nodes, refusals."""
+"""Facts about an engine from its builder, as data: inputs, the precision of nodes, refusals."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,9 +16,9 @@ class InputProfile:
     Attributes:
         name: The input.
         min: Smallest extents.
-        opt: The extents that kernels are chosen for.
+        opt: The extents for which kernels are chosen.
         max: Largest extents.
-        profile: Index of the optimization profile that this is a part of.
+        profile: Index of the optimization profile to which these shapes belong.
     """
 
     name: str
@@ -30,15 +30,15 @@ class InputProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePrecision:
-    """The type that one quantized node was planned to run in, and the type that the engine runs it in.
+    """The planned type of one quantized node, and the type in which the engine runs it.
 
     Attributes:
         name: Label of the node.
         op_type: Its operator.
         graph: Its scope, empty for the main graph.
         planned: The type that its Q/DQ ask for: ``int8``, ``float8e4m3fn``, ``int4-weight-only``, ….
-        actual: The type that its kernel multiplies; a float type for a fallback; ``unknown`` without evidence.
-        kernel: The kernel that computes it, if the dump names one.
+        actual: The type in which its kernel multiplies: a float type for a fallback, ``unknown`` without evidence.
+        kernel: The kernel that computes it; None if the dump names none.
         reason: Why ``actual`` differs from ``planned``, in plain words.
     """
 
@@ -56,14 +56,14 @@ class Refusal:
     """One reason why the validate gate, the parser or the builder refuses a model.
 
     Attributes:
-        reason: The reason in plain words; starts in lower case, without a full stop.
-        message: The builder's own message without CUDA noise; empty where the builder was not asked.
-        node: Label of the node at fault; None where the builder names none.
+        reason: The reason in plain words; it starts in lower case and has no full stop.
+        message: The builder's own message without CUDA noise; empty if the builder was not run.
+        node: Label of the node at fault; None if the builder names none.
         op_type: Operator of that node.
-        hint: How to fix it, with ``MODEL`` for the path of the model; None where that is not known.
-        code: Code of the ``validate`` rule that finds it; None where no rule does.
-        tensor: Name of the tensor at fault; None where the builder names none.
-        explained: Whether ``reason`` explains the message; False where it is the message itself.
+        hint: How to fix the model, with ``MODEL`` for its path; None if that is unknown.
+        code: Code of the ``validate`` rule that finds the fault; None if no rule does.
+        tensor: Name of the tensor at fault; None if the builder names none.
+        explained: Whether ``reason`` explains the message; False if it only repeats the message.
         rules: Codes of the ``validate`` rules that may find the node.
     """
 

@@ -167,8 +167,7 @@ class Prediction:
         return chosen
 
     def down(self, moves: Sequence[Move]) -> list[Move]:
-        """Return moves to lower levels that are predicted to keep the goal, those with the best saving for their
-        noise."""
+        """Return moves to lower levels that are predicted to keep the goal, chosen by saving for their noise."""
         most, added = self._signal / 10 ** (self._goal_db / 10), -self._saved(moves)
         load = (added / most).max(axis=1, initial=0.0) / -self._prices(moves)
         chosen, noise = dict[int, Move](), self._noise

@@ -150,8 +150,7 @@ class _Switcher(SwitchBuilder):
         self._note(layer, _Switch(mask, np.array(True), np.array(False)))
 
     def _plain(self, quantizer: QdqNode, x: Value) -> str:
-        """Return the float tensor that replaces a pair: the input of the Q, after the Relu or Clip that its range
-        imposes."""
+        """Return the float tensor that replaces a pair: the input of the Q, after an imposed Relu or Clip."""
         if quantizer not in self._plains:
             bounds = imposed_bounds(quantizer, self._index)
             check_restorable(quantizer, bounds, self._index)

@@ -1,1 +1,1 @@
-"""TensorRT and TensorRT for RTX: what is built, in which process, and which precision came out."""
+"""Build engines with TensorRT or TensorRT for RTX, compare their precision with the plan, and verify engine files."""

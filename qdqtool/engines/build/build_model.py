@@ -1,4 +1,4 @@
-"""Prepare a model for a builder: fix input shapes that the user fixes, and settle a shape for every dynamic input."""
+"""Prepare a model for a builder: write fixed input shapes into it, and choose shapes for every dynamic input."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,8 +29,8 @@ class ModelToBuild:
     Attributes:
         model: The model to build; its external data is read from the folder of the original.
         file: The same model as stored in the file that the builder reads.
-        specialized: How it differs from the original; None where it does not.
-        profiles: Shapes of its dynamic inputs, of all profiles.
+        specialized: How the model differs from the original; None if it is the same.
+        profiles: Shapes of its dynamic inputs, for all profiles.
         values: Values that the user gave for inputs that decide shapes.
         measured_values: Values of integer inputs in the data.
     """
@@ -50,7 +50,7 @@ class ModelToBuild:
 
 @contextmanager
 def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild]:
-    """Settle the shapes of a model; a specialized model is kept in a temporary folder until the block ends."""
+    """Choose the shapes of a model; a specialized model is kept in a temporary folder until the block ends."""
     for shapes, _ in options.profiles():
         check_shapes(model.proto, shapes)
     fixed, constants = options.shapes.fixed, options.input_values
@@ -85,16 +85,16 @@ def _resolve(
 
 @contextmanager
 def stored(model: Model) -> Iterator[Model]:
-    """Store a model that exists in memory only in a temporary file until the block ends."""
+    """Store a model from memory in a temporary file until the block ends."""
     with ScratchFolder("qdqtool-model-") as folder:
-        # TensorRT reads the model and its external data from a path (parse_from_file), never from our memory.
+        # TensorRT reads the model and its external data from a file (parse_from_file), not from our memory.
         yield load_model(save_model(model, folder.path / "model.onnx").model)
 
 
 def measure(feeds: Feeds) -> dict[str, InputProfile]:
-    """Measure the shapes of every input over all samples: smallest, largest, and those of the most frequent sample.
+    """Return the smallest, most frequent and largest shape of every input over all samples.
 
-    Of equally frequent samples the largest one is taken.
+    If several shapes are equally frequent, the largest one is taken.
     """
     seen = Counter(tuple((name, array.shape) for name, array in sorted(sample.items())) for sample in feeds)
     best = dict(max(seen.items(), key=lambda entry: (entry[1], entry[0]))[0])

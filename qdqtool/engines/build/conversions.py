@@ -1,12 +1,12 @@
-"""Find where an engine converts between floats and codes, as far as its ahead-of-time layer dump proves it.
+"""Find the conversions between floats and codes that the ahead-of-time layer dump of an engine proves.
 
-Types prove a conversion: a kernel that reads only floats and writes codes quantizes, and one that reads codes and
-writes only floats dequantizes. The nodes of a kernel alone prove nothing: a kernel that adds the bias behind an int8
-product also names the DequantizeLinear in front of it. So both must agree, and what they do not prove is left out: the
-proven conversions are a lower bound.
+Types show a conversion: a kernel that reads only floats and writes codes quantizes, and a kernel that reads codes and
+writes only floats dequantizes. The nodes of a kernel are not enough: a kernel that adds the bias after an int8 product
+also names the DequantizeLinear before it. A conversion is proven if types and nodes agree. The proven conversions are a
+lower bound.
 
-Where a generated kernel reads the float output of a stub, the GPU decides at first use whether both become one kernel.
-Such a tensor is *unknown*, and no conversion in its reader counts as proven.
+If a generated kernel reads the float output of a stub, the GPU decides at first use whether both become one kernel.
+Such a tensor is *unknown*, and no conversion in the kernel that reads it counts as proven.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,13 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.model import Model
 
-# A generated kernel is named after its steps in order. Measured with RTX on an int8 pair in front of a Sigmoid or
+# The name of a generated kernel lists its steps in order. Measured with RTX on an int8 pair before a Sigmoid or
 # Softmax: MulMinMaxRounCast is the QuantizeLinear, CastMul the DequantizeLinear.
 _PAIR_INSIDE = "MinMaxRounCastCastMul"
 
 
 def find_conversions(model: Model, built: Built) -> Conversions | None:
-    """Return the conversions of an engine; None without an ahead-of-time dump, the only evidence that was measured."""
+    """Return the conversions of an engine, or None without an ahead-of-time dump, the only evidence that was tested."""
     if built.evidence != "aot-dump":
         return None
     found = _Finder(model, built.kernels)
@@ -36,7 +36,7 @@ def find_conversions(model: Model, built: Built) -> Conversions | None:
 
 
 class _Finder:
-    """The conversions of one engine; a kernel is known by its place in the dump."""
+    """Finds the conversions of one engine; kernels are identified by their place in the dump."""
 
     def __init__(self, model: Model, kernels: tuple[Kernel, ...]) -> None:
         index = ModelIndex.of(model)
@@ -47,7 +47,7 @@ class _Finder:
         self._undecided = list(self._undecided_inputs())
 
     def proven(self) -> Iterator[Conversion]:
-        """The proven conversions, kernel by kernel."""
+        """Yield the proven conversions, kernel by kernel."""
         for kernel, undecided in zip(self._kernels, self._undecided, strict=True):
             if not undecided:
                 yield from self._steps(kernel)
@@ -55,7 +55,7 @@ class _Finder:
             yield from self._float_copies(kernel)
 
     def _steps(self, kernel: Kernel) -> Iterator[Conversion]:
-        """The quantize or dequantize step of a kernel, where types and nodes agree on it."""
+        """Yield the conversion of a kernel if its types and nodes agree."""
         kind = self._step(kernel)
         causes = self._causes(kernel, kind) if kind is not None else []
         if kind is None or not causes:
@@ -67,15 +67,15 @@ class _Finder:
         yield _with_edit(_conversion(kind, kernel, _labels(causes)), edit)
 
     def _float_copies(self, kernel: Kernel) -> Iterator[Conversion]:
-        # A stub in front of the kernel may become one with it; the copy exists all the same, as its reader is another
-        # generated kernel.
+        # A stub before the kernel may become one kernel with it. The copy exists in any case, because another generated
+        # kernel reads it.
         for copy in self._copies.of(kernel):
             edit = self._edits.for_quantizers([copy.quantize])
             shared = replace(edit, shared=copy.shared) if isinstance(edit, PlanEdit) else edit
             yield _with_edit(_conversion("float-copy", kernel, _labels([copy.quantize])), shared)
 
     def unknown(self) -> Iterator[UnknownConversion]:
-        """The float tensors that are undecided, where a conversion depends on them."""
+        """Yield the undecided float tensors on which a conversion depends."""
         for kernel, undecided in zip(self._kernels, self._undecided, strict=True):
             for tensor, writer in undecided:
                 if self._step(kernel) is not None or (writer is not None and _reads_codes(writer)):
@@ -88,7 +88,7 @@ class _Finder:
                     )
 
     def _undecided_inputs(self) -> Iterator[list[tuple[KernelTensor, Kernel | None]]]:
-        """For each kernel, the float inputs that may not exist on the GPU, with the kernel that writes each."""
+        """Yield for each kernel the float inputs that may not exist on the GPU, each with the kernel that writes it."""
         writers: dict[str, Kernel] = {}
         for kernel in self._kernels:
             floats = [tensor for tensor in kernel.inputs if kernel.is_generated and tensor.type in FLOATS]
@@ -100,7 +100,7 @@ class _Finder:
         return tensor.name not in self._graph_inputs if writer is None else not writer.is_generated
 
     def _step(self, kernel: Kernel) -> ConversionKind | None:
-        """What a kernel without products does, as far as its types prove it; None where they do not."""
+        """Return the conversion that the types of a kernel without products show, or None."""
         if not kernel.is_generated or multiplies(kernel) or any(kernel is product for _, product in self._products):
             return None
         reads_floats = bool(kernel.inputs) and FLOATS.issuperset(kernel.input_types)
@@ -114,7 +114,7 @@ class _Finder:
         return None
 
     def _causes(self, kernel: Kernel, kind: ConversionKind) -> list[QdqNode]:
-        """The Q/DQ nodes that a kernel names and that fit what it does; empty where none does."""
+        """Return the Q/DQ nodes that a kernel names and that fit its conversion."""
         quantizers = [entry for entry in self._qdq.quantizers() if names_node(kernel, entry.node)]
         dequantizers = [entry for entry in self._qdq.dequantizers() if names_node(kernel, entry.node)]
         if kind == "quantize":
@@ -129,7 +129,7 @@ class _Finder:
         return any(map(is_quantized, kinds))
 
     def _fallbacks(self, kernel: Kernel) -> Iterator[Conversion]:
-        """The planned nodes that a kernel multiplies in floats."""
+        """Yield a conversion for each planned node that a kernel multiplies in floats."""
         for entry, product in self._products:
             if product is kernel and is_product(kernel) and computes_in(kernel) in FLOATS:
                 kind: ConversionKind = "dequantize" if _reads_codes(kernel) else "float-operands"

@@ -33,8 +33,8 @@ class Products:
     """The products that the kernels of an engine compute.
 
     Attributes:
-        macs: By the place of a kernel in the dump: its multiply-accumulates in one run, None where they are not known.
-            A kernel without products is not in it.
+        macs: Multiply-accumulates of a kernel in one run, by its place in the dump; None if the number is unknown.
+            Kernels without products are left out.
         nodes_without_kernel: Labels of the nodes that no kernel names.
     """
 
@@ -45,9 +45,9 @@ class Products:
 def find_products(model: Model, kernels: tuple[Kernel, ...], profiles: Sequence[InputProfile]) -> Products:
     """Return the products of a model by the kernel that computes them.
 
-    Where a profile accepts a single shape, this is the shape of its input. The count of a kernel is unknown in three
-    cases: the shape of a product is open; the product is in a Loop, a Scan or a local function, which may run it
-    several times; or the operator computes more than a product, such as an LSTM.
+    If a profile accepts a single shape, the input gets this shape. The count of a kernel is unknown in three cases: the
+    shape of a product is open; the product is in a Loop, a Scan or a local function, which may run it several times; or
+    the operator computes more than a product, such as an LSTM.
 
     Args:
         model: The model that was built.
@@ -77,7 +77,7 @@ def find_products(model: Model, kernels: tuple[Kernel, ...], profiles: Sequence[
 
 
 def _multiplies(node: NodeView, index: ModelIndex) -> bool:
-    """Whether a node computes products at run time; the builder folds those of constants."""
+    """Whether a node computes products at run time; the builder folds products of constants."""
     output = node.output()
     if ops.product(node) is None and not ops.traits(node).multiplies_inside:
         return False
@@ -95,7 +95,7 @@ def _may_run_often(scope: Scope) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineMap(Report):
-    """What the manifest of an engine says of its kernels.
+    """The kernels of an engine, as its manifest records them.
 
     Attributes:
         manifest: The manifest file.
@@ -106,13 +106,13 @@ class EngineMap(Report):
         backend: Public id of the builder.
         version: Its version.
         targets: Compute capabilities that the engine is for; empty for the GPU of the machine that built it.
-        evidence: Where the kernels come from.
+        evidence: The source of the kernels.
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
         achieved: How many of these nodes run in that type.
         macs: Multiply-accumulates of all kernels by type.
         kernels: The kernels in the order in which they run; empty without evidence.
-        conversions: The conversions between floats and codes; None where the evidence cannot prove any.
-        calibration: What the model said of its calibration; None where it said nothing.
+        conversions: The conversions between floats and codes; None if the evidence cannot prove any.
+        calibration: The calibration note of the model; None without a note.
     """
 
     manifest: str
@@ -133,13 +133,13 @@ class EngineMap(Report):
 
 
 def map_kernels(kernels: Sequence[Kernel], products: Products) -> tuple[MappedKernel, ...]:
-    """Return the kernels of a dump with the bytes that each reads and writes, and what it multiplies.
+    """Return the kernels of a dump with the bytes that each reads and writes, and its multiply-accumulates.
 
     Records without tensors are left out.
 
     Args:
         kernels: The kernels of an engine.
-        products: The products that each computes, from :func:`find_products`.
+        products: The products of the kernels, from :func:`find_products`.
     """
     # Dumps of networks with branches also list records called signal and wait, which touch no tensor: 38 of the 161
     # records of YuNet in RTX.
@@ -188,13 +188,13 @@ _MAGIC = b"trt"
 
 
 def has_manifest(path: Path) -> bool:
-    """Whether a path is a manifest by its name, or has one beside it."""
+    """Whether a path has the name of a manifest, or there is a manifest beside it."""
     return path.name.endswith(SUFFIX) or manifest_path(path).is_file()
 
 
 def is_engine(path: Path) -> bool:
-    """Whether a file begins as the engines of TensorRT do: with a letter and ``trt``."""
-    if not path.is_file():  # what is read from a pipe is gone
+    """Whether a file begins like an engine of TensorRT: with a letter and ``trt``."""
+    if not path.is_file():  # reading from a pipe would consume its content
         return False
     try:
         with path.open("rb") as file:
@@ -207,7 +207,8 @@ def read_map(path: Path) -> EngineMap:
     """Return the map of an engine.
 
     Raises:
-        ModelError: The manifest is absent, cannot be read, has no map, or is of another engine than the one beside it.
+        ModelError: The manifest is absent, cannot be read, has no map, or belongs to another engine than the one beside
+            it.
     """
     file = find_manifest(path)
     if file != path and not file.is_file() and path.is_file():

@@ -1,4 +1,4 @@
-"""Build as a manifest says, or not at all: compare what is asked for, and then what was built, with that manifest."""
+"""Build exactly what a manifest records, or nothing: compare the request, and then the result, with the manifest."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from qdqtool.errors import ModelError
 from qdqtool.models.graph.model import Model
 
 _SHOWN = 60
-"""Characters of a value that are shown."""
+"""Largest number of characters of a value that are shown."""
 
 
 class BuildLockedError(BuildRefusedError):
-    """The build is not the one that a manifest locks; ``refusals`` has every difference."""
+    """The build differs from the manifest that locks it; ``refusals`` has every difference."""
 
     def __init__(self, manifest: Path, differences: Sequence[str]) -> None:
         super().__init__(str(manifest), tuple(Refusal(reason=text) for text in differences), "locked")
@@ -40,7 +40,7 @@ class BuildLockedError(BuildRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A manifest that a build has to agree with.
+    """A manifest that a build must agree with.
 
     Attributes:
         file: The manifest.
@@ -57,7 +57,7 @@ class Lock:
         """Read a manifest.
 
         Raises:
-            ModelError: It cannot be read, is no manifest, or is older than deployment options.
+            ModelError: The file cannot be read, is not a manifest, or is older than deployment options.
         """
         data = manifest_bytes(file)
         stored = decode_manifest(data, file)
@@ -71,7 +71,7 @@ class Lock:
     def check_inputs(self, model: Model, ready: ModelToBuild, request: EngineRequest, options: BuildOptions) -> None:
         """Check model, external data, targets, shapes and options before the build."""
         wanted, found = _stored_inputs(self.stored), _inputs(model, ready, request, options)
-        # A builder to which timings make no difference reads no timing cache, whatever is in the file.
+        # A builder that ignores timings reads no timing cache, so the content of the file does not matter.
         found["timing cache"] = _timings(options) if self.stored.timing_cache is not None else None
         self._raise_for(wanted, found)
 
@@ -85,17 +85,17 @@ class Lock:
         return file.exists() and self.file.samefile(file)
 
     def compare(self, built: Built, kernels: tuple[MappedKernel, ...], engine: Path, manifest: Path | None) -> Locked:
-        """Compare what was built with the manifest.
+        """Compare the result of a build with the manifest.
 
         Args:
             built: The result of the build.
-            kernels: Its kernels, as the manifest keeps them.
+            kernels: Its kernels, in the form of the manifest.
             engine: The engine file, under any name.
-            manifest: The manifest that is about to be written; None for none.
+            manifest: The manifest that is about to be written; None to write none.
 
         Raises:
-            BuildLockedError: The engine takes other values of inputs that decide shapes, or has other kernels. Or it
-                has other bytes, and would replace the engine that this manifest describes.
+            BuildLockedError: The engine accepts other values of inputs that decide shapes, or has other kernels; or its
+                bytes differ, and it would replace the engine that this manifest describes.
         """
         wanted = {"values of profile": _by_input(self.stored.shape_values), "version": self.stored.version}
         self._raise_for(wanted, {"values of profile": _by_input(built.values), "version": built.version})
@@ -155,7 +155,7 @@ def _stored_inputs(stored: Manifest) -> dict[str, Any]:
 
 
 def _without_names(options: dict[str, OptionValue]) -> dict[str, OptionValue]:
-    """The options without the name of the timing cache: its content counts."""
+    """Return the options without the name of the timing cache, because only its content matters."""
     return {name: value if name != "timing_cache_file" else True for name, value in options.items()}
 
 
@@ -168,7 +168,7 @@ def _by_input(profiles: Sequence[InputProfile]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value that results from writing a value to JSON and reading it back."""
+    """Return a value after it was written to JSON and read back."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

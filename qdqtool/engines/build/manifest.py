@@ -64,18 +64,18 @@ class Manifest:
         targets: Compute capabilities that the engine is for; empty for the GPU of the machine that built it.
         specialized: How the model was specialized for fixed shapes; None where it was not specialized.
         profiles: Shapes that the engine accepts for dynamic inputs.
-        shape_values: Values that it accepts for inputs that decide shapes.
+        shape_values: Values that the engine accepts for inputs that decide shapes.
         options: Deployment options that were given, by name; None in manifests that are older than these options.
-        timing_cache: The timing cache after the build; None where none was asked for.
+        timing_cache: The timing cache after the build; None if none was requested.
         skipped: Steps that were skipped at the user's request.
-        evidence: Where the actual types of nodes come from.
+        evidence: The source of the actual types of nodes.
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
         achieved: How many of these nodes run in that type.
         fallbacks: The quantized nodes that do not run in their planned type.
         macs: Multiply-accumulates of all kernels by type.
         kernels: The kernels in the order in which they run; empty without evidence.
-        conversions: The conversions between floats and codes; None where the evidence cannot prove any.
-        gates: Precision gates that were asked for.
+        conversions: The conversions between floats and codes; None if the evidence cannot prove any.
+        gates: Precision gates that were requested.
         warnings: Messages of the builder that matter to the user.
     """
 
@@ -130,7 +130,7 @@ def describe_build(model: Model, report: EngineReport, engine: Path, timing_cach
         model: The model as it was read.
         report: The report of the build, which has an engine.
         engine: The engine file, under any name.
-        timing_cache: Content of the timing cache after the build; None where none was asked for.
+        timing_cache: Content of the timing cache after the build; None if none was requested.
     """
     assert report.engine is not None
     return Manifest(
@@ -190,7 +190,7 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def find_manifest(path: Path) -> Path:
-    """Return the manifest that a user means: the path itself if its name is one's, else the one beside the engine."""
+    """Return the path itself if it has the name of a manifest, else the manifest beside the engine at this path."""
     return path if path.name.endswith(SUFFIX) else manifest_path(path)
 
 
@@ -203,7 +203,7 @@ def manifest_bytes(file: Path) -> bytes:
     """Return the bytes of a manifest.
 
     Raises:
-        ModelError: It cannot be read.
+        ModelError: The file cannot be read.
     """
     try:
         return file.read_bytes()
@@ -212,10 +212,10 @@ def manifest_bytes(file: Path) -> bytes:
 
 
 def decode_manifest(data: bytes, file: Path) -> Manifest:
-    """Return the content of the bytes of a manifest; ``file`` is for messages.
+    """Decode the bytes of a manifest; ``file`` is its name in messages.
 
     Raises:
-        ModelError: They are no manifest, or of another schema version.
+        ModelError: The bytes are not a manifest, or have another schema version.
     """
     try:
         found = msgspec.json.decode(data, type=Manifest)

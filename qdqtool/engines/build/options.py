@@ -22,7 +22,7 @@ class ProfileOptions:
     """One more optimization profile of an engine.
 
     Attributes:
-        shapes: Shapes of inputs, none of them in ``fixed``: a shape that is written into the model is that of every
+        shapes: Shapes of inputs, without ``fixed`` shapes: a shape that is written into the model applies to every
             profile.
         shape_values: Values of inputs that decide shapes.
     """
@@ -40,17 +40,17 @@ class BuildOptions:
     """Options of a build.
 
     Attributes:
-        shapes: Shapes of inputs. Those of ``fixed`` are written into the model before it is built.
-        input_values: Values of inputs, which become constants before the model is built.
+        shapes: Shapes of inputs. ``fixed`` shapes are written into the model before it is built.
+        input_values: Values of inputs that become constants before the model is built.
         shape_values: Values of inputs that decide shapes.
         further_profiles: Profiles besides the first, which ``shapes`` and ``shape_values`` describe.
         deployment: Options that decide how the engine is deployed.
-        calib_data: Calibration data, whose shapes and shape values serve the inputs that the options do not name.
+        calib_data: Calibration data, which gives shapes and shape values for inputs that the options do not name.
         compute_capabilities: Targets such as ``8.6``; empty for the backend's default.
-        timeout: Seconds that parsing and building may take together.
-        skip_validate: Build without the validate gate; the report records it.
-        require_precision: Gates on the share of nodes that run as planned. A missed one leaves no engine.
-        locked: Manifest that the build has to agree with in model, options and product; None for none.
+        timeout: Time limit for parsing and building together, in seconds.
+        skip_validate: Build without the validate gate; the report records this.
+        require_precision: Gates on the share of nodes that run as planned. If a gate is missed, no engine is written.
+        locked: Manifest that the build must agree with in model, options and product; None without such a manifest.
         sign_key: Key of OpenSSH that signs the manifest; None for no signature.
         layer_info: File for the layers of the engine; None for no file.
         verbose_log: File for the builder's whole log; None for no file.
@@ -76,13 +76,13 @@ class BuildOptions:
             raise UsageError(f"timeout is {self.timeout:g} s; it must be greater than 0")
 
     def profiles(self) -> tuple[tuple[ShapeOptions, ShapeValues], ...]:
-        """Return the shapes and shape values of every profile; fixed shapes stand in all of them."""
+        """Return the shapes and shape values of every profile, each with the fixed shapes."""
         further = [(replace(each.shapes, fixed=self.shapes.fixed), each.shape_values) for each in self.further_profiles]
         return ((self.shapes, self.shape_values), *further)
 
 
 def build_request(values: Values) -> BuildOptions:
-    """Return how an engine is built, of the values of options, which are taken out.
+    """Return the options of a build from the values of options; used values are removed.
 
     Raises:
         UsageError: A value is illegal.
@@ -107,6 +107,6 @@ def build_request(values: Values) -> BuildOptions:
 
 
 def _profile(values: Values) -> tuple[ShapeOptions, ShapeValues]:
-    """Return the shapes and shape values of one profile, which are taken out of ``values``."""
+    """Return the shapes and shape values of one profile, and remove them from ``values``."""
     shapes = {kind: values.pop(f"{kind}_shapes", {}) for kind in _EXTENTS}
     return ShapeOptions(**shapes), ShapeValues(**{kind: values.pop(f"{kind}_shape_values", {}) for kind in _EXTENTS})

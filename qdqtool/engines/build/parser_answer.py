@@ -21,10 +21,10 @@ from qdqtool.samples.input_shapes import spell_shapes, spell_values
 
 
 def reduce_command(model: Path, backend: str, options: BuildOptions) -> str:
-    """Return the ``qdqtool reduce`` command that looks for the smallest model which is refused alike."""
+    """Return the ``qdqtool reduce`` command that finds the smallest model that is refused in the same way."""
     fixed = options.shapes.fixed
     words = ["qdqtool", "reduce", str(model), "--fails", "build", "-o", "small.onnx"]
-    # reduce fixes shapes once, before it cuts; as an option of build they would keep every input in the model.
+    # reduce fixes shapes once, before it removes nodes. As options of build, the shapes would keep every input.
     words += ["--input-shapes", spell_shapes(fixed)] if fixed else []
     words += ["--timeout", f"{options.timeout:g}"] if options.timeout != DEFAULT_TIMEOUT else []
     return shlex.join([*words, "--", "--backend", backend, *_options(options)])
@@ -50,7 +50,7 @@ def _options(options: BuildOptions) -> Iterator[str]:
 
 
 def _deployment(options: DeploymentOptions) -> Iterator[str]:
-    # Without the timing cache: it changes which kernels are measured, and not what is refused.
+    # The timing cache is left out: it changes which kernels are measured, but not whether a model is refused.
     yield from (spelled(name) for name in FLAGS if getattr(options, name))
     if options.builder_optimization_level is not None:
         yield from (spelled("builder_optimization_level"), str(options.builder_optimization_level))
@@ -62,11 +62,11 @@ def _deployment(options: DeploymentOptions) -> Iterator[str]:
 
 
 MOST_BYTES = 10**9
-"""A model with more weights is asked about on demand only: the parser reads all of them (1 GB takes about a second)."""
+"""Models with more bytes are parsed only on request: the parser reads all weights (1 GB takes about a second)."""
 SECONDS = 30.0
-"""The time limit for one model; 1 GB of weights takes a thirtieth of it."""
+"""The time limit for one model; 1 GB of weights takes about a second."""
 FURTHER_SECONDS = 3.0
-"""How long to look for further refused nodes."""
+"""Time limit for the search for further refused nodes."""
 
 _UNCHECKED = BuildOptions(skip_validate=True)
 _WITHOUT = "without --parser the rules judge alone"
@@ -74,11 +74,11 @@ _WITHOUT = "without --parser the rules judge alone"
 
 @contextlib.contextmanager
 def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[Path], ParserAnswer]]:
-    """Ask about files, one after another in one warm child process; yield the function that waits for an answer.
+    """Parse files one after another in one warm child process; yield a function that waits for the answer on a file.
 
     Args:
         paths: The files.
-        demanded: Whether to ask about models of any size, and to refuse to go on without the parser.
+        demanded: Whether to parse models of any size, and to raise an error without a parser.
     """
     builder = backends.get(PARSER_TARGET)
     if demanded:
@@ -110,7 +110,8 @@ def _ask(builder: TensorRT, process: ParserProcess, path: Path, demanded: bool) 
     try:
         size = path.stat().st_size
         if size <= MOST_BYTES or demanded:
-            # Before the parser may open the file: this refuses external data outside the folder, which it reads.
+            # This must run before the parser opens the file: it refuses external data outside the folder, which the
+            # parser would read.
             size = model_bytes(load_model(path))
     except (ModelError, OSError):
         return ParserAnswer(status="off", note="the model cannot be read")
@@ -142,7 +143,7 @@ def _word(builder: TensorRT, path: Path, parsed: Parsed) -> ParserAnswer:
 
 
 def _answer(version: str, builder: TensorRT, path: Path, parsed: Parsed) -> ParserAnswer:
-    # Dicts keep the order and drop what is said twice.
+    # Dicts keep the order and drop repetitions.
     faults: dict[ParserFault, None] = {}
     messages: dict[str, None] = {}
     unknown = f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model that this message is of"

@@ -1,4 +1,4 @@
-"""Say which change of a plan removes a conversion from an engine."""
+"""Find the change of a plan that removes a conversion from an engine."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,32 +34,32 @@ class PlanEdits:
         return PlanEdit(options=" ".join(options), nodes=tuple(node.label for node in found), shared=shared)
 
     def for_quantizers(self, quantizers: Sequence[QdqNode]) -> PlanEdit | str:
-        """Return the edit that removes pairs, or why none does, given their Q nodes."""
+        """Return the edit that removes the pairs of these Q nodes, or why there is none."""
         if any(self._is_graph_input(entry.data) for entry in quantizers):
             return INPUT
         return self.for_dequantizers([reader for entry in quantizers for reader in self._qdq.readers(entry)])
 
     def for_dequantizers(self, dequantizers: Sequence[QdqNode]) -> PlanEdit | str:
-        """Return the edit that removes pairs, or why none does, given their DQ nodes."""
+        """Return the edit that removes the pairs of these DQ nodes, or why there is none."""
         if any(self._qdq.quantizer_of(entry) is None and self._is_graph_input(entry.data) for entry in dequantizers):
             return CODES
         reached = [value for entry in dequantizers for value in _reached(entry.output)]
         if any(value.is_output and not value.scope.path for value in reached):
             return OUTPUT
-        # A pair in front of an operator that moves values was asked for by this operator, where it may have pairs.
+        # An operator that moves values and may have pairs is itself the reason for a pair before it.
         asked = [use.node for entry in dequantizers for use in entry.uses if ops.get(use.node) is not None]
         readers = [*asked, *(use.node for value in reached for use in value.uses if _is_reader(use.node))]
         return self.without(readers) if readers else NO_READER
 
     def _is_graph_input(self, value: Value | None) -> bool:
         sources = ops.moved_from(value) if value is not None else ()
-        # Below IR version 4, initializers stand among the inputs too.
+        # Below IR version 4, initializers are also listed as inputs.
         found = (source for source in sources if source.producer is None and source.name in self._inputs)
         return any(not self._index.is_constant(source) for source in found)
 
 
 def _reached(value: Value | None) -> Iterator[Value]:
-    """A tensor, and those that hold its values moved."""
+    """Yield a tensor, and the tensors that operators make by only moving its values."""
     waiting = [value] if value is not None else []
     for _ in range(ops.MAX_MOVES):
         if not waiting:
@@ -80,7 +80,7 @@ class FloatCopy:
 
     Attributes:
         quantize: The Q that makes the codes.
-        shared: The entry of a plan with which the reader of the copy reads the codes.
+        shared: The entry of a plan with which the reader of the copy would read the codes instead.
     """
 
     quantize: QdqNode
@@ -97,11 +97,11 @@ class FloatCopies:
         self._kernels = kernels
 
     def of(self, kernel: Kernel) -> Iterator[FloatCopy]:
-        """The copies that a kernel writes.
+        """Yield the copies that a kernel writes.
 
-        A tensor is quantized by a Q that the kernel names, itself or behind operators that only move values, over
-        which the builder moves the Q. The kernel makes this tensor, and it writes codes and floats of one shape. A
-        generated kernel reads the floats, and the tensor is all that its nodes read of those of the first kernel.
+        The kernel makes a tensor, names a Q of this tensor, and writes codes and floats of one shape. Operators that
+        only move values may be between the tensor and the Q, since the builder moves the Q over them. Another generated
+        kernel reads the floats, and of the first kernel's tensors its nodes read only this one.
         """
         readers = list(self._readers(kernel))
         if not readers:
@@ -116,7 +116,7 @@ class FloatCopies:
                 yield FloatCopy(entry, SharedEntry(tensor=tensor.name, consumers=self._consumers(tensor)))
 
     def _readers(self, kernel: Kernel) -> Iterator[Kernel]:
-        """The generated kernels that read a float output that has the shape of codes beside it."""
+        """Yield the generated kernels that read a float output whose shape equals that of an output of codes."""
         shapes = [tensor.shape for tensor in kernel.outputs if is_quantized(tensor.type)]
         copies = {tensor.name for tensor in kernel.outputs if tensor.type in FLOATS and tensor.shape in shapes}
         for reader in self._kernels:
@@ -124,7 +124,7 @@ class FloatCopies:
                 yield reader
 
     def _users(self, kernel: Kernel, reader: Kernel, tensor: Value | None) -> list[NodeView]:
-        """The nodes of a reader that read the tensor; none where its nodes read another one of the kernel too."""
+        """Return the nodes of a reader that read the tensor; none if they also read another tensor of the kernel."""
         nodes = [node for node in self._nodes if names_node(reader, node) and not names_node(kernel, node)]
         read = {value for node in nodes for value in node.present_inputs if self._makes(kernel, value)}
         if read != {tensor}:
@@ -135,7 +135,7 @@ class FloatCopies:
         return value.producer is not None and names_node(kernel, value.producer)
 
     def _consumers(self, tensor: Value) -> tuple[str, ...]:
-        """All that reads a tensor, itself or through a pair."""
+        """Return the labels of the nodes that read a tensor, directly or through a pair."""
         pairs = [entry for use in tensor.uses if (entry := self._qdq.get(use.node)) is not None and use.index == 0]
         dequantized = [use.node for entry in pairs for reader in self._qdq.readers(entry) for use in reader.uses]
         floats = [use.node for use in tensor.uses if not is_quantize(use.node)]

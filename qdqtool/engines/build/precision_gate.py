@@ -19,7 +19,7 @@ _SYNTAX = re.compile(r"(?P<type>[A-Za-z0-9]+)(?P<tail>-weight-only)?\s*>=\s*(?P<
 class PrecisionGate:
     """At least ``percent`` of the nodes planned for ``type`` must run as planned.
 
-    Weights alone count too where no quantize mode has activations of that type: int4 means them, int8 does not.
+    Weight-only nodes count if no quantize mode has activations of this type: they count for int4, but not for int8.
     """
 
     type: str
@@ -29,13 +29,13 @@ class PrecisionGate:
         return f"{self.type}>={self.percent:g}%"
 
     def counts(self, planned: str) -> bool:
-        """Return whether nodes that are planned so are meant."""
+        """Return whether the gate counts nodes that are planned for a type."""
         alone = self.type not in {modes.get(name).activations for name in modes.names()}
         return planned == self.type or (alone and planned == f"{self.type}{WEIGHT_ONLY}")
 
 
 def parse_gate(text: str) -> PrecisionGate:
-    """Parse ``int8>=95%`` to a gate: the type is a format, a quantize mode, or ONNX's name of a type.
+    """Parse a gate such as ``int8>=95%``; the type is a format, a quantize mode, or ONNX's name of a type.
 
     Raises:
         UsageError: The text has another form, or the type is unknown.
@@ -52,13 +52,13 @@ def planned_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
 
 
 def achieved_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
-    """Count, for each planned type, the nodes that run in it; 0 where none does."""
+    """Count, for each planned type, the nodes that run in it; the count may be 0."""
     achieved = Counter(node.planned for node in nodes if node.actual == node.planned)
     return {kind: achieved[kind] for kind in planned_counts(nodes)}
 
 
 def gate_result(gate: PrecisionGate, nodes: Sequence[NodePrecision]) -> GateResult:
-    """Judge whether the engine meets a gate. A model that plans no node for the type misses it."""
+    """Judge whether the engine meets a gate. A model with no node that is planned for the type misses the gate."""
     planned = sum(count for kind, count in planned_counts(nodes).items() if gate.counts(kind))
     if not planned:
         there = ", ".join(planned_counts(nodes)) or "none"

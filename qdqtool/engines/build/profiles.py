@@ -18,7 +18,7 @@ Dims = tuple[int | str | None, ...]
 Sizes = tuple[int, int, int]
 """The sizes of a dimension in ``min``, ``opt`` and ``max``."""
 _ONE: Sizes = (1, 1, 1)
-"""Those of the batch, unless a shape is given."""
+"""The sizes of the batch, unless a shape is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class ShapeOptions:
         min: Smallest shapes.
         opt: Shapes to optimize for.
         max: Largest shapes.
-        fixed: Shapes that serve as all three.
+        fixed: Shapes that are smallest, optimal and largest at once.
     """
 
     min: Shapes = field(default_factory=dict)
@@ -48,17 +48,18 @@ def resolve_profiles(
 ) -> tuple[InputProfile, ...]:
     """Return a profile for each dynamic input; static inputs get none.
 
-    A symbolic first dimension is the batch. It becomes 1 wherever its symbol occurs, unless a shape is given. A symbol
-    whose size a given shape decides has that size in all inputs.
+    A symbolic first dimension is the batch. Its symbol becomes 1 in all inputs, unless a shape is given. If a given
+    shape decides the size of a symbol, the symbol has this size in all inputs.
 
     Args:
         proto: The model.
-        options: Shapes from the user. Where one or two of an input's three shapes are given, they fill the others.
+        options: Shapes from the user. If only one or two of an input's three shapes are given, the others are derived
+            from them.
         measured: Shapes of the data, for inputs that the user does not name.
 
     Raises:
-        UsageError: A name is no input, a shape does not fit its input, min <= opt <= max does not hold, or a dynamic
-            dimension has no size; the hint is the option to paste.
+        UsageError: A name is not an input, a shape does not fit its input, min <= opt <= max does not hold, or a
+            dynamic dimension has no size. The hint has an option to paste.
         ModelError: An input declares no shape.
     """
     inputs = _input_dims(proto)
@@ -86,7 +87,7 @@ def _input_dims(proto: onnx.ModelProto) -> dict[str, Dims]:
         # An initializer that is also a graph input is taken as a constant by TensorRT, which drops the input.
         if value.name in constants or not value.type.HasField("tensor_type"):
             continue
-        # Measured: the parser takes an input without a shape for a scalar, without a message.
+        # Measured: the parser treats an input without a shape as a scalar, without a message.
         if not value.type.tensor_type.HasField("shape"):
             raise ModelError(
                 f"input '{value.name}' declares no shape; TensorRT would take it for a scalar",
@@ -166,7 +167,7 @@ def _settled(inputs: Mapping[str, Dims], given: Mapping[str, InputProfile]) -> d
 
 
 def _from_symbols(name: str, dims: Dims, symbols: Mapping[str, Sizes]) -> InputProfile | None:
-    """Return the profile of an input that no shape is given for; None where a dimension has no size."""
+    """Return the profile of an input without a given shape, or None if a dimension has no size."""
     known = (
         (dim, dim, dim) if isinstance(dim, int) else symbols.get(dim or "", None if axis else _ONE)
         for axis, dim in enumerate(dims)
@@ -181,7 +182,7 @@ def _profile(name: str, sizes: Sequence[Sizes]) -> InputProfile:
 
 
 def _missing(proto: onnx.ModelProto, inputs: Mapping[str, Dims], symbols: Mapping[str, Sizes]) -> UsageError:
-    """The error for inputs that have a dynamic dimension without a size."""
+    """Return the error for inputs with a dynamic dimension without a size."""
     name = next(iter(inputs))
     unknown = [
         f"{axis} ({dim})" if dim else str(axis)

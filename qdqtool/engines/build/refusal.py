@@ -1,4 +1,4 @@
-"""Explain a refusal: name the node and the fix, and find out whether the float model fails too."""
+"""Explain a refusal: find the node, the fix, and whether the float model fails too."""
 
 import shlex
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ class FaultLocator:
         self._inputs = model.proto.graph.input
 
     def locate(self, refusal: Refusal) -> tuple[Refusal, Finding | None]:
-        """Return the refusal with its node and the code of the rule that finds it, and the finding of that rule."""
+        """Return the refusal with its node and the code of the rule that finds it, and the finding of this rule."""
         if UNHELD_INPUT in refusal.message:
             return self._with_input(refusal), None
         node = self._node(refusal)
@@ -78,12 +78,12 @@ class FaultLocator:
         )
 
     def findings(self, codes: tuple[str, ...]) -> Iterator[Finding]:
-        """Yield what rules find that the target refuses, in the order of the codes."""
+        """Yield the findings of rules that make the target refuse the model, in the order of the codes."""
         for code in codes:
             yield from (each for each in rules.get(code).run(self._context, self._target) if each.effect == "refused")
 
     def all_findings(self) -> Iterator[Finding]:
-        """Yield all that the target refuses."""
+        """Yield all findings that make the target refuse the model."""
         return self.findings(tuple(rule.code for rule in rules.catalogue()))
 
     def _with_input(self, refusal: Refusal) -> Refusal:
@@ -105,7 +105,7 @@ class FaultLocator:
         return self._making(name.removeprefix(_UNNAMED)) if name.startswith(_UNNAMED) else None
 
     def _only(self, op_type: str | None) -> NodeView | None:
-        """Return the node of an operator that the model has once."""
+        """Return the node of an operator if the model has only one such node."""
         nodes = [node for node in self._nodes if node.op_type == op_type]
         return nodes[0] if len(nodes) == 1 else None
 
@@ -115,15 +115,15 @@ class FaultLocator:
         return main[number] if number < len(main) and main[number].op_type == op_type else None
 
     def _making(self, words: str) -> NodeView | None:
-        """Return the node with an output of which ``words`` are the name, or begin with it and an underscore."""
-        # TensorRT calls a node without a name after its first output, and layers that it makes of the node after that:
-        # ``node_of_y``, ``node_of_y_elu``.
+        """Return the node with an output named ``words``, or whose name and an underscore begin ``words``."""
+        # TensorRT names a node without a name after its first output (``node_of_y``), and the layers of this node after
+        # that (``node_of_y_elu``).
         made = {output: node for node in self._nodes for output in node.proto.output if output}
         fitting = [output for output in made if words == output or words.startswith(f"{output}_")]
         return made[max(fitting, key=len)] if fitting else None
 
     def _beside(self, tensor: str) -> NodeView | None:
-        """Return the node that makes a tensor of the main graph, or else the first that reads it."""
+        """Return the node that makes a tensor of the main graph, or else the first node that reads it."""
         value = self._view.main.values.get(tensor)
         if value is None:
             return None
@@ -139,8 +139,8 @@ class FailedBuild:
 
     Attributes:
         builder: The builder that refused.
-        request: The request that it refused.
-        path: The file that the user gave; the request may have a copy with other shapes.
+        request: The request that was refused.
+        path: The file from the user; the request may have a copy with other shapes.
         options: The options of the build.
         is_specialized: Whether input shapes were fixed already.
     """
@@ -153,14 +153,14 @@ class FailedBuild:
 
     @property
     def reduce(self) -> str:
-        """The command that finds the smallest model which is refused alike."""
+        """The command that finds the smallest model that is refused in the same way."""
         return reduce_command(self.path, self.builder.id, self.options)
 
 
 def explain(error: BuildRefusedError, attempt: FailedBuild) -> BuildRefusedError:
     """Return a refusal with its nodes, their fixes, and a remark on the float model.
 
-    The model without its Q/DQ nodes is given to the same builder.
+    For the remark, the same builder builds the model without its Q/DQ nodes.
     """
     if isinstance(error, BuilderFailedError):
         return _explain_failure(error, attempt)
@@ -192,7 +192,7 @@ def _located(refusal: Refusal, locator: FaultLocator, attempt: FailedBuild) -> R
 
 
 def _fix_hint(finding: Finding, attempt: FailedBuild) -> str | None:
-    """Return the command that mends what a rule found; None where it has no fix."""
+    """Return the command that fixes a finding, or None if there is no fix."""
     if not finding.fixable:
         return None
     options = "--fix" if finding.safe_fix else "--fix --unsafe-fixes"
@@ -200,7 +200,7 @@ def _fix_hint(finding: Finding, attempt: FailedBuild) -> str | None:
 
 
 def _explain_failure(error: BuilderFailedError, attempt: FailedBuild) -> BuilderFailedError:
-    """Return a crash or a time-out with what the rules find in the model, and the command that finds the part."""
+    """Return a crash or time-out with the first finding in the model, and the command that finds the faulty part."""
     reduce_hint = f"`{attempt.reduce}` finds the smallest model with this fault"
     cause = None if error.is_slow else _cause(attempt)
     hint = "; ".join(filter(None, (cause.hint if cause is not None else None, error.hint, reduce_hint)))
@@ -208,7 +208,7 @@ def _explain_failure(error: BuilderFailedError, attempt: FailedBuild) -> Builder
 
 
 def _cause(attempt: FailedBuild) -> Refusal | None:
-    """Return the first fault that the rules find, since the validate gate was skipped; None where they find nothing."""
+    """Return the first fault that the rules find (the validate gate may have been skipped), or None."""
     finding = next(FaultLocator(attempt.request.model, attempt.builder.target).all_findings(), None)
     if finding is None:
         return None
@@ -222,7 +222,7 @@ def _cause(attempt: FailedBuild) -> Refusal | None:
 
 
 def _try_float(builder: TensorRT, request: EngineRequest) -> tuple[bool, str]:
-    """Return whether the float model fails, and the remark on it."""
+    """Return whether the float model fails, and a remark on that."""
     try:
         stripped = strip_from(request.model)
         if stripped.report.kept:
@@ -232,7 +232,7 @@ def _try_float(builder: TensorRT, request: EngineRequest) -> tuple[bool, str]:
         with stored(stripped.model) as model, ScratchFolder("qdqtool-engine-") as folder:
             builder.build(replace(request, model=model, engine=folder.path / "engine", verbose_log=None))
     except BuilderFailedError as again:
-        # A build that is too slow says nothing about the cause.
+        # A time-out says nothing about the cause.
         return (
             (False, "") if again.is_slow else (True, f"the float model fails too ({again.message}): {_NOT_THE_CAUSE}")
         )
@@ -245,7 +245,7 @@ def _try_float(builder: TensorRT, request: EngineRequest) -> tuple[bool, str]:
 
 
 def _folding_option(request: EngineRequest) -> str:
-    """Return the option that folds an ``If`` node of the model; empty where no option does."""
+    """Return the option that folds an ``If`` node of the model, or an empty text if there is none."""
     model = request.model
     shapes = {profile.name: profile.opt for profile in request.profiles} or _declared(model)
     before = _branches(model)

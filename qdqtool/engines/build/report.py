@@ -18,7 +18,7 @@ class SharedEntry:
 
     Attributes:
         tensor: The tensor.
-        consumers: Labels of the nodes that read it quantized.
+        consumers: Labels of the nodes that read the quantized tensor.
     """
 
     tensor: str
@@ -30,11 +30,11 @@ class PlanEdit:
     """A change that removes a conversion.
 
     Attributes:
-        options: Options of ``quantize`` that leave ``nodes`` in float. In a plan file: the entries without these nodes
-            among their consumers.
-        nodes: Labels of these nodes.
-        shared: An entry of a plan file that removes it as well and leaves these nodes quantized; None where there is
-            none.
+        options: Options of ``quantize`` that leave ``nodes`` in float. In a plan file, remove these nodes from the
+            consumers of entries instead.
+        nodes: Labels of the nodes that become float.
+        shared: An entry of a plan file that also removes the conversion and keeps these nodes quantized; None if there
+            is no such entry.
     """
 
     options: str
@@ -51,16 +51,16 @@ class Conversion:
 
     Attributes:
         kind: ``quantize``: reads floats, writes codes. ``dequantize``: reads codes and writes floats, or dequantizes
-            them for a product in floats. ``quantize-dequantize``: does both inside, between floats.
-            ``float-operands``: multiplies floats for a planned node, and reads nothing but floats. ``float-copy``:
-            writes codes, and the same values as floats, which another kernel reads.
+            them for a product in floats. ``quantize-dequantize``: does both inside, between floats. ``float-operands``:
+            multiplies floats for a planned node, and reads only floats. ``float-copy``: writes codes, and also the same
+            values as floats for another kernel.
         kernel: The kernel.
-        from_types: Types that it reads, each once.
-        to_types: Types that it writes, each once.
-        node: The planned node that the kernel multiplies for; None where it multiplies nothing.
-        qdq: The QuantizeLinear or DequantizeLinear nodes that cause it.
-        edit: The change of the plan that removes it; None where none does.
-        no_edit: Why none does; None where ``edit`` is given.
+        from_types: Types that the kernel reads, each once.
+        to_types: Types that the kernel writes, each once.
+        node: The planned node for which the kernel multiplies; None if it multiplies nothing.
+        qdq: The QuantizeLinear or DequantizeLinear nodes that cause the conversion.
+        edit: The change of the plan that removes the conversion; None if there is none.
+        no_edit: Why no change removes it; None if ``edit`` is given.
     """
 
     kind: ConversionKind
@@ -75,13 +75,13 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownConversion:
-    """A float tensor between two kernels that the GPU may make one kernel at first use.
+    """A float tensor between two kernels; at first use, the GPU may join both into one kernel.
 
     Attributes:
         tensor: The tensor.
         type: Its float type.
-        bytes: Its size; None where the dump does not say it.
-        written_by: The stub kernel that writes it; None where the dump names no kernel that does.
+        bytes: Its size; None if the dump does not give it.
+        written_by: The stub kernel that writes it; None if the dump does not name this kernel.
         read_by: The generated kernel that reads it.
     """
 
@@ -97,8 +97,8 @@ class Conversions:
     """The conversions of an engine.
 
     Attributes:
-        proven: Those that the dump proves, in the order of the kernels.
-        unknown: Tensors of which only the GPU decides whether they exist; they are no part of any count.
+        proven: The conversions that the dump proves, in the order of the kernels.
+        unknown: Tensors that may not exist, since the GPU decides this; they are not counted.
     """
 
     proven: tuple[Conversion, ...] = ()
@@ -112,15 +112,14 @@ class MappedKernel:
     Attributes:
         name: The builder's name for it.
         layer_type: The builder's class of kernels: ``correlation``, ``gemm``, ``kgen``, ….
-        generated: Whether the builder made it for this model; the GPU chooses any other at first use.
-        nodes: The ONNX nodes that it came from, as the parser spells them.
+        generated: Whether the builder made it for this model; other kernels are chosen by the GPU at first use.
+        nodes: The ONNX nodes that the kernel computes, in the parser's spelling.
         inputs: The tensors that it reads.
         constants: The constants that it reads.
         outputs: The tensors that it writes.
-        bytes: Bytes of all these by type, without padding; None where the size of one is not known.
-        macs: Multiply-accumulates of the products that it computes in one run; 0 where it computes none, None where
-            they are not known.
-        computes: The type that it multiplies in; None where it computes no product.
+        bytes: Bytes of all these tensors by type, without padding; None if the size of one is unknown.
+        macs: Multiply-accumulates of its products in one run; 0 without products, None if the number is unknown.
+        computes: The type that it multiplies in; None if it computes no product.
     """
 
     name: str
@@ -140,9 +139,9 @@ class MultiplyAccumulates:
     """The multiply-accumulates of an engine in one run.
 
     Attributes:
-        by_type: Their number by the type that kernels multiply in.
+        by_type: The number by the type that kernels multiply in.
         unknown_kernels: The kernels whose number is not known; they are not in ``by_type``.
-        nodes_without_kernel: Labels of the nodes that multiply and that no kernel names; they are not in ``by_type``.
+        nodes_without_kernel: Labels of nodes that multiply but are named by no kernel; they are not in ``by_type``.
     """
 
     by_type: dict[str, int]
@@ -155,7 +154,7 @@ class GateResult:
     """The result of a gate.
 
     Attributes:
-        gate: The gate as the user writes it.
+        gate: The gate in the user's notation.
         passed: Whether it was met.
         found: What was found, in words.
     """
@@ -167,12 +166,12 @@ class GateResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locked:
-    """How a build compares with the manifest that locked it; model, options, profiles and product are equal.
+    """A build compared with the manifest that locked it; model, options, profiles and product are equal.
 
     Attributes:
         manifest: The manifest.
-        same_bytes: Whether the engine has the sha256 that the manifest names.
-        same_kernels: Whether the kernels are those of the manifest; None where neither build has evidence of them.
+        same_bytes: Whether the engine has the sha256 in the manifest.
+        same_kernels: Whether the kernels are equal; None if there is no evidence of kernels in either build.
     """
 
     manifest: str
@@ -186,34 +185,34 @@ class EngineReport(Report):
 
     Attributes:
         model: The model file.
-        model_file: Its digests.
-        engine: The engine file; None when a gate was missed, because then none is kept.
+        model_file: Digests of the model file.
+        engine: The engine file; None if a gate was missed, because then no engine is kept.
         passed: Whether all gates were met.
         backend: Public id of the builder.
         version: Its version.
-        evidence: Where the actual types come from: the builder's ahead-of-time layer dump, the engine inspector on a
+        evidence: The source of the actual types: the builder's ahead-of-time layer dump, the engine inspector on a
             GPU, or nothing.
         targets: Compute capabilities that the engine is for; empty for the GPU in this machine.
         specialized: How the model was specialized for fixed shapes; None where it was not specialized.
-        profiles: Shapes that it accepts for dynamic inputs.
-        shape_values: Values that it accepts for inputs that decide shapes.
+        profiles: Shapes that the engine accepts for dynamic inputs.
+        shape_values: Values that the engine accepts for inputs that decide shapes.
         options: Deployment options that were given, by name.
-        seconds: Time in parser and builder.
+        seconds: Time for parsing and building.
         bytes: Size of the engine.
         planned: Number of quantized nodes by the type that their Q/DQ ask for.
         achieved: How many of these nodes run in that type.
         nodes: Every quantized node.
         macs: Multiply-accumulates of all kernels by type.
         kernels: The kernels in the order in which they run; empty without evidence.
-        conversions: The conversions between floats and codes; None where the evidence cannot prove any.
-        gates: Precision gates that were asked for.
+        conversions: The conversions between floats and codes; None if the evidence cannot prove any.
+        gates: Precision gates that were requested.
         warnings: Messages of the builder that matter to the user.
-        findings: Numbers of findings that ``validate`` has for this backend; None when it was skipped.
+        findings: Numbers of findings of ``validate`` for this backend; None if validation was skipped.
         skipped: Steps that were skipped at the user's request.
-        manifest: The manifest file, None without an engine and where the engine went into a device or pipe.
-        signature: The signature of the manifest, if one was asked for.
-        locked: How the build compares with the manifest that locked it; None without one.
-        layer_info: The layer file, if one was asked for.
+        manifest: The manifest file; None without an engine, or if the engine was written to a device or pipe.
+        signature: The signature of the manifest; None if none was requested.
+        locked: The comparison with the manifest that locked the build; None without such a manifest.
+        layer_info: The layer file; None if none was requested.
     """
 
     model: str
@@ -252,14 +251,14 @@ class RefusedReport(Report):
 
     Attributes:
         model: The model file.
-        model_file: Its digests; those of large external data are left out.
+        model_file: Digests of the model file, without those of large external data.
         engine: None, always.
         passed: False, always.
         stage: ``validate``, ``parse``, ``build`` or ``locked``.
         message: The refusal in one line.
         refusals: Every reason, the decisive one first.
-        remark: Whether the float model is refused too; empty where that is not known.
-        hint: How to fix it; None where that is not known.
+        remark: Whether the float model is refused too, in words; empty if that is unknown.
+        hint: How to fix the model; None if that is unknown.
     """
 
     model: str

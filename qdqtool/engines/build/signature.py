@@ -1,4 +1,4 @@
-"""Sign a manifest and verify its signature with ssh-keygen of OpenSSH, whose keys and agents engineers have already.
+"""Sign a manifest and verify its signature with ssh-keygen of OpenSSH, whose keys engineers already have.
 
 A signature (SSHSIG) covers the bytes of the manifest, which has the sha256 of model, external data and engine. No key
 is read or made here. Ed25519 keys give the same signature each time.
@@ -16,7 +16,7 @@ from qdqtool.models.scratch import ScratchFolder
 
 SUFFIX = ".sig"
 _TOOL = "ssh-keygen"
-# It keeps a signature of a manifest apart from what else the key signs, such as commits and logins.
+# The namespace separates signatures of manifests from other signatures by the key, such as those of commits.
 _NAMESPACE = "qdqtool-manifest"
 _SIGNER = "qdqtool"
 _KEY_TYPE = re.compile(r"(?:sk-)?(?:ssh|ecdsa)-[\w.@-]+", re.ASCII)
@@ -33,8 +33,8 @@ def sign(data: bytes, key: Path) -> bytes:
 
     Args:
         data: The bytes to sign.
-        key: A private key of OpenSSH; or the public one of a key that ssh-agent holds. A passphrase is asked for on the
-            terminal.
+        key: A private key in OpenSSH format, or the public key if ssh-agent has the private key. ssh-keygen asks for a
+            passphrase on the terminal.
 
     Raises:
         UsageError: The key cannot sign.
@@ -48,12 +48,12 @@ def sign(data: bytes, key: Path) -> bytes:
 
 
 def verify(data: bytes, signature: Path, public_key: Path) -> str:
-    """Return the type and the fingerprint of the key whose signature of ``data`` it is; empty if it is none of theirs.
+    """Return type and fingerprint of the key that signed ``data``, or an empty text if no given key did.
 
     Args:
-        data: What was signed.
+        data: The signed bytes.
         signature: The file with the signature.
-        public_key: A file with public keys of OpenSSH, one in each line.
+        public_key: A file with public keys in OpenSSH format, one in each line.
 
     Raises:
         UsageError: The file has no public key.

@@ -1,9 +1,9 @@
 """Check an engine against its manifest, and the manifest against this machine: one function for each check.
 
-A check that cannot be made here is reported with the reason, so that nobody takes it for passed.
+A check that is not possible on this machine is reported with the reason, so that it is not mistaken for passed.
 
-The layout was learnt from engines that releases 1.4.0.76, 1.6.1.120 and 1.7.1.116 built, for each compute capability
-alone and for several: these bytes changed with nothing else. All numbers are little-endian.
+The layout of the header was found by comparing engines of releases 1.4.0.76, 1.6.1.120 and 1.7.1.116, each for single
+and for several compute capabilities: nothing else changed these bytes. All numbers are little-endian.
 
 ====== ==== =======
 offset size content
@@ -16,7 +16,7 @@ offset size content
 32     4    compute capabilities, a bit for each
 ====== ==== =======
 
-What the header holds besides was not understood, and is not read.
+The meaning of the other bytes is unknown, so they are not read.
 """
 
 import importlib.metadata
@@ -36,17 +36,18 @@ _LAYOUT = struct.Struct("<4s4xI4xQ4B4sI")
 _MARK = b"vtrt"
 _KIND = 2
 _CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")
-"""By the number of their bit. A build without named targets also sets bit 6, whose meaning is not known."""
+"""The compute capability of each bit, from bit 0. A build without named targets also sets bit 6, whose meaning is
+unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineHeader:
-    """What an engine says of itself.
+    """The header of an engine file.
 
     Attributes:
         bytes: Size of the file.
         version: Version of TensorRT for RTX that built it.
-        targets: Compute capabilities that it is for; ``bit 6`` for one whose bit is not known.
+        targets: Compute capabilities that the engine is for; ``bit 6`` stands for an unknown bit.
     """
 
     bytes: int
@@ -55,7 +56,7 @@ class EngineHeader:
 
 
 def read_header(engine: Path) -> EngineHeader | None:
-    """Return the header of an engine; None where the file does not begin as the known releases begin it."""
+    """Return the header of an engine, or None if the file does not begin like an engine of a known release."""
     with engine.open("rb") as file:
         data = file.read(_LAYOUT.size)
     if len(data) < _LAYOUT.size:
@@ -99,7 +100,7 @@ def check_engine(engine: Path, stored: Manifest) -> EngineCheck:
 
 
 def check_header(engine: Path, stored: Manifest) -> EngineCheck:
-    """Check size, version and compute capabilities in the header of the engine, where its layout is known.
+    """Check size, version and compute capabilities in the header of the engine, if its layout is known.
 
     Raises:
         ModelError: The engine cannot be read.
@@ -126,14 +127,14 @@ def check_model(model: Path | None, engine: Path, stored: Manifest) -> tuple[Eng
     """Check the model, and its external data if it has any.
 
     Args:
-        model: The model; None to look for it beside the engine, under the name in the manifest.
+        model: The model; None for the file beside the engine that has the name in the manifest.
         engine: The engine.
         stored: Its manifest.
 
     Raises:
-        ModelError: ``model`` is named, and cannot be read.
+        ModelError: ``model`` is given and cannot be read.
     """
-    # The name is from a file that anybody may have written: without its folder it cannot lead elsewhere.
+    # Anybody may have written the manifest: without its folder, the name cannot lead to another place.
     file = model or engine.parent / Path(stored.model.name).name
     if model is None and not file.is_file():
         reason = f"{stored.model.name} is not beside the engine; name it with --model"
@@ -149,7 +150,7 @@ def check_model(model: Path | None, engine: Path, stored: Manifest) -> tuple[Eng
 
 
 def check_version(stored: Manifest) -> EngineCheck:
-    """Check that the product is installed in the version that built the engine."""
+    """Check that the installed version of the product is the one that built the engine."""
     if stored.backend not in backends.names():
         return _failed("version", f"the manifest names backend '{stored.backend}', which is unknown")
     installed = installed_version(stored.backend)
@@ -184,7 +185,7 @@ def check_signature(data: bytes, manifest: Path, public_key: Path | None) -> Eng
     Args:
         data: The bytes of the manifest.
         manifest: Its file; the signature is in a file beside it.
-        public_key: A file with the public keys that may have signed it; None to make no check.
+        public_key: A file with the public keys that may have signed the manifest; None to skip the check.
     """
     signature = signature_path(manifest)
     if public_key is None:
@@ -199,7 +200,7 @@ def check_signature(data: bytes, manifest: Path, public_key: Path | None) -> Eng
 
 
 def installed_version(backend: str) -> str | None:
-    """Return the installed version of a product; None where it is not installed."""
+    """Return the installed version of a product, or None if it is not installed."""
     try:
         return importlib.metadata.version(backends.get(backend).module)
     except importlib.metadata.PackageNotFoundError:
@@ -221,7 +222,7 @@ def _wrong_header(header: EngineHeader, size: int, stored: Manifest) -> list[str
 
 
 def _external_data(model: Path, stored: Manifest) -> EngineCheck | None:
-    """Compare the files that the model names with those of the manifest; None where neither names any."""
+    """Compare the external data files of the model with those of the manifest; None if neither has any."""
     try:
         found = describe_model(load_model(model)).external_data
     except ModelError as error:

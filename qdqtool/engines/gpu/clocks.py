@@ -1,7 +1,7 @@
-"""The clocks of the GPU while it works, from NVML through the package nvidia-ml-py; nothing where that is absent.
+"""The clocks of the GPU under load, read with NVML if the package nvidia-ml-py is installed.
 
-Each function of that module returns a tuple: its status, and what it gives. This module turns a status that is not
-success into an error.
+Each function of cuda-python returns a tuple of a status and its results. This module raises an error for a status other
+than success.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _BUS_ID_LENGTH = 13
 class Cuda:
     """The CUDA runtime on the first GPU, which the variable ``CUDA_VISIBLE_DEVICES`` chooses.
 
-    Every method raises a :class:`~qdqtool.errors.CapabilityError` where CUDA reports a failure.
+    Every method raises a :class:`~qdqtool.errors.CapabilityError` if CUDA reports a failure.
 
     Raises:
         ImportError: cuda-python is not installed.
@@ -31,11 +31,11 @@ class Cuda:
 
     def allocate(self, size: int) -> int:
         """Return the address of new memory on the GPU, of ``size`` bytes."""
-        # cudaMalloc gives a null pointer for 0 bytes, which TensorRT takes for a tensor without an address.
+        # cudaMalloc returns a null pointer for 0 bytes, which means to TensorRT that a tensor has no address.
         return int(self._call(self._cudart.cudaMalloc, max(size, 1)))
 
     def free(self, address: int) -> None:
-        """Free memory of :meth:`allocate`."""
+        """Free memory that :meth:`allocate` returned."""
         self._call(self._cudart.cudaFree, address)
 
     def copy_in(self, address: int, array: Array, stream: Any) -> None:
@@ -49,7 +49,7 @@ class Cuda:
         self._call(self._cudart.cudaMemcpyAsync, array.ctypes.data, address, array.nbytes, kind, stream)
 
     def new_stream(self) -> Any:
-        """Return a new stream; ``int`` of it is the handle that TensorRT takes."""
+        """Return a new stream; ``int(stream)`` is the handle for TensorRT."""
         return self._call(self._cudart.cudaStreamCreate)
 
     def synchronize(self, stream: Any) -> None:
@@ -61,11 +61,11 @@ class Cuda:
         self._call(self._cudart.cudaStreamDestroy, stream)
 
     def new_event(self) -> Any:
-        """Return a new event that keeps the time at which it is reached."""
+        """Return a new event that records the time when the stream reaches it."""
         return self._call(self._cudart.cudaEventCreate)
 
     def record(self, event: Any, stream: Any) -> None:
-        """Put an event behind the work that a stream has so far."""
+        """Add an event to a stream, after the work that the stream already has."""
         self._call(self._cudart.cudaEventRecord, event, stream)
 
     def milliseconds(self, start: Any, end: Any) -> float:
@@ -77,7 +77,7 @@ class Cuda:
         self._call(self._cudart.cudaEventDestroy, event)
 
     def bus_id(self) -> bytes:
-        """Return the PCI bus id of the GPU, such as ``0000:01:00.0``, by which NVML knows it too."""
+        """Return the PCI bus id of the GPU, such as ``0000:01:00.0``, which NVML uses too."""
         found = self._call(self._cudart.cudaDeviceGetPCIBusId, _BUS_ID_LENGTH, 0)
         return bytes(found).rstrip(b"\0")
 
@@ -109,7 +109,7 @@ class ClockMeter:
     """Reads the clocks of the GPU on which CUDA runs. A context manager.
 
     Attributes:
-        reason: Why the clocks are not known; empty where they are.
+        reason: Why the clocks are unknown; empty if they are known.
     """
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class ClockMeter:
             self._nvml.nvmlShutdown()
 
     def read(self) -> Clocks | None:
-        """Return the clocks now; None where they are not known."""
+        """Return the current clocks, or None if they are unknown."""
         if self._device is None:
             return None
         try:

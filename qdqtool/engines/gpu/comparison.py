@@ -15,7 +15,7 @@ class LayerGroup:
     """Layers of two engines that compute the same part of the model.
 
     Attributes:
-        nodes: Names of the ONNX nodes that both engines compute in these layers; empty where only the names of layers
+        nodes: Names of the ONNX nodes that both engines compute in these layers; empty if only the names of layers
             agree.
         layers: Layers of the engine.
         against_layers: Layers of the other engine.
@@ -31,7 +31,7 @@ class LayerGroup:
 
     @property
     def loss(self) -> float:
-        """Milliseconds by which the engine is slower here; negative where it is faster."""
+        """Milliseconds by which the engine is slower in these layers; negative if it is faster."""
         return self.milliseconds - self.against_milliseconds
 
 
@@ -58,9 +58,9 @@ class LayerComparison:
 def compare_layers(layers: Sequence[LayerTime], against: Sequence[LayerTime]) -> LayerComparison:
     """Group the layers of two engines.
 
-    Fusions differ: where float has one layer for Conv and Relu, int8 may have two. So layers belong together that are
-    connected by ONNX nodes which both engines have; Q and DQ nodes, which a float engine lacks, connect nothing. A
-    layer of which no node is known has its counterpart in one of the same name.
+    Fusions differ: a float engine may have one layer for Conv and Relu, and an int8 engine two. So layers form a group
+    if ONNX nodes that both engines have connect them. Q and DQ nodes connect nothing, because a float engine lacks
+    them. A layer without known nodes is matched by its name.
     """
     common = _keys(layers) & _keys(against)
     groups = [_group(mine, theirs) for mine, theirs in _components(layers, against, common)]
@@ -117,7 +117,7 @@ def require_comparable(engine: Runner, against: Runner) -> None:
     """Check that two engines were made from the same network.
 
     Raises:
-        UsageError: Their inputs or outputs have other names or ranks, or the clocks that measure them differ.
+        UsageError: The engines have different names or ranks of inputs or outputs, or different clocks measure them.
     """
     _require_same("inputs", _described(engine), _described(against))
     _require_same("outputs", sorted(engine.outputs), sorted(against.outputs))
@@ -129,14 +129,14 @@ def require_comparable(engine: Runner, against: Runner) -> None:
 
 
 def require_order(planned: dict[str, int] | None, against: dict[str, int] | None) -> None:
-    """Refuse a quantized engine as the one to compare with where the other is a float engine.
+    """Refuse to compare a float engine with a quantized engine as ``--against``.
 
     Args:
-        planned: The nodes that were planned for each quantized type, from the manifest; None without one.
-        against: The same of the engine that it is compared with.
+        planned: The number of nodes planned for each quantized type, from the manifest; None without a manifest.
+        against: The same for the engine of ``--against``.
 
     Raises:
-        UsageError: The two were mixed up: a gate would ask float to be faster.
+        UsageError: The two engines were mixed up: a gate would require the float engine to be faster.
     """
     if planned is not None and not planned and against:
         raise UsageError(
@@ -159,17 +159,17 @@ def _require_same(what: str, mine: Sequence[str], theirs: Sequence[str]) -> None
 
 
 _DRIFT = 0.05
-"""The least difference of clocks that is reported: times are about inversely proportional to clocks."""
+"""Smallest relative difference of clocks that is reported: times are about inversely proportional to clocks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speedup:
-    """How many times as fast an engine is as another.
+    """How many times as fast an engine is compared with another engine.
 
     Attributes:
         ratio: The median time of the other engine divided by the median time of this engine, over all rounds.
-        lowest: The lowest of the ratios of the rounds.
-        highest: The highest of them.
+        lowest: The lowest ratio of a round.
+        highest: The highest ratio of a round.
     """
 
     ratio: float
@@ -182,10 +182,10 @@ class SpeedupResult:
     """The result of the gate ``--speedup``.
 
     Attributes:
-        gate: The gate as the user writes it.
+        gate: The gate in the user's notation.
         passed: Whether it was met.
         found: What was found, in words.
-        slower_layers: Where it was missed, the layers that are slower than in the other engine, worst first.
+        slower_layers: If the gate was missed, the layers that are slower than in the other engine, worst first.
     """
 
     gate: str
@@ -203,7 +203,7 @@ def speedup_of(engine: MeasuredEngine, against: MeasuredEngine) -> Speedup:
 
 
 def judge(gate: SpeedupGate, speedup: Speedup, comparison: LayerComparison | None) -> SpeedupResult:
-    """Return whether a speedup meets a gate and, where it does not, the layers that are slower."""
+    """Return whether a speedup meets a gate and, if not, the slower layers."""
     passed = speedup.ratio >= gate.ratio
     return SpeedupResult(
         gate=str(gate),
@@ -214,7 +214,7 @@ def judge(gate: SpeedupGate, speedup: Speedup, comparison: LayerComparison | Non
 
 
 def clock_warning(measured: Sequence[MeasuredEngine]) -> str | None:
-    """Return a warning where the clocks of two engines differ so much that their times cannot be compared."""
+    """Return a warning if the clocks of two engines differ so much that their times cannot be compared."""
     clocks = [median(clock.sm for clock in each.clocks) for each in measured if each.clocks]
     if len(clocks) < 2 or max(clocks) <= min(clocks) * (1 + _DRIFT):
         return None

@@ -36,7 +36,7 @@ class RunReport(Report):
     """Outputs of an engine that were written.
 
     Attributes:
-        engine: What ran.
+        engine: The engine or model that ran.
         data: The samples.
         output: The file with the outputs.
         outputs: Shape of each output over all samples.
@@ -53,11 +53,11 @@ class EngineTimes:
     """The times of one engine.
 
     Attributes:
-        engine: What ran.
+        engine: The engine or model that ran.
         measured_by: ``gpu`` for events on the GPU, without copies; ``host`` for the processor's clock, with copies.
         times: Percentiles of the times of one inference.
-        clocks: The clocks of the GPU after each round; empty where they are not known.
-        layers: Its layers in the order in which they run; empty where the library does not tell.
+        clocks: The clocks of the GPU after each round; empty if they are unknown.
+        layers: Its layers in the order in which they run; empty if the library does not report them.
     """
 
     engine: Loaded
@@ -69,18 +69,18 @@ class EngineTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchReport(Report):
-    """The times of an engine, and of one that it is compared with.
+    """The times of an engine, and of another engine for comparison.
 
     Attributes:
-        passed: Whether the gate was met, or there was none.
+        passed: Whether the gate was met; true without a gate.
         data: The sample.
         engine: The engine.
-        against: The engine that it is compared with; None for none.
-        speedup: How many times as fast it is; None for none.
-        gate: The gate; None for none.
-        comparison: The layers of both; None without a second engine, or where layers are not known.
+        against: The engine that it is compared with; None without a second engine.
+        speedup: How many times as fast the engine is; None without a second engine.
+        gate: The gate; None without a gate.
+        comparison: The layers of both engines; None without a second engine, or if layers are unknown.
         warnings: Further remarks.
-        clocks_unknown: Why the clocks are not known; empty where they are.
+        clocks_unknown: Why the clocks are unknown; empty if they are known.
     """
 
     passed: bool

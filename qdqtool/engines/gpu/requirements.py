@@ -1,4 +1,4 @@
-"""What a machine needs to run engines: a GPU with its driver, and packages. Nothing heavy is imported to find out."""
+"""Check what a machine needs to run engines: a GPU with its driver, and packages. Nothing heavy is imported."""
 
 from collections.abc import Mapping
 
@@ -18,11 +18,11 @@ _PACKAGES: Mapping[str, Mapping[str, str]] = {
         "onnxruntime_ep_nv_tensorrt_rtx": "onnxruntime-ep-nv-tensorrt-rtx-cu13",
     },
 }
-"""The modules that the runner of a library imports, with the name by which each is installed."""
+"""The modules that the runner of a library imports, with the package that installs each."""
 
 
 def require_gpu() -> Gpu:
-    """Return the GPU that engines run on: the first that the CUDA driver lists.
+    """Return the GPU that engines run on: the first GPU that the CUDA driver lists.
 
     Raises:
         CapabilityError: There is no driver or no GPU.
@@ -44,7 +44,7 @@ def require_packages(library: str) -> None:
         library: ``tensorrt``, ``tensorrt-rtx`` or ``onnxruntime``.
 
     Raises:
-        CapabilityError: One is not; the hint carries the install line for all that are absent.
+        CapabilityError: A package is missing; the hint installs all missing packages.
     """
     absent = {module: package for module, package in _PACKAGES[library].items() if not is_installed(module)}
     if absent:

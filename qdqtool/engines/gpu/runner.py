@@ -1,4 +1,4 @@
-"""The interface of a runner: an engine that is loaded on the GPU, whatever library runs it."""
+"""The interface of a runner: an engine on the GPU, independent of the library that runs it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.signature import InputSpec
 
 Clock = Literal["gpu", "host"]
-"""Where times are from: events on the GPU, without copies; or the processor's clock, with copies."""
+"""What measures times: events on the GPU, without copies; or the processor's clock, with copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class LayerTime:
 
     Attributes:
         name: The library's name for it.
-        nodes: The ONNX nodes that it came from, as the parser spells them; empty where that is not known.
+        nodes: The ONNX nodes that the layer computes, in the parser's spelling; empty if unknown.
         milliseconds: Mean time of one inference.
     """
 
@@ -27,7 +27,7 @@ class LayerTime:
 
 
 def with_nodes(layers: Sequence[LayerTime], nodes: Mapping[str, tuple[str, ...]]) -> tuple[LayerTime, ...]:
-    """Return the layers, those without ONNX nodes with what ``nodes`` has under their name."""
+    """Return the layers; a layer without ONNX nodes gets those that ``nodes`` has for its name."""
     return tuple(layer if layer.nodes else replace(layer, nodes=nodes.get(layer.name, ())) for layer in layers)
 
 
@@ -35,11 +35,11 @@ class Runner(Protocol):
     """An engine that is loaded on the GPU. A context manager that frees the memory of the GPU."""
 
     library: str
-    """Public id of the library that runs it: ``tensorrt``, ``tensorrt-rtx`` or ``onnxruntime``."""
+    """Public id of the library that runs the engine: ``tensorrt``, ``tensorrt-rtx`` or ``onnxruntime``."""
     version: str
     """Version of that library."""
     clock: Clock
-    """Where the times of :meth:`time` are from."""
+    """What measures the times of :meth:`time`."""
     inputs: tuple[InputSpec, ...]
     """Its inputs with name, type and shape; a dynamic extent is None."""
     outputs: tuple[str, ...]
@@ -50,7 +50,7 @@ class Runner(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def example_inputs(self) -> tuple[InputSpec, ...]:
-        """Return the inputs with the shapes that the engine was optimized for, where all extents are known."""
+        """Return the inputs with the shapes that the engine was optimized for; all extents must be known."""
 
     def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
         """Run one sample.
@@ -63,15 +63,15 @@ class Runner(Protocol):
         """
 
     def time(self, sample: Mapping[str, Array], *, warm_up: int, runs: int) -> list[float]:
-        """Run one sample again and again.
+        """Run one sample repeatedly.
 
         Returns:
-            The time of each inference that counts, in milliseconds.
+            The time of each inference after the warm-up, in milliseconds.
         """
 
     def profile(self, sample: Mapping[str, Array], *, runs: int) -> tuple[LayerTime, ...]:
-        """Measure the layers of the engine; the measurement itself costs time.
+        """Measure the layers of the engine; times include the cost of the measurement.
 
         Returns:
-            The layers in the order in which they run; empty where the library does not tell.
+            The layers in the order in which they run; empty if the library does not report them.
         """

@@ -13,8 +13,8 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.signature import InputSpec
 
 _FATAL_ONLY = 4
-# Without this, ONNX Runtime runs on the CPU what the provider does not take, and says so in its log only. Then a check
-# would compare the CPU with itself, and times would be those of the CPU.
+# Without this, ONNX Runtime runs nodes on the CPU that the provider does not accept, and reports this only in its log.
+# A check would then compare the CPU with itself, and times would be those of the CPU.
 _NO_CPU = ("session.disable_cpu_ep_fallback", "1")
 
 
@@ -23,8 +23,8 @@ class OnnxRuntimeRunner:
 
     Raises:
         ModelError: The file is absent.
-        CapabilityError: The provider finds no GPU that it takes, or an input has a type that NumPy lacks.
-        GateError: The provider does not take the whole model.
+        CapabilityError: The provider finds no GPU that it supports, or an input has a type that NumPy lacks.
+        GateError: The provider does not accept the whole model.
     """
 
     library = "onnxruntime"
@@ -56,7 +56,7 @@ class OnnxRuntimeRunner:
         self._session = None
 
     def example_inputs(self) -> tuple[InputSpec, ...]:
-        """Return the inputs, where the model leaves no extent open."""
+        """Return the inputs; the model must have no open extent."""
         for spec in self.inputs:
             if not all(isinstance(extent, int) for extent in spec.shape or ()):
                 raise UsageError(f"the shape of input '{spec}' is open", hint="give samples: `--data DATA`")
@@ -71,13 +71,13 @@ class OnnxRuntimeRunner:
         return dict(zip(self.outputs, found, strict=True))
 
     def time(self, sample: Mapping[str, Array], *, warm_up: int, runs: int) -> list[float]:
-        """Run one sample again and again; times include the copies of inputs and outputs."""
+        """Run one sample repeatedly; times include the copies of inputs and outputs."""
         for _ in range(warm_up):
             self.run(sample)
         return [self._timed(sample) for _ in range(runs)]
 
     def profile(self, sample: Mapping[str, Array], *, runs: int) -> tuple[LayerTime, ...]:
-        """Return nothing: for ONNX Runtime the compiled model is one node."""
+        """Return no layers: for ONNX Runtime the compiled model is one node."""
         del sample, runs
         return ()
 
@@ -88,7 +88,7 @@ class OnnxRuntimeRunner:
 
 
 def _devices(ort: Any) -> list[Any]:
-    """Return the GPUs that the provider takes."""
+    """Return the first GPU that the provider supports, as a list."""
     import onnxruntime_ep_nv_tensorrt_rtx as provider
 
     name = provider.get_ep_name()
@@ -119,7 +119,7 @@ def _line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-# The first bytes of an engine of TensorRT for RTX. Engines of TensorRT begin otherwise.
+# The first bytes of an engine of TensorRT for RTX. Engines of TensorRT begin with other bytes.
 _RTX_MAGIC = b"vtrt"
 
 

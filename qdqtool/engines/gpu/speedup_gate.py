@@ -1,4 +1,4 @@
-"""The gate ``--speedup``: how many times as fast an engine must be as another."""
+"""The gate ``--speedup``: how many times as fast an engine must be compared with another."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _SYNTAX = re.compile(r">=\s*(?P<ratio>\d+(?:\.\d+)?)\s*x")
 
 @dataclass(frozen=True, slots=True)
 class SpeedupGate:
-    """The engine must be at least ``ratio`` times as fast as the one that it is compared with.
+    """The engine must be at least ``ratio`` times as fast as the other engine.
 
     Raises:
         UsageError: The ratio is not positive and finite.
@@ -30,7 +30,7 @@ def parse_speedup(text: str) -> SpeedupGate:
     """Parse ``>=1.2x`` to a gate.
 
     Raises:
-        UsageError: The text has another form, or asks for nothing.
+        UsageError: The text has another form, or the ratio is not positive and finite.
     """
     match = _SYNTAX.fullmatch(text.strip())
     if match is None:

@@ -14,8 +14,8 @@ from qdqtool.samples.signature import InputSpec
 
 Type = np.dtype[np.generic]
 
-# Types of 4 bits are left out, since two elements share a byte, and scales of MXFP8 (E8M0), of which TensorRT does not
-# tell the size. No model that ONNX Runtime runs has such an input.
+# Types of 4 bits are left out, since two elements share a byte. Scales of MXFP8 (E8M0) are left out, since TensorRT
+# does not give their size. No model that ONNX Runtime can run has such an input.
 _TENSORRT: Mapping[str, Type] = {
     "FLOAT": FLOAT32,
     "HALF": FLOAT16,
@@ -49,12 +49,12 @@ def of_tensorrt(name: str, tensor: str) -> Type:
 
 
 def of_onnx(name: str, tensor: str) -> Type:
-    """Return the NumPy type of what ONNX Runtime calls ``tensor(float16)``; arguments and errors as above."""
+    """Return the NumPy type of a type of ONNX Runtime, such as ``tensor(float16)``; arguments as above."""
     return _found(_ONNX, name, tensor)
 
 
 def fed_as(dtype: Type) -> Type:
-    """Return the type in which samples hold values of ``dtype``: float32 for bfloat16, as everywhere in qdqtool."""
+    """Return the type of samples for inputs of ``dtype``: float32 for bfloat16, as everywhere in qdqtool."""
     return FLOAT32 if dtype == BFLOAT16 else dtype
 
 
@@ -70,7 +70,7 @@ _PROFILE = 0
 
 @dataclass(frozen=True, slots=True)
 class ShapeRange:
-    """The shapes that an engine takes for one input: the smallest, the one it was optimized for, and the largest."""
+    """The shapes that an engine accepts for one input: smallest, optimal and largest."""
 
     min: tuple[int, ...]
     opt: tuple[int, ...]
@@ -90,13 +90,13 @@ class EngineTensor:
     """One input or output of an engine.
 
     Attributes:
-        name: Its name, that of the model.
+        name: Its name, as in the model.
         dtype: Its type.
-        shape: Its extents; None for one that is dynamic.
+        shape: Its extents; None for a dynamic extent.
         is_input: Whether it is an input.
-        on_host: Whether TensorRT reads or writes it in memory of the host, as it does with values that decide shapes.
+        on_host: Whether TensorRT reads or writes it in host memory, such as values that decide shapes.
         decides_shapes: Whether the values of this input decide shapes.
-        range: The shapes that the engine takes; None for an output.
+        range: The shapes that the engine accepts; None for an output.
     """
 
     name: str
@@ -109,14 +109,14 @@ class EngineTensor:
 
     @property
     def spec(self) -> InputSpec:
-        """The input as samples are checked against it."""
+        """The specification against which samples are checked."""
         return InputSpec(self.name, fed_as(self.dtype), self.shape)
 
     def require(self, array: Array) -> None:
-        """Check that the engine takes an array for this input.
+        """Check that the engine accepts an array for this input.
 
         Raises:
-            UsageError: It has another type, or a shape that the engine was not built for.
+            UsageError: The array has another type, or a shape that the engine was not built for.
         """
         shape, dtype = array.shape, self.spec.dtype
         if array.dtype != dtype:
@@ -133,7 +133,7 @@ class EngineTensor:
 
 
 def read_tensors(trt: Any, engine: Any) -> tuple[EngineTensor, ...]:
-    """Return the inputs and outputs of an engine in its order."""
+    """Return the inputs and outputs of an engine, in the order of the engine."""
     return tuple(_read(trt, engine, engine.get_tensor_name(index)) for index in range(engine.num_io_tensors))
 
 

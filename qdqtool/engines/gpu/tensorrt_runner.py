@@ -19,14 +19,14 @@ from qdqtool.samples.signature import InputSpec
 
 _QUIET = frozenset({"VERBOSE", "INFO", "WARNING"})
 Reserve = Callable[[str, int], int]
-"""Gives the address of memory on the GPU for an output, by its name and its size in bytes."""
+"""Returns the address of GPU memory for an output, from its name and its size in bytes."""
 
 # The classes of TensorRT are known only when it is imported. A subclass calls the constructor of its base itself:
 # pybind11 refuses an object whose base was not initialized.
 
 
 def new_log(trt: Any) -> Any:
-    """Return a logger that keeps the last error in ``last``, empty so far, and prints nothing."""
+    """Return a logger that prints nothing and keeps the last error in ``last``, which is empty at first."""
 
     class Log(trt.ILogger):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -57,8 +57,8 @@ def new_profiler(trt: Any) -> Any:
 def new_allocator(trt: Any, reserve: Reserve) -> Any:
     """Return an allocator for outputs whose shapes are known only when the engine has run.
 
-    After a run, its ``shapes`` has these shapes by name. Its ``error`` is the reason why there was no memory, or None
-    if there was enough.
+    After a run, the attribute ``shapes`` has these shapes by name. The attribute ``error`` is the reason why memory was
+    missing, or None.
     """
 
     class Allocator(trt.IOutputAllocator):  # type: ignore[misc]
@@ -68,9 +68,9 @@ def new_allocator(trt: Any, reserve: Reserve) -> Any:
             self.error: CapabilityError | None = None
 
         def reallocate_output(self, tensor_name: str, memory: Any, size: int, alignment: int) -> int:
-            # Memory of cudaMalloc is aligned to 256 bytes, more than TensorRT asks for.
+            # Memory from cudaMalloc is aligned to 256 bytes, more than TensorRT needs.
             del memory, alignment
-            # The caller is C++ code, which an exception must not reach. It takes address 0 as a failure.
+            # The caller is C++ code, which an exception must not reach. Address 0 signals a failure.
             try:
                 return reserve(tensor_name, size)
             except CapabilityError as error:
@@ -98,7 +98,7 @@ class TensorRTRunner:
         library: ``tensorrt`` or ``tensorrt-rtx``.
 
     Raises:
-        ModelError: The file cannot be read, or the library does not take it.
+        ModelError: The file cannot be read, or the library does not accept it.
         CapabilityError: CUDA fails, or an input or output has a type or layout that cannot be run.
     """
 
@@ -129,7 +129,7 @@ class TensorRTRunner:
     def __exit__(self, *_: object) -> None:
         self._memory.free()
         self._cuda.destroy_stream(self._stream)
-        # A context must go before its engine, and an engine before its runtime.
+        # A context must be deleted before its engine, and an engine before its runtime.
         self._context = self._engine = self._runtime = None
 
     def example_inputs(self) -> tuple[InputSpec, ...]:
@@ -150,10 +150,10 @@ class TensorRTRunner:
         return outputs | host
 
     def time(self, sample: Mapping[str, Array], *, warm_up: int, runs: int) -> list[float]:
-        """Run one sample again and again.
+        """Run one sample repeatedly.
 
-        The inferences are put into the stream one behind the other without waiting, with an event between each two. So
-        the GPU does not wait for the host between them, and the clock of the GPU measures each.
+        All inferences are added to the stream without waiting, with an event after each. So the GPU does not wait for
+        the host between inferences, and the clock of the GPU measures each one.
         """
         self._bind(sample)
         for _ in range(warm_up):
@@ -200,7 +200,7 @@ class TensorRTRunner:
         return self._allocator.error or GateError(f"{what}: {self._log.last or f'{self.library} does not say why'}")
 
     def _bind(self, sample: Mapping[str, Array]) -> dict[str, Array]:
-        """Copy the inputs to the GPU and give each tensor its address; return the outputs that lie on the host."""
+        """Copy the inputs to the GPU and set the address of each tensor; return the outputs in host memory."""
         self._held = []
         for tensor in self._tensors:
             if tensor.is_input:
@@ -230,7 +230,7 @@ class TensorRTRunner:
     def _bind_output(self, tensor: EngineTensor) -> Array | None:
         shape = tuple(self._context.get_tensor_shape(tensor.name))
         if min(shape, default=0) < 0:
-            # Only the run itself tells how large the output becomes, as behind a NonMaxSuppression.
+            # Only the run shows the size of the output, such as that of a NonMaxSuppression.
             if not self._context.set_output_allocator(tensor.name, self._allocator):
                 raise self._failed(f"no memory can be given to output '{tensor.name}'")
             return None
@@ -261,7 +261,7 @@ class TensorRTRunner:
 
 
 class _Memory:
-    """Memory of the GPU by tensor, which grows with it."""
+    """GPU memory for each tensor, which grows with the tensor."""
 
     def __init__(self, cuda: Cuda) -> None:
         self._cuda = cuda
@@ -279,11 +279,11 @@ class _Memory:
         return address
 
     def address(self, name: str) -> int:
-        """Return the address of a tensor that has memory."""
+        """Return the address of a tensor with memory."""
         return self._places[name][0]
 
     def free(self) -> None:
-        """Free all of it."""
+        """Free the memory of all tensors."""
         while self._places:
             _, (address, _) = self._places.popitem()
             self._cuda.free(address)

@@ -1,4 +1,4 @@
-"""Time engines in turn, so that clocks that drift change the times of all of them alike."""
+"""Time engines in turn, so that drifting clocks change the times of all engines equally."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ def random_sample(specs: Sequence[InputSpec]) -> Feeds:
 
 
 _FEWEST_FOR_P99 = 100
-"""With fewer times the 99th percentile is little else than the largest."""
+"""With fewer times the 99th percentile is almost the largest time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,10 @@ class TimingOptions:
     """How engines are timed.
 
     Attributes:
-        rounds: How often the engines take turns.
-        runs: Inferences of an engine in a round that count.
-        warm_up: Inferences before them that do not count, in each round.
-        profiled: Inferences with a profiler, after all rounds, whose mean gives the times of layers.
+        rounds: Number of rounds; every engine is timed in each round.
+        runs: Number of timed inferences of an engine in a round.
+        warm_up: Number of untimed inferences before them.
+        profiled: Number of inferences with a profiler after all rounds; times of layers are their mean.
     """
 
     rounds: int = 10
@@ -56,13 +56,13 @@ class Percentiles:
     """The times of one engine, in milliseconds.
 
     Attributes:
-        count: Inferences that were measured.
+        count: Number of inferences that were measured.
         p50: The median; half of the inferences are faster.
-        p90: 90 % are faster.
-        p99: 99 % are faster; None below 100 inferences.
-        mean: Their mean.
-        min: The fastest.
-        max: The slowest.
+        p90: 90 % of the inferences are faster.
+        p99: 99 % of the inferences are faster; None for fewer than 100 inferences.
+        mean: The mean time.
+        min: The shortest time.
+        max: The longest time.
     """
 
     count: int
@@ -76,11 +76,11 @@ class Percentiles:
 
 @dataclass(slots=True)
 class MeasuredEngine:
-    """What was measured of one engine.
+    """The measured times and clocks of one engine.
 
     Attributes:
         rounds: The times of each round, in milliseconds.
-        clocks: The clocks right after each round, where they are known.
+        clocks: The clocks right after each round; empty if they are unknown.
     """
 
     rounds: list[list[float]] = field(default_factory=list)
@@ -107,10 +107,10 @@ def time_in_turn(
     meter: ClockMeter,
     progress: Progress | None = None,
 ) -> list[MeasuredEngine]:
-    """Time engines in turn: each once in every round, in the opposite order in every second round.
+    """Time engines in turn: each once in every round, in reverse order in every second round.
 
     Returns:
-        What was measured of each engine, in their order.
+        The measurements of each engine, in the order of ``runners``.
     """
     measured = [MeasuredEngine() for _ in runners]
     turns = options.rounds * len(runners)

@@ -15,12 +15,12 @@ class EngineRequest:
     """One build.
 
     Attributes:
-        model: The model, as read from ``model.path``, which the builder reads again itself.
+        model: The model in the file ``model.path``, which the builder reads itself.
         engine: File to write; the caller renames it after the build has succeeded.
-        targets: Compute capabilities as ``8.6``; empty for the GPU in this machine.
-        profiles: Shapes of the dynamic inputs, of all optimization profiles.
-        values: Values that the user gave for inputs that decide shapes, in place of extents.
-        measured_values: Values of integer inputs in the data, for those that decide shapes, in every profile.
+        targets: Compute capabilities such as ``8.6``; empty for the GPU in this machine.
+        profiles: Shapes of the dynamic inputs, for all optimization profiles.
+        values: Values from the user for inputs that decide shapes, in place of extents.
+        measured_values: Values of integer inputs in the data, which every profile uses for inputs that decide shapes.
         profile_count: Number of optimization profiles.
         deployment: Options for the deployment of the engine.
         timeout: Seconds after which the builder is stopped.
@@ -45,14 +45,14 @@ class Built:
 
     Attributes:
         version: Version of the builder.
-        evidence: Where ``kernels`` come from.
+        evidence: The source of ``kernels``.
         kernels: The kernels of the engine; empty without evidence.
-        layer_dump: The builder's own text or JSON that they were read from.
-        warnings: Messages of the builder that a user should know, each once.
+        layer_dump: The builder's own text or JSON from which ``kernels`` were read.
+        warnings: Messages of the builder that a user should know, without repetitions.
         values: The values that the engine must accept for inputs that decide shapes.
         parse_seconds: Time in the parser.
         build_seconds: Time in the builder.
-        timing_cache: Content of the timing cache after the build; None where none was asked for.
+        timing_cache: Content of the timing cache after the build; None if none was requested.
     """
 
     version: str
@@ -70,10 +70,10 @@ class BuildRefusedError(GateError):
     """The validate gate, the parser or the builder refused the model.
 
     Attributes:
-        title: What refused, for messages.
+        title: The product or gate that refused, for messages.
         refusals: Every reason that was given, the decisive one first.
         stage: The stage that refused.
-        remark: Whether the float model is refused too; empty where that is not known.
+        remark: Whether the float model is refused too, in words; empty if that is unknown.
     """
 
     def __init__(self, title: str, refusals: tuple[Refusal, ...], stage: Stage, *, hint: str | None = None) -> None:
@@ -91,8 +91,8 @@ class BuilderFailedError(BuildRefusedError):
     """The builder's process crashed, ran out of time or out of memory; no engine was left.
 
     Attributes:
-        how: What became of the process, in words: ``crashed with SIGSEGV while building``.
-        is_slow: Whether it passed the time limit.
+        how: How the process ended, in words: ``crashed with SIGSEGV while building``.
+        is_slow: Whether it exceeded the time limit.
     """
 
     def __init__(self, title: str, how: str, stage: Stage, *, is_slow: bool = False, hint: str | None = None) -> None:
@@ -102,7 +102,7 @@ class BuilderFailedError(BuildRefusedError):
         self._say("")
 
     def because(self, cause: Refusal | None, hint: str) -> "BuilderFailedError":
-        """Return the failure with what a rule finds in the model, if it does, and another hint."""
+        """Return the failure with another hint and, if there is one, the finding of a rule as its cause."""
         failed = BuilderFailedError(self.title, self.how, self.stage, is_slow=self.is_slow, hint=hint)
         if cause is not None:
             reason = f"{failed.refusals[0].reason}; {cause.reason}"

@@ -2,8 +2,8 @@
 
 Run as ``python -m qdqtool.engines.tensorrt.child FOLDER``. The folder has ``request.json``; this module writes
 ``result.json`` after every stage, so that the parent knows the last stage after a crash. It also writes ``log.jsonl``
-with the library's log, and ``layers.txt`` with the layer dump. It imports the standard library, TensorRT, and
-modules that import no more than these.
+with the library's log, and ``layers.txt`` with the layer dump. It imports only the standard library, TensorRT, and
+modules with the same restriction.
 """
 
 import importlib
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     import tensorrt
     import tensorrt_rtx
 
-# The search for further refused nodes ends here, so that the refusal itself is reported soon.
+# Time limit for the search for further refused nodes, so that the refusal itself is reported soon.
 _SURVEY_SECONDS = 20.0
 _QUIET = frozenset({"VERBOSE", "INFO"})
 # The builder prints its layer dump as one VERBOSE message that begins with this word, and only with profiling
 # verbosity DETAILED: LAYER_NAMES_ONLY prints none.
 _LAYER_DUMP = "Layers:"
-# The dump writes node names as they are, separates the nodes of a kernel by 0x1f, and begins a record after a line
-# break. A control character in a name would therefore split a record. The engine inspector writes names into JSON
-# without escaping them: pytorch/TensorRT repairs its output where the metadata of a layer has quotes.
+# The dump writes node names unchanged, separates the nodes of a kernel by 0x1f, and begins a record after a line break.
+# A control character in a name would therefore split a record. The engine inspector writes names into JSON without
+# escaping them: pytorch/TensorRT repairs its output if the metadata of a layer has quotes.
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
 def plain_name(name: str) -> str:
-    """Return a node name as the engine has it: what would break the layer dump or the inspector's JSON is a space."""
+    """Return a node name for the engine: characters that break the layer dump or the inspector's JSON become spaces."""
     return _UNSAFE.sub(" ", name)
 
 
 def main(folder: Path) -> None:
-    """Do what ``folder/request.json`` asks for."""
+    """Carry out the request in ``folder/request.json``."""
     _leave_with_the_parent()
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     result = _Result(folder / "result.json")
@@ -78,7 +78,7 @@ def _leave_with_the_parent() -> None:
 
 
 class _Result:
-    """The facts known so far; the file is replaced as a whole after each change."""
+    """The facts so far; the whole file is replaced after each change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -98,8 +98,8 @@ class _Log:
     """The builder's log.
 
     Attributes:
-        logger: What TensorRT writes to.
-        dump: The last layer dump that was written; empty without one.
+        logger: The logger of TensorRT.
+        dump: The last layer dump in the log; empty without a dump.
         problems: Warnings and errors.
     """
 
@@ -129,7 +129,7 @@ def _open_log(trt: TensorRTModule, file: TextIO, *, keep_all: bool) -> _Log:
 
 
 class _Build:
-    """One parse and build; :meth:`run` returns the serialized engine, or None when the result says why not."""
+    """One parse and build; :meth:`run` returns the serialized engine, or None if the result has the reason."""
 
     def __init__(self, trt: TensorRTModule, log: _Log, request: dict[str, Any], result: _Result) -> None:
         self._trt, self._log, self._request, self._result = trt, log, request, result
@@ -156,7 +156,7 @@ class _Build:
         self._result.put(stage="build")
         started = time.perf_counter()
         ready = self._set_targets(config) and self._add_profiles(builder, network, config)
-        # None where the builder refuses, which its signature does not tell.
+        # None if the builder refuses, which the type in its signature does not show.
         engine: tensorrt.IHostMemory | None = None
         if ready:
             engine = builder.build_serialized_network(network, config)
@@ -169,8 +169,7 @@ class _Build:
 
     def inspect(self, engine: "tensorrt.IHostMemory") -> str:
         self._result.put(stage="inspect")
-        # deserialize_cuda_engine returns None where there is no CUDA device (cudaError 35), so only needs_gpu
-        # builders inspect.
+        # deserialize_cuda_engine returns None without a CUDA device (cudaError 35), so only needs_gpu builders inspect.
         loaded: tensorrt.ICudaEngine | None = self._trt.Runtime(self._log.logger).deserialize_cuda_engine(engine)
         if loaded is None:
             return ""
@@ -210,14 +209,14 @@ class _Build:
         targets: list[str] = self._request["targets"]
         if not targets:
             return True
-        # Only TensorRT for RTX is ever asked for targets: the parent refuses them for any other product.
+        # Only TensorRT for RTX gets targets: the parent refuses them for other products.
         unknown = name_gpus(cast(AheadOfTimeProduct, self._trt), cast("tensorrt_rtx.IBuilderConfig", config), targets)
         if unknown:
             self._result.put(message=f"compute capability {unknown} is unknown to this version")
         return not unknown
 
     def _shape_inputs(self, network: "tensorrt.INetworkDefinition") -> list[str]:
-        """The inputs whose values decide shapes; only the parsed network tells which."""
+        """Return the inputs whose values decide shapes, which only the parsed network shows."""
         inputs = (network.get_input(index) for index in range(network.num_inputs))
         return [each.name for each in inputs if each.is_shape_tensor]
 
@@ -267,18 +266,18 @@ class _Build:
 
 
 def name_gpus(trt: AheadOfTimeProduct, config: "tensorrt_rtx.IBuilderConfig", targets: list[str]) -> str:
-    """Tell the builder of TensorRT for RTX the GPUs to build for.
+    """Set the GPUs that TensorRT for RTX builds for.
 
     Args:
         trt: The module.
         config: The configuration of the build.
-        targets: Members of ``ComputeCapability``, one at least.
+        targets: Members of ``ComputeCapability``, at least one.
 
     Returns:
-        The first that the builder does not know; empty where it knows all.
+        The first target that the builder does not know, or an empty text if it knows all.
     """
     # The number must be set first: with the default of 0, set_compute_capability refuses every index. Without targets
-    # the RTX builder accepts FP8 and FP4 silently, though its default list begins at SM80.
+    # the RTX builder accepts FP8 and FP4 silently, although its default list begins at SM80.
     config.num_compute_capabilities = len(targets)
     known = trt.ComputeCapability.__members__
     for index, target in enumerate(targets):

@@ -1,4 +1,4 @@
-"""Options of a build that decide how an engine is deployed, under the names that trtexec has for them."""
+"""Options of a build that decide how an engine is deployed, named as in trtexec."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -11,8 +11,8 @@ from qdqtool.options import Kind, integer, option, output
 from qdqtool.registry import suggestion
 
 POOLS: Mapping[str, str] = {"workspace": "WORKSPACE", "tacticSharedMem": "TACTIC_SHARED_MEMORY"}
-"""Memory pools as trtexec names them, with their members of MemoryPoolType. Those of DLA are left out: no backend
-builds for DLA, and the builder refuses their sizes without it."""
+"""Memory pools by their names in trtexec, with their members of MemoryPoolType. Pools of DLA are left out: no backend
+builds for DLA, and the builder refuses their sizes without DLA."""
 
 FLAGS: Mapping[str, str] = {
     "refit": "REFIT",
@@ -22,8 +22,8 @@ FLAGS: Mapping[str, str] = {
     "weight_streaming": "WEIGHT_STREAMING",
     "error_on_timing_cache_miss": "ERROR_ON_TIMING_CACHE_MISS",
 }
-"""Attributes of :class:`DeploymentOptions` that are members of BuilderFlag. The order is that in which they are set:
-TensorRT takes EXCLUDE_LEAN_RUNTIME only after VERSION_COMPATIBLE."""
+"""Attributes of :class:`DeploymentOptions` with their members of BuilderFlag, in the order in which they are set:
+TensorRT accepts EXCLUDE_LEAN_RUNTIME only after VERSION_COMPATIBLE."""
 
 OptionValue = bool | int | str | dict[str, int]
 """The value of a deployment option in reports and manifests: a flag, the level, a file name, or bytes by pool."""
@@ -34,9 +34,9 @@ _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[BKMG]?)", re.ASCII | re.
 
 
 def parse_pools(words: Sequence[str], name: str = "--mem-pool-size") -> dict[str, int]:
-    """Parse ``workspace:1G,tacticSharedMem:48K`` to bytes by pool, as trtexec reads it.
+    """Parse ``workspace:1G,tacticSharedMem:48K`` to bytes by pool, as trtexec does.
 
-    A number without a unit counts MiB; fractions are rounded down to whole bytes.
+    A number without a unit is in MiB; fractions are rounded down to whole bytes.
 
     Raises:
         UsageError: A word has another form, or names an unknown pool or one pool twice.
@@ -66,7 +66,7 @@ def _check_pool(pool: str, size: int) -> None:
 
 
 DEPLOYMENT = "Deployment"
-"""The heading of the help."""
+"""The heading of these options in help texts."""
 _SIZES = Kind(
     form="text", keyword="Mapping[str, int]", metavar="POOL:SIZE", read=parse_pools, take=dict, is_repeated=True
 )
@@ -82,12 +82,13 @@ class DeploymentOptions:
     Attributes:
         builder_optimization_level: Effort of the builder, 0 to 5; None for its default.
         mem_pool_size: Bytes of the memory pools ``workspace`` and ``tacticSharedMem``.
-        timing_cache_file: File with timings of kernels, which is read if it is there, and written after the build.
+        timing_cache_file: File with timings of kernels. An existing file is read, and the file is written after the
+            build.
         error_on_timing_cache_miss: Refuse to measure a kernel that the timing cache does not have.
         refit: Build an engine whose weights can be replaced.
         strip_weights: Leave the weights out of the engine; a refit brings them back.
-        version_compatible: Build an engine that later releases of the same major version run too.
-        exclude_lean_runtime: Do not put the lean runtime into a version compatible engine.
+        version_compatible: Build an engine that later releases of the same major version can run too.
+        exclude_lean_runtime: Leave the lean runtime out of a version compatible engine.
         weight_streaming: Build an engine whose weights may stay in host memory.
 
     Raises:
@@ -133,17 +134,17 @@ class DeploymentOptions:
             raise UsageError("--error-on-timing-cache-miss needs a timing cache", hint="add `--timing-cache-file FILE`")
 
     def without(self, idle: Collection[str]) -> "DeploymentOptions":
-        """Return these options without a timing cache, if it is one of the ``idle`` options of the command line."""
+        """Return these options, without a timing cache if ``idle`` has its option of the command line."""
         if spelled("timing_cache_file") not in idle:
             return self
         return replace(self, timing_cache_file=None, error_on_timing_cache_miss=False)
 
     def flags(self) -> dict[str, str]:
-        """Return the options that are set and are builder flags, with their members of BuilderFlag."""
+        """Return the builder flags that are set, by option, with their members of BuilderFlag."""
         return {spelled(name): member for name, member in FLAGS.items() if getattr(self, name)}
 
     def given(self) -> dict[str, OptionValue]:
-        """Return the options that differ from the defaults by their names; the timing cache by its file name alone."""
+        """Return the options that differ from the defaults, by name; a timing cache has only its file name."""
         found: dict[str, OptionValue] = {name: True for name in FLAGS if getattr(self, name)}
         if self.builder_optimization_level is not None:
             found["builder_optimization_level"] = self.builder_optimization_level
@@ -155,5 +156,5 @@ class DeploymentOptions:
 
 
 def spelled(name: str) -> str:
-    """Return an attribute of :class:`DeploymentOptions` as the option of the command line: ``--strip-weights``."""
+    """Return the command-line option of an attribute of :class:`DeploymentOptions`, such as ``--strip-weights``."""
     return f"--{name.replace('_', '-')}"

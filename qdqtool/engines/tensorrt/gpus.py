@@ -10,13 +10,13 @@ from qdqtool.errors import UsageError
 from qdqtool.models import targets
 
 _SPELLING = re.compile(r"(?:sm_?)?(?P<major>\d{1,2})\.?(?P<minor>\d)", re.IGNORECASE)
-# The oldest default. 7.5 must be named: the RTX builder refuses int4, FP8, FP4 and bfloat16 for SM75, and a MatMul
-# with float32 output ("FP32 GEMM is not supported").
+# The oldest GPU of the default. 7.5 must be requested: the RTX builder refuses int4, FP8, FP4 and bfloat16 for SM75,
+# and a MatMul with float32 output ("FP32 GEMM is not supported").
 _ALWAYS = 80
 
 
 def parse(text: str) -> tuple[str, ...]:
-    """Parse ``8.6,8.9`` or ``sm86,sm89`` to ``("8.6", "8.9")``, sorted, each once.
+    """Parse ``8.6,8.9`` or ``sm86,sm89`` to ``("8.6", "8.9")``, sorted and without repetitions.
 
     Raises:
         UsageError: A part of the text is not a compute capability.
@@ -37,18 +37,18 @@ def parse(text: str) -> tuple[str, ...]:
 
 
 def number(capability: str) -> int:
-    """``8.6`` as 86."""
+    """Return a compute capability as a number: 86 for ``8.6``."""
     return int(capability.replace(".", ""))
 
 
 def needed(target: str, types: frozenset[str]) -> dict[str, int]:
-    """Return the first compute capability, 89 for 8.9, of each type that the oldest default GPU cannot compute."""
+    """Return the lowest compute capability (89 for 8.9) for each type that the oldest default GPU cannot compute."""
     first = targets.get(target).min_compute_capability
     return {kind: first[kind] for kind in sorted(types) if first.get(kind, 0) > _ALWAYS}
 
 
 def default(target: str, known: tuple[str, ...], types: frozenset[str]) -> tuple[str, ...]:
-    """Return those of ``known`` from 8.0 on that can compute all ``types``."""
+    """Return the compute capabilities of ``known`` from 8.0 on that can compute all ``types``."""
     least = max([_ALWAYS, *needed(target, types).values()])
     return tuple(name for name in known if number(name) >= least)
 
@@ -57,7 +57,7 @@ def check(target: str, asked: tuple[str, ...], known: tuple[str, ...], types: fr
     """Check that the builder knows every requested compute capability and that each can compute ``types``.
 
     Raises:
-        UsageError: One does not fit; the message names it, the hint names the legal ones.
+        UsageError: A compute capability does not fit; the message names it, and the hint names legal ones.
     """
     title = targets.get(target).title
     for name in asked:
@@ -87,7 +87,7 @@ class Gpu:
 
 
 def find_gpus() -> tuple[tuple[Gpu, ...], str]:
-    """Return the CUDA devices that the driver lists, and the reason in words where there are none."""
+    """Return the CUDA devices that the driver lists, and the reason in words if there are none."""
     try:
         cuda = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -117,5 +117,5 @@ def is_installed(module: str) -> bool:
         found = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return False
-    # A namespace package, a folder of that name without __init__.py is found too, and has no origin.
+    # A namespace package (a folder of that name without __init__.py) is found too, but has no origin.
     return found is not None and found.origin is not None

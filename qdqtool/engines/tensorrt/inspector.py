@@ -1,21 +1,21 @@
 """Read the kernels of an engine from the JSON that TensorRT's engine inspector prints for detailed profiling.
 
-The classes below are its schema, as these sources have it:
+The classes below are the schema of the JSON, from these sources:
 
 * TensorRT's documentation, "Engine Inspector" (Inference Library, Engine Tools): a layer with ``Inputs``, ``Outputs``,
-  ``Weights`` and ``TacticName``. Without detailed profiling a layer is its name alone.
-* TensorRT's documentation, "Migrating IEngineInspector Usage from TensorRT 10.x to 11.x": ``Bindings`` became ``I/O
-  Tensors``, and ``Format/Datatype`` became two fields.
-* github.com/NVIDIA/TensorRT, ``tools/experimental/trt-engine-explorer``: ``trex/layer.py`` reads ``Name``,
-  ``LayerType``, ``Inputs`` and ``Outputs`` of every layer; ``tests/inputs/*.graph.json`` come from real engines.
-* github.com/NVIDIA/trt-samples-for-hackathon-cn, the TensorRT Cookbook: a tensor of a layer has ``Dimensions``, and
-  either ``Format/Datatype`` or ``Datatype``.
+``Weights`` and ``TacticName``. Without detailed profiling a layer is only a name. * TensorRT's documentation,
+"Migrating IEngineInspector Usage from TensorRT 10.x to 11.x": ``Bindings`` became ``I/O Tensors``, and
+``Format/Datatype`` became two fields. * github.com/NVIDIA/TensorRT, ``tools/experimental/trt-engine-explorer``:
+``trex/layer.py`` reads ``Name``, ``LayerType``, ``Inputs`` and ``Outputs`` of every layer;
+``tests/inputs/*.graph.json`` come from real engines. * github.com/NVIDIA/trt-samples-for-hackathon-cn, the TensorRT
+Cookbook: a tensor of a layer has ``Dimensions``, and either ``Format/Datatype`` or ``Datatype``.
 
-Keys that are not listed are let pass: each kind of layer has parameters of its own.
+Other keys are ignored: each kind of layer has parameters of its own.
 
-It has a line for each kernel: ``Name: …, LayerType: …, Inputs: [ {…} ], Constants: [ {…} ], Outputs: [ {…} ],
-TacticName: …, StreamId: …, Metadata: [ONNX Layer: …]…``. Names of the model are not escaped in
-it. The reader therefore splits at the fixed words and never counts brackets. A line that does not fit is left out.
+The ahead-of-time dump of TensorRT for RTX has a line for each kernel: ``Name: …, LayerType: …, Inputs: [ {…} ],
+Constants: [ {…} ], Outputs: [ {…} ], TacticName: …, StreamId: …, Metadata: [ONNX Layer: …]…``. Names of the model are
+not escaped in the dump. The reader therefore splits at the fixed words and never counts brackets. A line that does not
+fit is left out.
 """
 
 import re
@@ -25,14 +25,14 @@ import msgspec
 
 from qdqtool.engines.tensorrt.kernels import UNKNOWN, Kernel, KernelTensor
 
-# The lookahead keeps apart a record and a line of a node name that happens to begin with "Name: ".
+# The lookahead distinguishes a record from a line of a node name that happens to begin with "Name: ".
 _RECORD_START = re.compile(r"^Name: (?=.*, LayerType: )", re.MULTILINE)
-# Some records have more fields between these, such as JumpTargetThen of a branch; they become part of the field
-# before.
+# Some records have more fields between these, such as JumpTargetThen of a branch; such a field becomes part of the
+# field before it.
 _FIELDS = (", LayerType: ", ", Inputs: ", ", Outputs: ", ", TacticName: ", ", StreamId: ", ", Metadata: ")
 _CONSTANTS = ", Constants: "
-# Strides and StrideOrder stand between Dimensions and Datatype in RTX. The bounded repetition keeps the time
-# linear in the text, also for hostile names.
+# RTX writes Strides and StrideOrder between Dimensions and Datatype. The bounded repetition keeps the time linear in
+# the length of the text, also for hostile names.
 _TENSOR = re.compile(
     r"Dimensions: \[(?P<dims>[-\d,]*)\], (?:\w+: \[[-\d,]*\], ){0,4}Datatype: (?P<type>\w+),", re.ASCII
 )
@@ -102,7 +102,7 @@ def _fields(record: str) -> list[str] | None:
 def _tensors(text: str) -> Iterator[KernelTensor]:
     end = 0
     for tensor in _TENSOR.finditer(text):
-        # What stands between two tensors is the format of the first and the name of the second.
+        # The text between two tensors is the format of the first and the name of the second.
         name = text[end : tensor.start()].partition(_TENSOR_NAME)[2].removesuffix(", ")
         shape = tuple(extent(int(dim)) for dim in tensor["dims"].split(",") if dim.strip("-"))
         yield KernelTensor(name, onnx_type(tensor["type"]), shape)
@@ -110,7 +110,7 @@ def _tensors(text: str) -> Iterator[KernelTensor]:
 
 
 def extent(dim: int) -> int | None:
-    """Return an extent; None for a dynamic one, which TensorRT writes as -1."""
+    """Return an extent, or None for a dynamic extent, which TensorRT writes as -1."""
     return dim if dim >= 0 else None
 
 
@@ -120,13 +120,13 @@ def named_nodes(metadata: str) -> tuple[str, ...]:
     return tuple(found["node"] for found in matches if found is not None)
 
 
-# TensorRT 10 gives the type only among the words of the format: "Thirty-two wide channel vectorized row major Int8
+# TensorRT 10 gives the type only as a word in the format: "Thirty-two wide channel vectorized row major Int8
 # format", "Row major linear FP32", "Half", "Half(64,1:8)". For dynamic shapes it is "N/A due to dynamic shapes".
 _TYPE_WORD = re.compile(rf"\b({'|'.join(TRT_TYPES)})\b", re.IGNORECASE)
 
 
 class UnknownShapeError(ValueError):
-    """The text is not what any release of the inspector is known to print; the message says where it differs."""
+    """The text has a form that no known release of the inspector prints; the message says where it differs."""
 
 
 class _Tensor(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,20 +134,20 @@ class _Tensor(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str = msgspec.field(name="Name")
     dimensions: tuple[int, ...] = msgspec.field(name="Dimensions")
-    """Extents; -1 for a dynamic one."""
+    """Extents; -1 for a dynamic extent."""
     format_and_type: str | None = msgspec.field(name="Format/Datatype", default=None)
-    """TensorRT 10: words, of which one is the type."""
+    """TensorRT 10: the format in words, including the type."""
     type_of_layer: str | None = msgspec.field(name="Datatype", default=None)
     """TensorRT 11: the type."""
     type_of_engine: str | None = msgspec.field(name="DataType", default=None)
-    """TensorRT 11, as the migration page spells it for inputs and outputs of the engine."""
+    """TensorRT 11: the key for inputs and outputs of the engine, according to the migration page."""
 
     def __post_init__(self) -> None:
         if not (self.type_of_layer or self.type_of_engine or self.format_and_type):
             raise ValueError("Object missing its type: `Format/Datatype`, `Datatype` or `DataType`")
 
     def read(self) -> KernelTensor:
-        """The tensor with ONNX's name of its type, or ``unknown``."""
+        """Return the tensor with ONNX's name of its type, or ``unknown``."""
         stated = self.type_of_layer or self.type_of_engine
         if stated is None:
             found = _TYPE_WORD.search(self.format_and_type or "")
@@ -163,7 +163,7 @@ class _LayerWeights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Layer(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel, or a step that needs none."""
+    """A kernel, or a step without a kernel."""
 
     name: str = msgspec.field(name="Name")
     layer_type: str = msgspec.field(name="LayerType")
@@ -175,7 +175,7 @@ class _Layer(msgspec.Struct, frozen=True, kw_only=True):
     metadata: str = msgspec.field(name="Metadata", default="")
 
     def read(self) -> Kernel:
-        """The kernel; a weight that is listed apart has no name and no shape."""
+        """Return the kernel; a weight that is listed separately has no name and no shape."""
         apart = () if self.weights is None else (KernelTensor("", onnx_type(self.weights.type), None),)
         return Kernel(
             name=self.name,
@@ -189,7 +189,7 @@ class _Layer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Engine(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``get_engine_information`` returns."""
+    """The result of ``get_engine_information``."""
 
     layers: tuple[_Layer | str, ...] = msgspec.field(name="Layers")
 
@@ -198,7 +198,7 @@ def read_inspector(text: str) -> tuple[Kernel, ...]:
     """Return the kernels in the JSON of the engine inspector of TensorRT 10 or 11, in order.
 
     Raises:
-        UnknownShapeError: The text is no JSON, a key is absent or of another type, or layers are names only.
+        UnknownShapeError: The text is not JSON, a key is absent or has another type, or layers are only names.
     """
     try:
         layers = msgspec.json.decode(text, type=_Engine).layers

@@ -1,4 +1,4 @@
-"""The kernels of an engine and the tensors that they read and write, as a layer dump describes them."""
+"""The kernels of an engine in its layer dump, and the tensors that they read and write."""
 
 import math
 import re
@@ -11,7 +11,7 @@ LAYERS_VERSION = 1
 
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
 UNKNOWN = "unknown"
-"""The type of a tensor whose type the builder does not tell."""
+"""The type of a tensor if the builder does not give it."""
 _NEVER_CODES = FLOATS | {"bool", "int32", "int64", UNKNOWN}
 _BITS = {
     **dict.fromkeys(("float4e2m1", "int4"), 4),
@@ -20,13 +20,13 @@ _BITS = {
     **dict.fromkeys(("float32", "int32"), 32),
     "int64": 64,
 }
-# TensorRT for RTX ends the tactic of a generated kernel with a hash. For any other it prints __myelin_CASK_STUB:
-# the kernel is chosen on the GPU at first use.
+# TensorRT for RTX ends the tactic of a generated kernel with a hash. For other kernels it prints __myelin_CASK_STUB:
+# the GPU chooses the kernel at first use.
 _GENERATED = re.compile(r"_0x[0-9a-f]{32}$")
 
 
 def is_quantized(kind: str) -> bool:
-    """Whether a type holds codes. A fused attention kernel also reads a bool mask, and fused kernels read indices."""
+    """Whether a type holds codes; bool masks and indices, which fused kernels read too, are not codes."""
     return kind not in _NEVER_CODES
 
 
@@ -35,9 +35,9 @@ class KernelTensor:
     """One tensor that a kernel reads or writes.
 
     Attributes:
-        name: The builder's name for it; graph inputs and outputs keep the name that they have in the model.
+        name: The builder's name for it; graph inputs and outputs keep their names in the model.
         type: Its type, named as ONNX names it.
-        shape: Its extents; None for an extent that is dynamic. None where the builder does not say it.
+        shape: Its extents, with None for a dynamic extent; None if the builder does not give the shape.
     """
 
     name: str
@@ -46,7 +46,7 @@ class KernelTensor:
 
     @property
     def bytes(self) -> int | None:
-        """Elements times the size of the type, without padding; None where an extent or the type is not known."""
+        """Number of elements times the size of the type, without padding; None if an extent or the type is unknown."""
         bits = _BITS.get(self.type)
         if bits is None or self.shape is None:
             return None
@@ -55,7 +55,7 @@ class KernelTensor:
 
     @property
     def is_operand(self) -> bool:
-        """Whether a constant like this is multiplied as a weight.
+        """Whether a constant with this type and shape is multiplied as a weight.
 
         A float constant with fewer than two extents above 1 is a scale, a bias, or the alpha and beta of a gemm:
         measured [1], [1,16,1,1] and [1,32].
@@ -76,7 +76,7 @@ class Kernel:
         constants: The constants that it reads: weights, scales, biases and factors.
         outputs: The tensors that it writes.
         tactic: The builder's name for the implementation, if it gives one.
-        nodes: The ONNX nodes that it came from, each with its call path, as the parser spells them.
+        nodes: The ONNX nodes that the kernel computes, each with its call path, in the parser's spelling.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Kernel:
 
     @property
     def is_generated(self) -> bool:
-        """Whether the builder made it for this model. Any other is a stub: the GPU chooses it at first use."""
+        """Whether the builder made it for this model. Other kernels are stubs: the GPU chooses them at first use."""
         return _GENERATED.search(self.tactic) is not None
 
 
@@ -112,7 +112,7 @@ class LayerTensor(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
     """A tensor of a layer.
 
     Attributes:
-        datatype: Its type; ``unknown`` where the builder does not tell it.
+        datatype: Its type; ``unknown`` if the builder does not give it.
     """
 
     datatype: str
@@ -123,10 +123,10 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
 
     Attributes:
         name: Its name.
-        layer_type: What kind of layer it is, in the builder's words.
+        layer_type: The kind of layer, in the builder's words.
         inputs: The activations that it reads.
         constants: The weights that it reads.
-        outputs: What it writes.
+        outputs: The tensors that it writes.
         tactic_name: The implementation that the builder chose; may be empty.
         metadata: Names of the ONNX nodes that it computes.
     """
@@ -141,12 +141,12 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
 
 
 class LayersFile(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
-    """What ``--export-layer-info`` writes.
+    """The content of the file of ``--export-layer-info``.
 
     Attributes:
         schema_version: Always 1 today.
         layers: The kernels in the order in which they run.
-        dump: The builder's own text, whose form is the builder's.
+        dump: The builder's own text, in its own form.
     """
 
     schema_version: int = msgspec.field(name="schema_version")
@@ -155,7 +155,7 @@ class LayersFile(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
 
 
 def encode_layers(kernels: Iterable[Kernel], dump: str) -> bytes:
-    """Encode kernels as ``--export-layer-info`` writes them."""
+    """Encode kernels for the file of ``--export-layer-info``."""
     document = LayersFile(schema_version=LAYERS_VERSION, layers=tuple(map(_layer, kernels)), dump=dump)
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 

@@ -1,4 +1,4 @@
-"""What to do about an operator that TensorRT does not have, or not for its type of data, by kind of operator."""
+"""Hints for operators that TensorRT does not have, or does not have for some types, by kind of operator."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ _MODEL = re.compile(r"\bMODEL\b")
 
 
 def with_path(hint: str, path: Path) -> str:
-    """Return a hint whose commands, which stand between backticks, have the path in place of the word MODEL."""
+    """Return a hint with the path in place of the word MODEL in its commands, which are in backticks."""
     quoted = shlex.quote(str(path))
     return _PASTED.sub(lambda command: _MODEL.sub(lambda _: quoted, command[0]), hint)
 
@@ -17,7 +17,7 @@ def with_path(hint: str, path: Path) -> str:
 FUNCTIONS = frozenset(
     {"Attention", "CausalConvWithState", "Celu", "CenterCropPad", "LayerNormalization", "LinearAttention", "SwiGLU"}
 )
-"""Operators that ONNX defines by others, and that build once they are written so."""
+"""Operators that ONNX defines as functions of other operators, and that can be built in this form."""
 
 _QUANTIZED = ("DynamicQuantize", "MatMulInteger", "ConvInteger", "QAttention", "QMoE", "QOrdered")
 _NORMALIZED = ("QLinear", "QGemm", "MatMulNBits", "GatherBlockQuantized")
@@ -44,14 +44,14 @@ _KINDS: tuple[tuple[tuple[str, ...], frozenset[str], str], ...] = (
         "it works on what TensorRT does not hold (sequences, strings, images): do that outside the engine",
     ),
 )
-"""How operators begin, or which they are, and what to do without them; the first row that fits counts."""
+"""Rows of beginnings of operator names, whole names, and a hint; the first row that fits is used."""
 
 
 def hint_for(op_type: str | None) -> str:
-    """Return how to do without an operator.
+    """Return a hint on how to replace an operator.
 
     Args:
-        op_type: The operator as TensorRT's parser names it, without its domain; None where the parser names none.
+        op_type: The operator in TensorRT's message, without its domain; None if the message names none.
     """
     name = op_type or ""
     if name in FUNCTIONS:
@@ -60,7 +60,7 @@ def hint_for(op_type: str | None) -> str:
 
 
 def inlining_hint(op_type: str) -> str:
-    """Return the command that writes an operator of ONNX as the operators that define it."""
+    """Return the command that replaces an operator of ONNX by the operators that define it."""
     return (
         "`python -c 'import sys, onnx, onnx.inliner as i; onnx.save(i.inline_selected_functions("
         f'onnx.load(sys.argv[1]), [("", "{op_type}")], inline_schema_functions=True), sys.argv[2])\' MODEL OUT.onnx` '

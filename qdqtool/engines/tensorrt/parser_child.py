@@ -1,9 +1,10 @@
-"""The child process that only parses models: it reads a request and writes answers, one line of JSON each.
+"""The child process that only parses models: it reads requests and writes answers, one line of JSON each.
 
-Run as ``python -m qdqtool.engines.tensorrt.parser_child MODULE``. The first line that it writes has the version of the
-module, or why it cannot be loaded. A request has the ``model`` and the ``seconds`` to look for further refused nodes.
-Each result is written at once, since the parser may crash at any time: ``errors`` of the first parse, then
-``further`` ones; the last line of an answer has ``done``. The process ends with its standard input.
+Run as ``python -m qdqtool.engines.tensorrt.parser_child MODULE``. Its first line has the version of the module, or the
+reason why the module cannot be loaded. A request has the ``model``, and in ``seconds`` the time limit for the search
+for further refused nodes. Each result is written at once, since the parser may crash at any time: ``errors`` of the
+first parse, then ``further`` errors; the last line of an answer has ``done``. The process ends when its standard input
+ends.
 """
 
 import importlib
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def main(module: str) -> None:
     """Answer requests until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    # The libraries print too, and standard output is for answers alone.
+    # The libraries print too, and standard output is only for answers.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     try:
         trt = cast(TensorRTModule, importlib.import_module(module))

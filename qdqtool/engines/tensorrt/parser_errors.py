@@ -1,6 +1,6 @@
 """Translate TensorRT's error messages: strip the noise, explain known refusals in plain words, and say how to fix them.
 
-A message that :mod:`qdqtool.engines.tensorrt.known_refusals` does not have keeps its words, without source positions.
+A message that is not in :mod:`qdqtool.engines.tensorrt.known_refusals` is kept, without source positions.
 """
 
 import re
@@ -27,15 +27,15 @@ _PREFIXES = (
 _SOURCE_PLACE = re.compile(r"\.?\s+In [\w:()<>]+ at /?[\w/.+-]+:\d+\)?")
 # Unsupported operators are refused by `assert(false)`: this is their whole message.
 _UNSUPPORTED = "false"
-# A condition of the parser's C++ code, with the words for people behind it.
+# A condition in the parser's C++ code, followed by words for people.
 _SAID = re.compile(r'&& "(?P<words>.+)"')
-# The builder names a node only in the text: "IScaleLayer w_DQ: w_DQ: odd volume".
+# The builder names a node only in its text: "IScaleLayer w_DQ: w_DQ: odd volume".
 _NAMED_LAYER = re.compile(r"^(?:I\w+Layer(?:/I\w+Layer)? )(?P<node>\S+?)(?::| has `)")
 _QDQ = frozenset({"QuantizeLinear", "DequantizeLinear"})
 _EMPTY_NAME_HINT = "`qdqtool validate --target tensorrt-rtx MODEL` names the input"
 _IMPORTER = re.compile(r"import(?!Inputs?$|Initializers$|Fallback)(?P<op_type>[A-Z]\w+)")
 _WORD = re.compile(r"\w+")
-# The compiler behind the builder has names of its own for types.
+# The compiler inside the builder has its own names for types.
 _GRAPH_TYPES = {
     "i8": "int8",
     "i32": "int32",
@@ -51,7 +51,7 @@ _LISTED = frozenset({"or", *_GRAPH_TYPES, *TRT_TYPES})
 
 
 def strip_noise(message: str) -> str:
-    """Return a message as one line without CUDA noise, source places and wrappers that carry no information."""
+    """Return a message as one line without CUDA noise, source positions and uninformative wrappers."""
     text = "\n".join(line for line in message.split("\n") if not _NOISE_LINE.search(line))
     for prefix in _PREFIXES:
         text = prefix.sub("", text, count=1)
@@ -87,7 +87,7 @@ def _explained_by(known: KnownRefusal, found: re.Match[str], refusal: Refusal) -
 
 
 def _without_entry(refusal: Refusal) -> Refusal:
-    """Return a refusal whose message is in no entry: it has no words, or words that are not known."""
+    """Return a refusal for a message that is in no entry: an empty or unknown message."""
     if refusal.message not in {"", _UNSUPPORTED}:
         return replace(refusal, reason=_own_words(refusal.message), explained=False)
     if refusal.op_type in _QDQ:
@@ -101,15 +101,15 @@ def _without_entry(refusal: Refusal) -> Refusal:
 
 
 def parser_refusals(errors: list[dict[str, Any]], further: list[dict[str, Any]]) -> tuple[Refusal, ...]:
-    """Translate the parser's errors, and those of the ``further`` nodes that are explained."""
+    """Translate the parser's errors, and those errors of ``further`` nodes that have a known message."""
     return tuple(dict.fromkeys(map(parser_refusal, explained(errors, further))))
 
 
 def explained(errors: list[dict[str, Any]], further: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the parser's errors, and those of the ``further`` nodes whose message is known.
+    """Return the parser's errors, and those errors of ``further`` nodes that have a known message.
 
-    The further ones come from a model from which refused nodes were cut out. An unknown message among them may be a
-    consequence of the cut, so it is left out.
+    Further errors come from a model from which refused nodes were removed. An unknown message may be a consequence of
+    this removal, so it is left out.
     """
     return [*errors, *(error for error in further if _is_known(error))]
 
@@ -119,7 +119,7 @@ def _is_known(error: dict[str, Any]) -> bool:
 
 
 def parser_refusal(error: dict[str, Any]) -> Refusal:
-    """Translate one error of the parser, as the child process records it."""
+    """Translate one error of the parser, in the form that the child process writes."""
     op_type = _operator(error)
     node = error["name"] or (f"number {error['node']}" if error["node"] >= 0 else None)
     path = " in ".join([f"'{call}'" for call in reversed(error["calls"])])
@@ -128,13 +128,13 @@ def parser_refusal(error: dict[str, Any]) -> Refusal:
 
 
 def _operator(error: dict[str, Any]) -> str | None:
-    # Some checks name no node, and the function that imports the operator: importScatterElements.
+    # Some checks do not name the node, but the function that imports its operator: importScatterElements.
     imported = _IMPORTER.fullmatch(error["function"])
     return error["operator"] or (imported["op_type"] if imported is not None else None)
 
 
 def builder_refusals(log: list[tuple[str, str]], message: str | None) -> tuple[Refusal, ...]:
-    """Translate the builder's errors in their order, without noise and repetitions."""
+    """Translate the builder's errors in order, without noise and repetitions."""
     texts = ([message] if message else []) + [text for severity, text in log if "ERROR" in severity]
     found: dict[str, Refusal] = {}
     for text in texts:
@@ -152,7 +152,7 @@ def _own_words(plain: str) -> str:
 
 
 def _tidy(group: str | None) -> str:
-    """Return what a message says at one place, with ONNX's names of types."""
+    """Return one group of a message, with ONNX's names of types."""
     text = strip_noise(group or "").strip(" .)'`") or "unknown"
     words = _WORD.findall(text)
     return _WORD.sub(_onnx_word, text) if all(word.lower() in _LISTED for word in words) else text

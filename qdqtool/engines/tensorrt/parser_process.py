@@ -16,12 +16,12 @@ from qdqtool.engines.tensorrt.process import Child, signal_name, start_child
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What became of one model.
+    """The result of parsing one model.
 
     Attributes:
-        end: ``done``; ``died`` where the model killed the process; ``timed out``; ``absent`` where the module cannot be
+        end: ``done``; ``died`` if the model killed the process; ``timed out``; ``absent`` if the module cannot be
             loaded.
-        facts: ``version``, and ``errors`` and ``further`` as far as they were found.
+        facts: ``version``, ``errors`` and ``further``, as far as they are known.
         problem: How the process died, or why the module cannot be loaded.
     """
 
@@ -31,12 +31,12 @@ class Parsed:
 
 
 class ParserProcess:
-    """Asks the parser of one TensorRT product; a process that died or hangs is replaced for the next model.
+    """Runs the parser of one TensorRT product; a process that died or hangs is replaced for the next model.
 
     Args:
         module: The TensorRT package to import in the process.
-        seconds: The time limit for one model, the start of the process included.
-        further_seconds: How long to look for further refused nodes.
+        seconds: The time limit for one model, including the start of the process.
+        further_seconds: The time limit for the search for further refused nodes.
     """
 
     def __init__(self, module: str, *, seconds: float, further_seconds: float) -> None:
@@ -47,16 +47,16 @@ class ParserProcess:
         self._is_over = False
 
     def start(self) -> None:
-        """Start the process, which loads the library while the caller does something else."""
+        """Start the process; it loads the library while the caller continues."""
         if self._child is not None:
             return
         self._child = start_child("parser_child", self._module, output=subprocess.PIPE, errors=subprocess.DEVNULL)
         self._lines, self._version = queue.SimpleQueue(), {}
-        # A thread reads, since a pipe cannot be waited for with a time limit on every system.
+        # A thread reads, since not every system can wait for a pipe with a time limit.
         threading.Thread(target=_forward, args=(self._child.stdout, self._lines), daemon=True).start()
 
     def ask(self, path: Path) -> Parsed:
-        """Parse a model; its external data must have been checked to lie in its folder."""
+        """Parse a model; the caller has checked that its external data is in its folder."""
         if self._is_over:
             return Parsed("absent", {}, "its process was stopped")
         self.start()
@@ -75,12 +75,12 @@ class ParserProcess:
                     return Parsed("done", facts)
         except TimeoutError:
             self._end()
-            # The search for further refused nodes may hang; the refusal itself stands.
+            # The search for further refused nodes may hang; the refusal itself is valid.
             return Parsed("done" if facts.get("errors") else "timed out", facts)
         return self._died(facts)
 
     def stop(self) -> None:
-        """End the process for good; a question that another thread is asking ends too."""
+        """End the process for good; a call of :meth:`ask` in another thread ends too."""
         self._is_over = True
         self._end()
 
@@ -91,7 +91,7 @@ class ParserProcess:
         child.kill()
         child.wait()
         for pipe in (child.stdin, child.stdout):
-            # A request that was not read any more cannot be flushed.
+            # A request that the child did not read cannot be flushed.
             with contextlib.suppress(OSError):
                 assert pipe is not None
                 pipe.close()

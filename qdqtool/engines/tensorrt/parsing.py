@@ -1,11 +1,10 @@
-"""What child processes do with a TensorRT module: make a network, read errors, find more, check and set options.
+"""Functions of the child processes on a TensorRT module: make networks, read and find errors, check and set options.
 
-It imports the standard library alone, as the child processes do.
+It imports only the standard library, like the child processes.
 
-TensorRT is imported only in child processes, and never in an environment without it. So these types name its classes
-for the type checker alone. ``tests/support/tensorrt_api/stubs`` has what NVIDIA's bindings say of themselves, for every
-release that is supported; ``tests/engines/tensorrt/test_parsing_product.py`` holds the code of the child processes
-against each.
+TensorRT is imported only in child processes, and may not be installed. So these types name its classes only for the
+type checker. ``tests/support/tensorrt_api/stubs`` has the interface of NVIDIA's bindings for every supported release;
+``tests/engines/tensorrt/test_parsing_product.py`` checks the code of the child processes against each release.
 """
 
 from pathlib import Path
@@ -34,33 +33,33 @@ class TensorRTModule(Protocol):
     NetworkDefinitionCreationFlag: "type[tensorrt.NetworkDefinitionCreationFlag]"
     """Kinds of networks."""
     ProfilingVerbosity: "type[tensorrt.ProfilingVerbosity]"
-    """How much an engine tells about its layers."""
+    """The amount of information that an engine has about its layers."""
     LayerInformationFormat: "type[tensorrt.LayerInformationFormat]"
-    """How the engine inspector writes."""
+    """The output format of the engine inspector."""
     BuilderFlag: "type[tensorrt.BuilderFlag]"
     """Switches of a build."""
     MemoryPoolType: "type[tensorrt.MemoryPoolType]"
     """Pools of memory that can be limited."""
     IBuilderConfig: "type[tensorrt.IBuilderConfig]"
-    """How an engine is built."""
+    """The configuration of a build."""
 
 
 class AheadOfTimeProduct(Protocol):
-    """What the module ``tensorrt_rtx`` has besides."""
+    """The additional attributes of the module ``tensorrt_rtx``."""
 
     ComputeCapability: "type[tensorrt_rtx.ComputeCapability]"
-    """The GPUs that can be named."""
+    """The GPUs that can be requested."""
 
 
 def new_network(trt: TensorRTModule, builder: "tensorrt.Builder") -> "tensorrt.INetworkDefinition":
     """Return an empty strongly typed network."""
-    # A strongly typed network takes all types from the model and its Q/DQ. TensorRT 10 needs the flag; TensorRT 11 and
-    # TensorRT for RTX know only such networks and ignore it. Its number differs: 1 in TensorRT 10, 0 in 11.
+    # A strongly typed network gets all types from the model and its Q/DQ. TensorRT 10 needs the flag; TensorRT 11 and
+    # TensorRT for RTX have only such networks and ignore it. Its number differs: 1 in TensorRT 10, 0 in 11.
     return builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
 
 
 def errors_of(parser: "tensorrt.OnnxParser") -> list[dict[str, Any]]:
-    """Return the errors of a parser that refused a model, one at least; ``parser_errors.py`` reads them."""
+    """Return the errors of a parser that refused a model, at least one; ``parser_errors.py`` reads them."""
     return [_error(parser.get_error(index)) for index in range(parser.num_errors)] or [_NO_WORDS]
 
 
@@ -75,7 +74,7 @@ def survey(
     """Return the errors of further nodes that the parser refuses."""
 
     def parse(model: bytes, source: str) -> dict[str, Any] | None:
-        # A name of its own, since the parser does not keep the network alive.
+        # The variable keeps the network alive, which the parser does not do.
         network = new_network(trt, builder)
         parser = trt.OnnxParser(network, log)
         return None if parser.parse(model, source) or not parser.num_errors else _error(parser.get_error(0))
@@ -108,7 +107,7 @@ class Options(TypedDict):
         flags: Member of BuilderFlag, by option.
         level: The optimization level; None for the default.
         pools: Member of MemoryPoolType, and bytes, by the name of the pool.
-        timing_cache: A file; None for none.
+        timing_cache: A file; None without a timing cache.
     """
 
     flags: dict[str, str]
@@ -118,7 +117,7 @@ class Options(TypedDict):
 
 
 def lacking_option(trt: TensorRTModule, wanted: Options) -> tuple[str, str] | None:
-    """Return the first wanted option that the installed API lacks, and the name that is missing; None if it has all."""
+    """Return the first wanted option that the installed API lacks, with the missing name, or None if it lacks none."""
     for option, flag in wanted["flags"].items():
         if flag not in trt.BuilderFlag.__members__:
             return option, f"BuilderFlag.{flag}"
@@ -137,10 +136,10 @@ def lacking_option(trt: TensorRTModule, wanted: Options) -> tuple[str, str] | No
 def set_options(
     trt: TensorRTModule, config: "tensorrt.IBuilderConfig", wanted: Options, problems: list[str]
 ) -> tuple[str, str] | None:
-    """Set the wanted options; return the first one that the builder does not take, and why; None if it takes all.
+    """Set the wanted options; return the first option that the builder refuses, and why, or None.
 
-    A setter that refuses a value returns nothing and logs an error, and one that clamps it says nothing at all
-    (TensorRT for RTX takes level 6 for 5). So every value is read back.
+    A setter that refuses a value returns nothing and logs an error. A setter that clamps a value reports nothing
+    (TensorRT for RTX makes level 6 a 5). So every value is read back.
     """
     for option, member in wanted["flags"].items():
         flag = trt.BuilderFlag.__members__[member]
@@ -160,7 +159,7 @@ def set_options(
 
 
 def write_cache(config: "tensorrt.IBuilderConfig", wanted: Options) -> None:
-    """Write the timings of the build in place of those that were read."""
+    """Replace the timings that were read by those of the build."""
     if wanted["timing_cache"] is not None:
         Path(wanted["timing_cache"]).write_bytes(bytes(config.get_timing_cache().serialize()))
 
@@ -169,7 +168,7 @@ def _set_cache(config: "tensorrt.IBuilderConfig", file: str | None, problems: li
     if file is None:
         return None
     before = len(problems)
-    # With False, a cache of another GPU is refused.
+    # False means: refuse a cache of another GPU.
     taken = config.set_timing_cache(config.create_timing_cache(Path(file).read_bytes()), False)
     # A file that is no timing cache gives an empty cache and a warning.
     if taken and len(problems) == before:

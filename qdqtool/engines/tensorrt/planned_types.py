@@ -13,7 +13,7 @@ from qdqtool.models.ops import ProductOp
 from qdqtool.models.targets import type_name
 from qdqtool.numerics.granularity import PerAxis, PerTensor, normalize_axis
 
-# Operators that may stand between a DQ and its consumer. The limit also ends the walk in a cyclic graph.
+# Largest number of operators between a DQ and its consumer. The limit also ends the walk in a cyclic graph.
 _MAX_STEPS = 16
 WEIGHT_ONLY = "-weight-only"
 
@@ -23,11 +23,12 @@ class PlannedOperand:
     """One data input of a weighted node.
 
     Attributes:
-        dequantize: The DQ that makes it, possibly through operators that only move values; None for a float operand.
-        cast: Whether a Cast stands between the DQ and the node.
-        custom: The quantized type, if an operator that only TensorRT has dequantizes the input; else None.
+        dequantize: The DQ that makes it, possibly followed by operators that only move values; None for a float
+            operand.
+        cast: Whether there is a Cast between the DQ and the node.
+        custom: The quantized type, if one of TensorRT's own operators dequantizes the input; else None.
         is_weight: Whether the input is a constant.
-        rank: Rank of the tensor; None where it is unknown.
+        rank: Rank of the tensor; None if it is unknown.
     """
 
     dequantize: QdqNode | None
@@ -47,7 +48,7 @@ class PlannedOperand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedNode:
-    """A weighted node of which at least one operand is quantized.
+    """A weighted node with at least one quantized operand.
 
     Attributes:
         node: The node.
@@ -77,13 +78,13 @@ class PlannedNode:
 
     @property
     def planned(self) -> str:
-        """The type that the Q/DQ ask for: ``int8``, ``int8 x int4``, ``int4-weight-only``."""
+        """The type that the Q/DQ request: ``int8``, ``int8 x int4``, ``int4-weight-only``."""
         kinds = " x ".join(dict.fromkeys(self.formats))
         return kinds + WEIGHT_ONLY if self.weight_only else kinds
 
     @property
     def wrong_axis(self) -> int | None:
-        """The axis of a per-axis weight that is not its output channel; None where there is no such weight."""
+        """The axis of the scales of a per-axis weight if it is not the axis of output channels; None otherwise."""
         for operand in self.operands:
             granularity = operand.dequantize.granularity if operand.dequantize is not None else None
             if not operand.is_weight or operand.rank is None or not isinstance(granularity, PerAxis):
@@ -107,20 +108,20 @@ class PlannedNode:
 
     @property
     def cast(self) -> bool:
-        """Whether a Cast stands between a DQ and the node."""
+        """Whether there is a Cast between a DQ and the node."""
         return any(operand.cast for operand in self.operands)
 
 
 def planned_nodes(model: Model) -> list[PlannedNode]:
-    """Return every weighted node with a quantized operand, of every scope, in the order of the walk."""
+    """Return every weighted node with a quantized operand, in all scopes."""
     return list(_TypePlanner(ModelIndex.of(model)).nodes())
 
 
 def quantized_types(model: Model) -> frozenset[str]:
-    """Return the quantized types of the Q/DQ nodes of a model, and those of TensorRT's own operators."""
+    """Return the quantized types of the Q/DQ nodes of a model and of TensorRT's own operators in it."""
     index = ModelIndex.of(model)
     kinds = {type_name(entry.quantized_type) for entry in index.qdq.nodes if entry.quantized_type is not None}
-    # TensorRT's custom operators carry the type in their name; their domain does not matter to the parser.
+    # The names of TensorRT's custom operators contain the type; the parser ignores their domain.
     marks = {"TRT_FP8": "float8e4m3fn", "TRT_MXFP8": "float8e4m3fn", "TRT_FP4": "float4e2m1", "TRT_INT4": "int4"}
     custom = {kind for node in index.view.nodes() for mark, kind in marks.items() if node.op_type.startswith(mark)}
     return frozenset(kinds | custom)
@@ -144,7 +145,7 @@ class _TypePlanner:
         for _ in range(_MAX_STEPS):
             found = self._index.qdq.dequantizer_of(source)
             if found is not None:
-                # A Transpose or Reshape in between changes what the axis of the scale means, so the axis is not
+                # A Transpose or Reshape in between changes the meaning of the axis of the scale, so the axis is not
                 # judged.
                 rank = None if moved else self._rank(value)
                 return PlannedOperand(found, cast, self._index.qdq.is_weight(found), rank)
@@ -160,7 +161,7 @@ class _TypePlanner:
         return PlannedOperand(None, cast=False, is_weight=is_weight, rank=None)
 
     def _custom(self, node: NodeView, *, cast: bool) -> PlannedOperand:
-        """Return an operand behind a DQ that ONNX does not have; the axis of its scales is not judged."""
+        """Return an operand that one of TensorRT's own operators dequantizes; the axis of its scales is not judged."""
         codes = node.input(0)
         kind = self._index.elem_type(codes) if codes is not None else None
         is_weight = codes is not None and self._index.constants.is_constant(codes)

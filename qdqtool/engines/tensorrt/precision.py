@@ -1,7 +1,7 @@
-"""Compare planned with actual types: find the kernel of each quantized node and the type that it computes in.
+"""Compare planned and actual types: find the kernel of each quantized node and the type in which it computes.
 
-The *inputs* of a kernel decide: float operands prove a fallback. Its outputs prove nothing, because the ahead-of-time
-dump shows the result of the product before the epilogue that turns it into codes.
+The *inputs* of a kernel decide: float operands prove a fallback. The outputs prove nothing, because the ahead-of-time
+dump shows the result of the product before the epilogue that converts it to codes.
 """
 
 import re
@@ -18,19 +18,19 @@ from qdqtool.numerics.granularity import Blocked
 _MATH = re.compile(r"correlation|gemm|conv|fusion|attention|mha|matmul|matrix|fullyconnected", re.IGNORECASE)
 # The fused attention kernel of RTX is called _gemm_mha_v2 but has layer type kgen, as pointwise kernels have.
 _MATH_NAME = re.compile(r"^_gemm|mha", re.IGNORECASE)
-# The steps of a product inside a fused kernel's name: Fc for MatMul, Corr and Conv for convolutions, Deco for
+# The names of products in the name of a fused kernel: Fc for MatMul, Corr and Conv for convolutions, Deco for
 # deconvolutions.
 _PRODUCT = re.compile(r"(?P<before>\w*?)(?:Fc|Corr|Conv|Gemm|Deco)")
 _PATH = " | "
 
 
 def compare(planned: list[PlannedNode], built: Built) -> tuple[NodePrecision, ...]:
-    """Return one line for each planned node."""
+    """Return the precision of each planned node."""
     return tuple(_line(node, built) for node in planned)
 
 
 def engine_name(node: NodeView) -> str:
-    """Return the parser's name of a node: its own name, or ``node_of_`` and its first output where it has none."""
+    """Return the parser's name of a node: its own name or, if it has none, ``node_of_`` and its first output."""
     proto = node.proto
     return plain_name(proto.name or f"node_of_{proto.output[0] if proto.output else ''}")
 
@@ -52,9 +52,9 @@ def _line(entry: PlannedNode, built: Built) -> NodePrecision:
 
 
 def product_kernel(node: NodeView, kernels: tuple[Kernel, ...]) -> Kernel | None:
-    """Return the kernel that multiplies for a node; None where no kernel names it."""
-    # One node names several kernels: a MatMul with per-axis scales has a gemm kernel and a __myl_Mul kernel for the
-    # scales. The kernel that multiplies is the one that counts.
+    """Return the kernel that multiplies for a node, or None if no kernel names the node."""
+    # Several kernels may name one node: a MatMul with per-axis scales has a gemm kernel and a __myl_Mul kernel for the
+    # scales. The first one is wanted, which multiplies the matrices.
     named = [kernel for kernel in kernels if names_node(kernel, node)]
     math = [kernel for kernel in named if is_product(kernel)]
     own = [kernel for kernel in math if engine_name(node) in kernel.name]
@@ -62,24 +62,24 @@ def product_kernel(node: NodeView, kernels: tuple[Kernel, ...]) -> Kernel | None
 
 
 def is_product(kernel: Kernel) -> bool:
-    """Whether the kind of a kernel, or its name, says that it multiplies matrices or convolves."""
+    """Whether a kernel multiplies matrices or convolves, according to its kind or name."""
     return bool(_MATH.search(kernel.layer_type) or _MATH_NAME.search(kernel.name))
 
 
 def multiplies(kernel: Kernel) -> bool:
-    """Whether a kernel multiplies matrices or convolves, alone or among the steps of a generated kernel."""
+    """Whether a kernel multiplies matrices or convolves, possibly as one step of a generated kernel."""
     return is_product(kernel) or _PRODUCT.search(kernel.name) is not None
 
 
 def names_node(kernel: Kernel, node: NodeView) -> bool:
-    """Whether a kernel came, in whole or in part, from a node."""
+    """Whether a kernel computes a node or a part of it."""
     return any(_is_node(entry, node) for entry in kernel.nodes)
 
 
 def _is_node(entry: str, node: NodeView) -> bool:
     path, function = _call_path(node.scope)
-    # The parser writes "node | body (attribute) | owner (If)" for nodes in branches, and ends with "call (function)"
-    # in local functions.
+    # The parser writes "node | body (attribute) | owner (If)" for nodes in branches, and adds "call (function)" at the
+    # end for nodes in local functions.
     expected = _PATH.join([engine_name(node), *path])
     if function is None:
         return entry == expected
@@ -102,10 +102,10 @@ def _call_path(scope: Scope) -> tuple[list[str], str | None]:
 
 
 def computes_in(kernel: Kernel) -> str:
-    """Return the type that a kernel multiplies in: the type of its operands if two are quantized, else a float type.
+    """Return the type in which a kernel multiplies: that of its operands if two are quantized, else a float type.
 
-    A kernel that reads one packed constant, unpacks it itself and multiplies floats is ``…-weight-only``. It is
-    ``unknown`` where the builder does not tell the type of an operand.
+    The type is ``…-weight-only`` for a kernel that reads one packed constant, unpacks it and multiplies floats. It is
+    ``unknown`` if the builder does not give the type of an operand.
     """
     if UNKNOWN in kernel.input_types:
         return UNKNOWN
@@ -113,7 +113,7 @@ def computes_in(kernel: Kernel) -> str:
     if not is_product(kernel):
         return _fused_quantized_type(kernel) or _float_type(kernel)
     if low.count("float4e2m1") >= 2:
-        # The float8e4m3fn tensors beside two fp4 operands are their block scales.
+        # With two fp4 operands, the float8e4m3fn tensors are their block scales.
         low = ["float4e2m1", "float4e2m1"]
     if len(low) >= 2 and not _dequantizes_first(kernel):
         return " x ".join(dict.fromkeys(low))
@@ -124,10 +124,10 @@ def computes_in(kernel: Kernel) -> str:
 
 
 def _fused_quantized_type(kernel: Kernel) -> str | None:
-    """Return the type of a product in a generated kernel that quantizes the activation itself, or None."""
+    """Return the type of a product in a generated kernel that itself quantizes the activation, or None."""
     # Measured with RTX on the last Conv of a squeeze-and-excitation block (4 to 96 channels): its kernel
-    # __myl_MulAddReluMulMinMaxRounCastCorrMulAddMove (…MulCastCorr… in fp8) reads floats and int8 weights. The Cast in
-    # front of the product (Corr) is the end of the Q, and no Cast and Mul of a DQ stand before.
+    # __myl_MulAddReluMulMinMaxRounCastCorrMulAddMove (…MulCastCorr… in fp8) reads floats and int8 weights. The Cast
+    # before the product (Corr) is the end of the Q, and there is no Cast and Mul of a DQ.
     steps = _PRODUCT.findall(kernel.name)
     packed = {kind for kind in kernel.weight_types if is_quantized(kind)}
     if len(steps) != 1 or len(packed) != 1 or "CastMul" in steps[0] or not steps[0].endswith("Cast"):
@@ -136,7 +136,7 @@ def _fused_quantized_type(kernel: Kernel) -> str | None:
 
 
 def _dequantizes_first(kernel: Kernel) -> bool:
-    # A fused kernel is named after its steps in order: __myl_CastMulCastFc_… dequantizes (Cast, Mul) before the
+    # The name of a fused kernel lists its steps in order: __myl_CastMulCastFc_… dequantizes (Cast, Mul) before the
     # product (Fc).
     found = _PRODUCT.search(kernel.name) if "fusion" in kernel.layer_type else None
     return found is not None and "CastMul" in found["before"]
@@ -177,15 +177,15 @@ def _weight_only_reason(entry: PlannedNode) -> str:
     granularity = weight.dequantize.granularity if weight.dequantize is not None else None
     if not entry.op.is_matrix_product:
         return "only its weight is quantized, and it has no weight-only kernel; quantize its activation too"
-    # int4 stays packed (runtime_fusion) with two or more blocks along K; per-axis int4 gets a kernel that dequantizes
-    # it first.
+    # int4 stays packed (runtime_fusion) with two or more blocks along K; for per-axis int4, a kernel dequantizes the
+    # weight first.
     if weight.format == "int4" and not isinstance(granularity, Blocked):
         return "int4 weights stay packed only with block scales; the weight is dequantized before a float kernel"
     return "its weight is dequantized by a kernel of its own, and the product is computed in float"
 
 
 def _fault_of_the_kernel(entry: PlannedNode, kernel: Kernel) -> str:
-    # Both operands are quantized here; if they had one format, the kernel would run as planned.
+    # Both operands are quantized here, to different formats: with one format, the kernel would run as planned.
     if computes_in(kernel) in entry.formats:
         return f"both operands are brought to {computes_in(kernel)} before an {computes_in(kernel)} kernel"
     if is_product(kernel) and any(map(is_quantized, (*kernel.input_types, *kernel.weight_types))):

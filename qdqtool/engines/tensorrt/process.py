@@ -1,4 +1,4 @@
-"""Run the TensorRT child process: start it in a session of its own, wait with a time limit, and report how it ended."""
+"""Run the TensorRT child process: start it in a new session, wait with a time limit, and report how it ended."""
 
 import contextlib
 import json
@@ -26,13 +26,13 @@ _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The files that the process left.
+    """The content of the files that the process wrote.
 
     Attributes:
         facts: Content of ``result.json``: ``stage``, ``version``, ``problem`` and the details of the problem.
-        log: Severity and text of the library's messages that were kept.
-        layers: The layer dump, empty without one.
-        timing_cache: Content of the timing cache after the build; None where none was asked for.
+        log: Severity and text of the library's messages in the log file.
+        layers: The layer dump; empty without a dump.
+        timing_cache: Content of the timing cache after the build; None if none was requested.
     """
 
     facts: dict[str, Any]
@@ -45,13 +45,13 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
     """Parse and build in a new process.
 
     Args:
-        module: The TensorRT package to import there.
-        request: What to build.
-        inspect: Whether to ask the engine for its layers, which needs a GPU, instead of the builder's log.
-        title: What the builder is called, for messages.
+        module: The TensorRT package to import in the process.
+        request: The build.
+        inspect: Whether to read the layers from the engine, which needs a GPU, instead of from the builder's log.
+        title: The name of the builder in messages.
 
     Raises:
-        BuilderFailedError: It crashed or passed the time limit.
+        BuilderFailedError: The process crashed or exceeded the time limit.
         UsageError: The timing cache cannot be read.
     """
     with ScratchFolder("qdqtool-build-") as scratch:
@@ -98,7 +98,7 @@ def _profile(request: EngineRequest, index: int) -> dict[str, Any]:
     values = [entry for entry in request.values if entry.profile == index]
     return {
         "shapes": [asdict(entry) for entry in request.profiles if entry.profile == index],
-        # What the user gives replaces what was measured.
+        # Values from the user replace measured values.
         "values": {entry.name: asdict(entry) for entry in (*request.measured_values, *values)},
     }
 
@@ -107,7 +107,7 @@ def _options(request: EngineRequest, folder: Path) -> dict[str, Any]:
     wanted = request.deployment
     cache = folder / _TIMING_CACHE if wanted.timing_cache_file is not None else None
     if cache is not None:
-        # The child works on a copy: a build that fails changes no file of the user.
+        # The child works on a copy, so that a failed build changes no file of the user.
         cache.write_bytes(_read_cache(wanted.timing_cache_file))
     return {
         "flags": wanted.flags(),
@@ -128,8 +128,8 @@ def _read_cache(file: Path | None) -> bytes:
 def start_child(module: str, argument: str, *, output: int | IO[bytes], errors: int | IO[bytes]) -> Child:
     """Start a module of this folder as a process with a pipe as its standard input."""
     paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    # -P keeps the current folder, which may hold any file, off the module path. In a session of its own the child does
-    # not get the Ctrl-C of the terminal: the parent handles it and then stops the child.
+    # -P keeps the current folder, which may contain any file, off the module path. In a new session the child does not
+    # get the Ctrl-C of the terminal: the parent handles it and then stops the child.
     return subprocess.Popen(  # noqa: S603  our own interpreter and module
         [sys.executable, "-P", "-m", f"qdqtool.engines.tensorrt.{module}", argument],
         stdin=subprocess.PIPE,
@@ -195,7 +195,7 @@ def _stage(facts: dict[str, Any]) -> Stage:
 
 def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFailedError:
     doing = _doing(outcome.facts)
-    # Popen gives the negative signal number for a process that a signal ended.
+    # Popen returns the negative signal number for a process that a signal ended.
     if -code == signal.SIGKILL:
         how = f"was killed (SIGKILL) while {doing}, as a system does that has no memory left"
         hint = "give it more memory, or smaller shapes with --opt-shapes and --max-shapes"

@@ -1,6 +1,6 @@
-"""Find every node that a parser refuses, where it names one at a time: the refused nodes are cut out one by one.
+"""Find every node that a parser refuses although it names one at a time: refused nodes are removed one by one.
 
-Further refused nodes are looked for after the refusal has been recorded: a failure there loses only their names.
+The search for further refused nodes begins after the first refusal was recorded: a failure loses only their names.
 """
 
 import time
@@ -10,18 +10,18 @@ from typing import Any
 
 # Every round serializes and parses the whole model (0.03 s for 24 MB).
 _MAX_NODES = 64
-# Larger models are not searched: every round keeps a serialized copy with all inline weights in memory.
+# Larger models are not searched, since every round has a serialized copy with all inline weights in memory.
 _MAX_BYTES = 1 << 29
 
 Parse = Callable[[bytes, str], dict[str, Any] | None]
-"""Parses a serialized model with the path it came from; the error, or None when it is accepted."""
+"""Parses a serialized model, given the path of its file; returns the error, or None if the model is accepted."""
 
 
 def further_refusals(path: Path, first: dict[str, Any], parse: Parse, seconds: float) -> Iterator[dict[str, Any]]:
     """Yield the refusals after ``first``, one for each node of the main graph.
 
-    A refused node is removed and its outputs become graph inputs. The search ends at a node whose output types are
-    unknown, at a refusal that names no node, or at a limit of time or size.
+    A refused node is removed and its outputs become graph inputs. The search ends at a node with unknown output types,
+    at a refusal that names no node, or at a limit of time or size.
     """
     import onnx
 
@@ -51,7 +51,7 @@ def _cut(graph: Any, error: dict[str, Any], types: dict[str, Any]) -> bool:
     if not 0 <= index < len(graph.node):
         return False
     node = graph.node[index]
-    # The parser sorts nodes that are out of order; its node number then belongs to another node of our file.
+    # If nodes are out of order, the parser sorts them; its number then belongs to another node of our file.
     expected = node.op_type == error["operator"] or bool(error["calls"])
     outputs = [types.get(name) for name in node.output if name]
     if not expected or not all(info is not None and info.type.tensor_type.HasField("shape") for info in outputs):

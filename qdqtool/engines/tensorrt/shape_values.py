@@ -1,7 +1,8 @@
-"""Values of inputs that decide shapes, such as the target shape of a Reshape: TensorRT needs their range, too.
+"""Values of inputs that decide shapes, such as the target shape of a Reshape: TensorRT needs their range too.
 
-TensorRT calls such inputs shape tensors. Only its parser knows which inputs are. So the values that the user or the
-data gives are checked against the inputs of the model first, and against the parsed network in the child process.
+TensorRT calls such inputs shape tensors. Only its parser knows which inputs are shape tensors. So values from the user
+or the data are first checked against the inputs of the model, and later against the parsed network in the child
+process.
 """
 
 import shlex
@@ -22,7 +23,8 @@ from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.input_shapes import Shapes, spell_shapes
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
-# Operators whose input of this index is a shape that input 0 can have already: its own extents are a sound example.
+# Operators with the index of an input that is a shape. Input 0 may already have this shape, so its extents are a valid
+# example.
 _KEEPS_SHAPE = {"Reshape": 1, "Expand": 1, "Resize": 3}
 
 
@@ -42,7 +44,7 @@ class ShapeValues:
 
 
 def resolve_values(model: Model, options: ShapeValues) -> tuple[InputProfile, ...]:
-    """Return the values that the user gave, with missing ones of an input filled from the given ones."""
+    """Return the values from the user; missing minima, optima or maxima of an input are filled from the given ones."""
     inputs = _integer_inputs(model)
     found: list[InputProfile] = []
     for name in dict.fromkeys((*options.opt, *options.min, *options.max)):
@@ -56,19 +58,19 @@ def resolve_values(model: Model, options: ShapeValues) -> tuple[InputProfile, ..
 
 
 def measure_values(feeds: Feeds) -> tuple[InputProfile, ...]:
-    """Return the values that integer scalars and vectors take in the data: smallest, those of most samples, largest."""
+    """Return the smallest, most frequent and largest values of integer scalars and vectors in the data."""
     seen: dict[str, Counter[tuple[int, ...]]] = {}
     for sample in feeds:
         for name, array in sample.items():
             if array.ndim <= 1 and array.dtype in {np.dtype(np.int32), np.dtype(np.int64)}:
                 seen.setdefault(name, Counter())[tuple(int(value) for value in array.reshape(-1))] += 1
-    # Vectors whose length changes are no shape tensors: TensorRT takes those with a fixed length only.
+    # Vectors with a changing length are left out: TensorRT accepts only shape tensors with a fixed length.
     fixed = {name: counts for name, counts in seen.items() if len({len(values) for values in counts}) == 1}
     return tuple(_span(name, counts) for name, counts in fixed.items())
 
 
 def missing_values(model: Model, names: Sequence[str]) -> UsageError:
-    """The error for inputs whose values the parser found to decide shapes, and for which there are none."""
+    """Return the error for inputs without values although the parser found that their values decide shapes."""
     inputs = _integer_inputs(model)
     example = {name: _example(inputs[name], ModelIndex.of(model)) for name in names if name in inputs}
     quoted = ", ".join(f"'{name}'" for name in names)
@@ -84,7 +86,7 @@ def used_values(request_values: Iterable[InputProfile], shape_inputs: Sequence[s
     """Return the given values of inputs that decide shapes.
 
     Raises:
-        UsageError: One is given for another input.
+        UsageError: Values are given for an input that decides no shape.
     """
     found = tuple(request_values)
     idle = next((profile.name for profile in found if profile.name not in shape_inputs), None)
@@ -133,7 +135,7 @@ def _span(name: str, counts: Counter[tuple[int, ...]]) -> InputProfile:
 
 
 def _example(value: Value, index: ModelIndex) -> tuple[int, ...]:
-    """Values with which the model can be built, where they are easily found: the shape that is there already."""
+    """Return example values: extents of the data that the values would reshape, or ones."""
     shape = index.types.shape(value)
     count = shape[0] if shape and isinstance(shape[0], int) else 1
     for use in value.uses:
@@ -147,7 +149,7 @@ def _example(value: Value, index: ModelIndex) -> tuple[int, ...]:
 
 
 def _padded(sizes: Sequence[int], count: int) -> tuple[int, ...]:
-    """``sizes`` as ``count`` extents with the same product."""
+    """Return ``count`` extents with the same product as ``sizes``."""
     missing = count - len(sizes)
     if missing >= 0:
         return (1,) * missing + tuple(sizes)

@@ -20,14 +20,14 @@ from qdqtool.errors import CapabilityError, GateError, OutputError, QdqError, Us
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 
-# These messages are those of TensorRT for RTX on a machine without a GPU.
+# Messages of TensorRT for RTX on a machine without a GPU.
 _NO_DEVICE = "CHECK(status == CUDA_SUCCESS) failed"
 _OUT_OF_MEMORY = re.compile(r"within workspace limit|OutOfMemory \(Requested size was (?P<bytes>\d+) bytes")
 _NO_LIBRARY = re.compile(r"Unable to load library: (?P<name>[\w.]*nvinfer_lean[\w.]*)")
 
 
 def unusable_option(title: str, outcome: Outcome, wanted: DeploymentOptions) -> QdqError | None:
-    """Return the error for a deployment option that stopped the build; None where none did."""
+    """Return the error for a deployment option that stopped the build, or None if no option did."""
     facts = outcome.facts
     match facts.get("problem"):
         case "lacking":
@@ -46,9 +46,9 @@ def check_targets(title: str, targets: tuple[str, ...], wanted: DeploymentOption
     """Check that the options can be built for all targets.
 
     Raises:
-        UsageError: They cannot.
+        UsageError: An option does not support several targets.
     """
-    # Measured with TensorRT for RTX: with two, the builder ends with "CHECK(sm_vers_.size() == 1) failed".
+    # Measured with TensorRT for RTX: with two targets, the builder ends with "CHECK(sm_vers_.size() == 1) failed".
     if wanted.refit and len(targets) > 1:
         raise UsageError(
             f"{title} builds an engine that can be refitted for one compute capability, and {len(targets)} are named",
@@ -80,8 +80,7 @@ def _needs_more(title: str, log: str, wanted: DeploymentOptions) -> QdqError | N
     return None
 
 
-# Parts of the TensorRT warnings that a user must know, each with its meaning. Other warnings are left out of the
-# report.
+# Parts of warnings of TensorRT that a user must know, each with its meaning. The report leaves out other warnings.
 _KEPT_WARNINGS = (
     ("Int64 binding", "an input is int64: the program that runs the engine must bind int64 data"),
     ("Defaulting to INT8 instead", "a uint8 zero point was taken as int8: the code range is -128 to 127, not 0 to 255"),
@@ -93,19 +92,19 @@ _UNTOUCHED = {"--timing-cache-file": ": the file is neither read nor written"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorRT:
-    """One TensorRT product that builds engines; each module of :mod:`~qdqtool.engines.tensorrt.backends` has one.
+    """A TensorRT product that builds engines; each module of :mod:`~qdqtool.engines.tensorrt.backends` defines one.
 
     Attributes:
         id: Public id of the backend.
         title: Its name in messages.
         target: The target of :mod:`qdqtool.models.targets` that it builds for.
         module: The Python module to import in the child process.
-        install: The install line.
-        remark: On which machines it works.
+        install: The command that installs it.
+        remark: The machines on which it works.
         capabilities: Compute capabilities that it can build for; empty if it always builds for the GPU in the machine.
-        needs_gpu: Whether it builds, and inspects engines, only where a GPU is.
-        idle_options: Deployment options that its API has and that change nothing in the engine. The timing cache
-            is left alone then; others are handed on, so that the builder can refuse their values.
+        needs_gpu: Whether it needs a GPU to build, and inspects engines on this GPU.
+        idle_options: Deployment options of its API that do not change the engine. Such a timing cache is not used;
+            other options are passed on, so that the builder can refuse their values.
     """
 
     id: str
@@ -120,21 +119,21 @@ class TensorRT:
 
     @property
     def release(self) -> str:
-        """The target in the installed release; the target itself where no release is known."""
+        """The target of the installed release, or the target itself if the product is not installed."""
         try:
             return targets.of_release(self.target, importlib.metadata.version(self.module))
         except importlib.metadata.PackageNotFoundError:
             return self.target
 
     def is_installed(self) -> bool:
-        """Whether its package is there; nothing is imported."""
+        """Whether its package is installed; nothing is imported."""
         return gpus.is_installed(self.module)
 
     def require(self) -> None:
-        """Raise unless it is installed.
+        """Check that the product is installed.
 
         Raises:
-            CapabilityError: It is not; the hint carries the install line.
+            CapabilityError: It is not installed; the hint has the command that installs it.
         """
         if not self.is_installed():
             raise CapabilityError(
@@ -146,12 +145,13 @@ class TensorRT:
         """Return the compute capabilities to build for; empty for the GPU in this machine.
 
         Args:
-            asked: As the user named them, ``8.6``; empty for the default, which leaves out 7.5 (it lacks kernels that
-                most models need) and those that cannot compute the quantized types of the model.
+            asked: Compute capabilities from the user, such as ``8.6``; empty for the default. The default leaves out
+                7.5, which lacks kernels that most models need, and all that cannot compute the quantized types of the
+                model.
             model: The model to build.
 
         Raises:
-            UsageError: A named one is unknown or cannot hold a type, or this product takes none.
+            UsageError: A compute capability is unknown or cannot compute a type, or this product accepts none.
         """
         if not self.capabilities:
             if asked:
@@ -167,7 +167,7 @@ class TensorRT:
         return gpus.default(self.target, self.capabilities, types)
 
     def build(self, request: EngineRequest) -> Built:
-        """Parse and build in a process of its own; the engine is in ``request.engine`` afterwards."""
+        """Parse and build in a child process, which writes the engine to ``request.engine``."""
         self.require()
         check_targets(self.title, request.targets, request.deployment)
         used = replace(request, deployment=request.deployment.without(self.idle_options))
@@ -191,7 +191,7 @@ class TensorRT:
         return compare(planned_nodes(model), built)
 
     def _kernels(self, outcome: Outcome) -> tuple[tuple[Kernel, ...], tuple[str, ...]]:
-        """The kernels of the engine, or a warning why they are not known."""
+        """Return the kernels of the engine, or a warning why they are unknown."""
         if not self.needs_gpu:
             return read_dump(outcome.layers), ()
         if not outcome.layers:
@@ -254,7 +254,7 @@ def _unread(product: str, error: UnknownShapeError) -> str:
 
 
 def _values(outcome: Outcome, request: EngineRequest) -> tuple[InputProfile, ...]:
-    """The values that the profiles of the engine have."""
+    """Return the values in the profiles of the engine."""
     shape_inputs = outcome.facts["shape_inputs"]
     given = used_values(request.values, shape_inputs)
     found: list[InputProfile] = []

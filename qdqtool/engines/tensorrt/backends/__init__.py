@@ -1,6 +1,6 @@
 """The products that build engines, one product in each module.
 
-The file name (``-`` for ``_``) is the public id, ``BUILDER`` the value.
+The file name, with ``-`` in place of ``_``, is the public id; ``BUILDER`` is the builder.
 """
 
 from qdqtool.engines.tensorrt import backends as _package
@@ -14,12 +14,12 @@ _PREFERRED = ("tensorrt", "tensorrt-rtx")
 
 
 def names() -> tuple[str, ...]:
-    """The public ids of all builders, sorted."""
+    """Return the public ids of all builders, sorted."""
     return tuple(name.replace("_", "-") for name in unit_names(_package))
 
 
 def get(name: str) -> TensorRT:
-    """Return the builder with that public id; ``auto`` is TensorRT where it is installed, else TensorRT for RTX.
+    """Return the builder with a public id; ``auto`` is TensorRT if it is installed, else TensorRT for RTX.
 
     Raises:
         ArgumentError: No builder has that id.

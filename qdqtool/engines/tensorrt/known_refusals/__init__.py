@@ -1,7 +1,7 @@
-"""Messages of TensorRT's parser and builder in plain words, with a hint: a table, first match wins.
+"""A table of messages of TensorRT's parser and builder, with reason and hint in plain words; the first match is used.
 
-The patterns are messages that TensorRT for RTX printed; ``tests/engines/tensorrt/data/refusals.json`` has one of
-each.
+The patterns match messages that TensorRT for RTX printed; ``tests/engines/tensorrt/data/refusals.json`` has an example
+of each.
 """
 
 from qdqtool.engines.tensorrt.known_refusals import (

@@ -4,20 +4,20 @@ import re
 from dataclasses import dataclass
 
 BY_OPERATOR = "by operator"
-"""In place of a hint: it depends on the operator (:mod:`qdqtool.engines.tensorrt.operator_hints`)."""
+"""Stands in place of a hint that depends on the operator (:mod:`qdqtool.engines.tensorrt.operator_hints`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRefusal:
-    """A message of TensorRT that is explained.
+    """A known message of TensorRT with its explanation.
 
     Attributes:
-        pattern: Finds the message; the first match in the table counts. A group called ``node`` is the name of the node
-            at fault, and a group called ``tensor`` is the name of the tensor at fault.
+        pattern: Matches the message; the first match in the table is used. The groups ``node`` and ``tensor`` match the
+            names of the node and the tensor at fault.
         reason: The reason in plain words, with ``{0}`` for the first group of the pattern.
-        hint: How to fix it, with ``{0}`` as in the reason, and ``MODEL`` for the path of the model; None where no fix
-            is known; :data:`BY_OPERATOR` where the operator decides.
-        rules: Codes of the rules of ``validate`` that find such nodes in a model, and may know a fix.
+        hint: How to fix the model, with ``{0}`` as in the reason, and ``MODEL`` for its path. None if no fix is known;
+            :data:`BY_OPERATOR` if the hint depends on the operator.
+        rules: Codes of the rules of ``validate`` that find such nodes, and may have a fix.
     """
 
     pattern: re.Pattern[str]

@@ -1,4 +1,4 @@
-"""What parser and builder refuse in Attention nodes; what builds is the same as MatMul and Softmax."""
+"""Refusals of Attention nodes; the same computation builds if it is written with MatMul and Softmax."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What parser and builder refuse in operators of TensorRT that quantize in blocks (``TRT_…``)."""
+"""Refusals of TensorRT's own operators that quantize in blocks (``TRT_…``)."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Operators that TensorRT does not have, and attributes of operators that it does not compute."""
+"""Refusals of operators that TensorRT does not have, and of attributes that it does not support."""
 
 from qdqtool.engines.tensorrt.known_refusals._known import BY_OPERATOR, known
 

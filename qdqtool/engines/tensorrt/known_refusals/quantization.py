@@ -1,4 +1,4 @@
-"""What the parser refuses in QuantizeLinear and DequantizeLinear nodes: zero points, scales, axes, blocks, types."""
+"""Refusals of QuantizeLinear and DequantizeLinear nodes: zero points, scales, axes, blocks, types."""
 
 from qdqtool.engines.tensorrt.known_refusals._known import BY_OPERATOR, known
 from qdqtool.engines.tensorrt.known_refusals.types import HELD

@@ -1,4 +1,4 @@
-"""What parser and builder refuse in operators with quantized operands, and in tensors of codes."""
+"""Refusals of operators with quantized operands, and of tensors of codes."""
 
 from functools import partial
 

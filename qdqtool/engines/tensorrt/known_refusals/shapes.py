@@ -1,4 +1,4 @@
-"""What parser and builder refuse in shapes: dimensions, values that decide shapes, operands that do not fit."""
+"""Refusals of shapes: dimensions, values that decide shapes, operands that do not fit."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What parser and builder refuse in the graph as a whole: its opset, its wiring, its control flow."""
+"""Refusals of the graph as a whole: its opset, its connections, its control flow."""
 
 from qdqtool.engines.tensorrt.known_refusals._known import known
 

@@ -1,4 +1,4 @@
-"""What the builder refuses for a GPU: types and operations without hardware, memory, kernels that do not exist."""
+"""Refusals for a GPU: types and operations that it cannot compute, too little memory, missing kernels."""
 
 from qdqtool.engines.tensorrt.known_refusals._known import known
 

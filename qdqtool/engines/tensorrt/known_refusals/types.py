@@ -1,9 +1,9 @@
-"""What the parser refuses for the type of a tensor, in any operator."""
+"""Refusals of tensor types, in any operator."""
 
 from qdqtool.engines.tensorrt.known_refusals._known import known
 
 UNHELD_INPUT = "Failed to convert ONNX date type"
-"""A part of the message about a graph input of a type that TensorRT does not hold; it does not say which input."""
+"""A part of the message about a graph input with an unsupported type; the message does not name the input."""
 HELD = (
     "float32",
     "float16",
@@ -17,7 +17,7 @@ HELD = (
     "float8e4m3fn",
     "float4e2m1",
 )
-"""The types that tensors of TensorRT have."""
+"""The types that tensors of TensorRT can have."""
 
 ENTRIES = (
     known(
@@ -41,7 +41,7 @@ ENTRIES = (
         hint="cast its input to float32 or int32",
     ),
     known(
-        # The general form of messages about Q/DQ nodes: the first entry that matches wins, so this stands last.
+        # The general form of messages about Q/DQ nodes. It is last because the first match is used.
         r"input has type (\w+) but must have type ([\w, ]+)",
         "it reads {0} data; TensorRT takes {1} here",
         hint="cast its input to float32",
